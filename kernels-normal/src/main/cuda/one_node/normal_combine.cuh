@@ -6,7 +6,8 @@
 // that x may be overwritten.
 //
 // Rows that peers cannot read (stage_x) are brought to them, or to x, by the first num_stage_blocks blocks of the
-// launch, a batch at a time: see combine_stage.cuh. Then these blocks sum with the others what is left.
+// launch, a batch at a time: see combine_stage.cuh. Then these blocks sum with the others what is left. In large nodes
+// (kIsWide) an earlier launch brings such rows, and none is staged.
 //
 // Rows that travel as fp8 have been cast into the heap before (normal_cast.cu): none is staged.
 //
@@ -23,24 +24,12 @@
 #include "../shared/combine_sum.cuh"
 #include "../shared/exchange.cuh"
 #include "../shared/normal_params.cuh"
+#include "combine_load.cuh"
 #include "combine_stage.cuh"
 #include "deepep/block.cuh"
 #include "deepep/bulk_copy.cuh"
 
 namespace deepep::normal {
-
-struct CombineShared {
-    SlotRing ring;
-    PeerRows peers;
-    int32_t first_staged[kMaxRanks];  // this rank's first row at a peer that stages; -1: the peer's rows are there
-    int32_t room[kMaxRanks];          // where each peer takes the rows of this rank, in rows of its region
-    bool pushes;                      // all ranks do
-    StageShared stage[kStageWarps];
-};
-
-// A block among those that pull from the start; less than 0 for those that stage first.
-__device__ __forceinline__ int puller(const CombineParams& p) { return blockIdx.x - p.num_stage_blocks; }
-__device__ __forceinline__ int num_pullers(const CombineParams& p) { return gridDim.x - p.num_stage_blocks; }
 
 // One block, all threads.
 template <class Wire>
@@ -56,9 +45,11 @@ __device__ inline void announce_combine(const CombineParams& p, const OneNode& n
             default: value = offer_word(p, threadIdx.x);
         }
         if (Wire::kScaled && threadIdx.x == kNumScales) value = p.hidden / kFp8ScaleChannels;
-        int reader = threadIdx.x - kHeaderCounts;
-        int32_t room = offer_room(p, reader);
-        if (reader >= 0) value = room;
+        if (!kIsWide) {
+            int reader = threadIdx.x - kHeaderCounts;
+            int32_t room = offer_room(p, reader);
+            if (reader >= 0) value = room;
+        }
         table.mine[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value, node.masked);
     }
     fence_sys();  // x, written by earlier launches, comes before the words that offer it
@@ -76,7 +67,11 @@ __device__ inline bool judge_combine(const CombineParams& p, const OneNode& node
         if (threadIdx.x == 0 && fault.code != kOk) record_fault(g, epoch, fault);
         if (threadIdx.x == 0) table.verdict = fault.code;
     }
-    if (threadIdx.x < g.num_ranks && arrived) {
+    if (kIsWide && threadIdx.x < g.num_ranks && arrived) {
+        int d = threadIdx.x;
+        shared.peers.learn(g, d, [&](int word) { return table.of[d][word]; });
+    }
+    if (!kIsWide && threadIdx.x < g.num_ranks && arrived) {
         int d = threadIdx.x;
         bool pushes = true;
         for (int s = 0; s < g.num_ranks; ++s)
@@ -97,109 +92,6 @@ __device__ inline bool judge_combine(const CombineParams& p, const OneNode& node
     }
     __syncthreads();
     return arrived && table.verdict == kOk;
-}
-
-// Tokens that a block takes at a time: a few, because asking for them takes longer than loading one; fewer where blocks
-// would end far apart.
-constexpr int kTokensPerTicket = 32 / kMaxRanks;
-
-__device__ __forceinline__ int tokens_per_ticket(const CombineParams& p) {
-    return max(1, min(kTokensPerTicket, p.num_tokens / (8 * num_pullers(p))));
-}
-
-// Row of token t at `rank`, or -1.
-__device__ __forceinline__ int32_t token_row(const CombineParams& p, const CombineShared& shared, uint32_t epoch, int t,
-                                             int rank) {
-    if (rank >= p.group.num_ranks || t >= p.num_tokens) return -1;
-    int32_t row = at<const int32_t>(p.token_rows)[static_cast<size_t>(t) * p.group.num_ranks + rank];
-    return checked_row(p.group, shared.peers, epoch, t, rank, row);
-}
-
-struct TokenSenders {
-    int token;
-    uint32_t ranks;  // that have a row of it, as a bit mask
-};
-
-// Warp 0. Asks for a token's rows, a slot for each. is_mine: this lane stands for the row `row` of it at `rank`.
-template <class Wire>
-__device__ __forceinline__ void load_token(const CombineParams& p, CombineShared& shared, uint8_t* slots,
-                                           TokenSenders senders, bool is_mine, int rank, int32_t row, uint32_t& slot,
-                                           uint32_t& round) {
-    uint32_t count = max(1, __popc(senders.ranks));  // a token that went nowhere takes an empty slot
-    bool mine = is_mine && (senders.ranks == 0 ? rank == 0 : row >= 0);
-    uint32_t order = __popc(senders.ranks & ((1u << rank) - 1));
-    for (int chunk = 0; chunk < p.num_chunks; ++chunk) {
-        // acquire; pairs with every consumer's arrival. Consumers leave the slots in their order, so the last one
-        // that the token needs speaks for all; one barrier for all lanes is also what racecheck can follow.
-        uint32_t last = slot + count - 1, last_round = round;
-        if (last >= static_cast<uint32_t>(p.num_slots)) last -= p.num_slots, ++last_round;
-        barrier_wait(&shared.ring.empty[last], ~last_round & 1);
-        __syncwarp();  // a lane that looks late must not find the slot filled and left again
-        if (mine) {
-            uint32_t s = slot + order;
-            if (s >= static_cast<uint32_t>(p.num_slots)) s -= p.num_slots;
-            if (order == 0)
-                shared.ring.info[s] = {senders.token, static_cast<int16_t>(chunk),
-                                       static_cast<int16_t>(__popc(senders.ranks))};
-            if (row >= 0) {
-                uint32_t begin = chunk * p.chunk_bytes, bytes = Wire::num_bytes(p, chunk);
-                barrier_arrive_expect(&shared.ring.full[s], bytes);
-                uint64_t offset = static_cast<uint64_t>(row) * shared.peers.x_stride[rank];
-                auto from = at<const uint8_t>(shared.peers.x_base[rank] + begin, offset);
-                Wire::load(p, slots + s * Wire::slot_bytes(p), from, chunk, bytes, &shared.ring.full[s]);
-            } else {
-                barrier_arrive(&shared.ring.full[s]);
-            }
-        }
-        slot += count;
-        if (slot >= static_cast<uint32_t>(p.num_slots)) slot -= p.num_slots, ++round;
-    }
-}
-
-// Warp 0. Lane l stands for rank l % 8 and for token l / 8 of those at hand; it fills the slot for the row there. All
-// rows of a token are asked for at once. Tokens are handed out to the blocks in their order, because SMs do not get
-// equal shares of the links.
-template <class Wire>
-__device__ inline void load_chunks(const CombineParams& p, const OneNode& node, CombineShared& shared, uint8_t* slots,
-                                   uint32_t epoch) {
-    int lane = threadIdx.x % 32, rank = lane % kMaxRanks, own = lane / kMaxRanks, at_once = tokens_per_ticket(p);
-    uint32_t slot = 0, round = 0;  // of the next slot
-    uint32_t* cursor = &state_of(p.group)->cursor;
-    auto row_of = [&](int first) { return own < at_once ? token_row(p, shared, epoch, first + own, rank) : -1; };
-    uint32_t ticket = 0;
-    auto draw = [&] {
-        if (lane == 0) ticket = atomicAdd(cursor, 1);
-    };
-    auto drawn = [&] { return (num_pullers(p) + __shfl_sync(~0u, ticket, 0)) * at_once; };
-    draw();
-    int first = puller(p) * at_once;
-    if (first < 0) first = drawn(), draw();
-    int32_t row = row_of(first);
-    int32_t first_staged = rank < p.group.num_ranks ? shared.first_staged[rank] : -1;
-    bool waits = __any_sync(~0u, first_staged >= 0);
-    while (first < p.num_tokens) {
-        int next = drawn();
-        draw();
-        int32_t next_row = row_of(next);
-        if (waits) {
-            bool staged = row < 0 || first_staged < 0 || await_staged(p, node, epoch, rank, first_staged, row);
-            fence_async_proxy();  // the flag was an ordinary load, the rows are the copy engine's
-            // After a fault nobody waits again; what is summed is void.
-            waits = __all_sync(~0u, staged);
-        }
-        uint32_t all_senders = __ballot_sync(~0u, row >= 0);
-        for (int i = 0; i < at_once && first + i < p.num_tokens; ++i)
-            load_token<Wire>(p, shared, slots,
-                             {first + i, all_senders >> i * kMaxRanks & (1u << kMaxRanks) - 1}, own == i,
-                       rank, row, slot, round);
-        first = next;
-        row = next_row;
-    }
-    if (lane == 0) {
-        barrier_wait(&shared.ring.empty[slot], ~round & 1);
-        shared.ring.info[slot].token = -1;
-        barrier_arrive(&shared.ring.full[slot]);
-    }
 }
 
 // Warp 1. Lanes take (token, k) pairs of this block's tokens.
@@ -230,7 +122,7 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     if (blockIdx.x == 0) announce_combine<Wire>(p, node, epoch, table);
     bool ok = judge_combine(p, node, epoch, table, shared);
     int warp = threadIdx.x / 32;
-    bool stages = puller(p) < 0;
+    bool stages = !kIsWide && puller(p) < 0;
     if (ok && stages) {
         if (warp < kStageWarps && threadIdx.x % 32 == 0)
             stage_rows(p, epoch, shared.pushes ? shared.room : nullptr, slots + warp * kStageDepth * p.chunk_bytes,
@@ -240,7 +132,10 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     if (ok) {
         if (warp == 0) {
             fence_async_proxy();  // rows that peers wrote by ordinary stores, now loaded by the copy engine
-            load_chunks<Wire>(p, node, shared, slots, epoch);
+            if constexpr (kIsWide)
+                load_many_chunks<Wire>(p, shared, slots, epoch);
+            else
+                load_chunks<Wire>(p, node, shared, slots, epoch);
         } else if (warp == 1) {
             if (!stages && p.topk > 0 && p.out_weights) sum_weights(p, shared);
         } else {

@@ -43,17 +43,25 @@ struct PeerRows {
 
     // The k-th weight of a token, summed in order of the ranks that have a row of it.
     __device__ float sum_weights(const int32_t* rows, int num_ranks, int k) const {
-        float v[kMaxRanks];
-#pragma unroll
-        for (int d = 0; d < kMaxRanks; ++d) {
-            int32_t row = d < num_ranks ? rows[d] : -1;
-            bool sent = row >= 0 && row < num_rows[d];
-            size_t i = sent ? static_cast<size_t>(row) * weights_stride[d] + k : 0;
-            v[d] = sent ? at<const float>(weights_base[d])[i] : 0;
-        }
         float sum = 0;
+        if constexpr (kIsWide) {
+            for (int d = 0; d < num_ranks; ++d) {
+                int32_t row = rows[d];
+                if (row < 0 || row >= num_rows[d]) continue;
+                sum += at<const float>(weights_base[d])[static_cast<size_t>(row) * weights_stride[d] + k];
+            }
+        } else {
+            float v[kMaxRanks];
 #pragma unroll
-        for (int d = 0; d < kMaxRanks; ++d) sum += v[d];
+            for (int d = 0; d < kMaxRanks; ++d) {
+                int32_t row = d < num_ranks ? rows[d] : -1;
+                bool sent = row >= 0 && row < num_rows[d];
+                size_t i = sent ? static_cast<size_t>(row) * weights_stride[d] + k : 0;
+                v[d] = sent ? at<const float>(weights_base[d])[i] : 0;
+            }
+#pragma unroll
+            for (int d = 0; d < kMaxRanks; ++d) sum += v[d];
+        }
         return sum;
     }
 };

@@ -36,19 +36,29 @@ __device__ inline int32_t dispatch_word(const DispatchParams& p, int num_ranks, 
     return status_word(lane, value, mask ? kLayoutMask : kExpertOutOfRange, token, k, seen);
 }
 
+// Counts this rank's rows to another. One warp.
+__device__ __forceinline__ void fill_count(const DispatchParams& p, HeaderTable& table, int rank) {
+    int lane = threadIdx.x % 32;
+    int32_t count = 0;
+    if (!p.cached)
+        for (int b = lane; b < static_cast<int>(gridDim.x); b += 32)
+            count += state_of(p.group)->block_counts[b][rank];
+    count = __reduce_add_sync(~0u, count);
+    if (lane == 0) table.mine[kFirstCount + rank] = count;
+}
+
+constexpr int kWordsWarp = kIsWide ? kWarps - 1 : kMaxRanks;  // the warps before it count
+
 // All threads of the announcing block.
 __device__ inline void fill_dispatch_header(const DispatchParams& p, HeaderTable& table, uint32_t masked) {
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    if (warp == kMaxRanks) {
+    if (warp == kWordsWarp) {
         int32_t value = dispatch_word(p, p.group.num_ranks, masked);
-        if (lane < kHeaderCounts) table.mine[lane] = value;
+        if (lane < kFirstCount) table.mine[lane] = value;
     } else if (warp < kMaxRanks) {
-        int32_t count = 0;
-        if (!p.cached)
-            for (int b = lane; b < static_cast<int>(gridDim.x); b += 32)
-                count += state_of(p.group)->block_counts[b][warp];
-        count = __reduce_add_sync(~0u, count);
-        if (lane == 0) table.mine[kHeaderCounts + warp] = count;
+        fill_count(p, table, warp);
+        if constexpr (kIsWide)
+            for (int rank = warp + kWordsWarp; rank < kMaxRanks; rank += kWordsWarp) fill_count(p, table, rank);
     }
     __syncthreads();
 }
@@ -73,13 +83,13 @@ __device__ inline void check_layout(const DispatchParams& p, int num_ranks, int3
     int& first_wrong = first_wrong_count();
     if (p.tokens_per_rank == 0) return;
     auto per_rank = at<const int32_t>(p.tokens_per_rank), per_expert = at<const int32_t>(p.tokens_per_expert);
-    int num_checks = p.num_experts + num_ranks;
+    int num_checks = p.num_experts + num_ranks, num_bits = kIsWide ? 0 : kMaxRanks;
     if (threadIdx.x == 0) first_wrong = num_checks;
     __syncthreads();
     for (int i = threadIdx.x; i < num_checks; i += kThreads) {
         int rank = i - p.num_experts;
         bool good =
-            rank >= 0 ? per_rank[rank] == counts[rank] || (rank < kMaxRanks && masked >> rank & 1) || is_left_out(rank)
+            rank >= 0 ? per_rank[rank] == counts[rank] || (rank < num_bits && masked >> rank & 1) || is_left_out(rank)
                       : !per_expert || per_expert[i] == static_cast<int32_t>(hist[i]);
         if (!good) atomicMin(&first_wrong, i);
     }
@@ -102,14 +112,77 @@ __device__ inline void announce_dispatch(const DispatchParams& p, const OneNode&
                                          HeaderTable& table) {
     auto hist = at<uint32_t>(p.expert_hist);
     fill_dispatch_header(p, table, node.masked);
-    check_layout(p, p.group.num_ranks, table.mine, table.mine + kHeaderCounts, hist, node.masked, NobodyElse{});
+    check_layout(p, p.group.num_ranks, table.mine, table.mine + kFirstCount, hist, node.masked, NobodyElse{});
     send_header(node, epoch, table, hist, p.num_experts / p.group.num_ranks);
     __syncthreads();
     for (int e = threadIdx.x; e < p.num_experts; e += kThreads) hist[e] = 0;
 }
 
+// Rows to each rank of a large node, in shared memory.
+struct RowSums {
+    unsigned long long rows[kMaxRanks];
+    int32_t before[kMaxRanks];  // of them, those of lower ranks than this one
+};
+
+__device__ inline RowSums& row_sums() {
+    __shared__ RowSums sums;
+    return sums;
+}
+
+// Sums the counts of a large node, which lie behind the words of its headers. All threads, of which each takes some
+// sources for one rank. False: a count did not come, which is recorded.
+__device__ inline bool sum_rows(const OneNode& node, uint32_t epoch, RowSums& sums) {
+    const Group& g = node.g;
+    if (threadIdx.x < kMaxRanks) sums.rows[threadIdx.x] = sums.before[threadIdx.x] = 0;
+    __syncthreads();
+    bool arrived = true;
+    int parts = blockDim.x / g.num_ranks, dest = threadIdx.x % g.num_ranks, part = threadIdx.x / g.num_ranks;
+    int32_t rows = 0, before = 0;
+    for (int s = part; s < g.num_ranks && part < parts; s += parts) {
+        uint64_t seen;
+        const uint64_t* word = header_slot(g, g.rank, s, epoch) + kFirstCount + dest;
+        arrived &= await_word(node, epoch, g.first_rank + s, kPhaseHeader, word, seen, true);
+        rows += word_value(seen);
+        if (s < g.rank) before += word_value(seen);
+    }
+    atomicAdd(&sums.rows[dest], static_cast<unsigned long long>(rows));
+    atomicAdd(&sums.before[dest], before);
+    return __syncthreads_and(arrived);
+}
+
+// Whether all ranks announce a dispatch, for others send no counts. All threads, which find the same.
+__device__ inline bool all_dispatch(const Group& g, const HeaderTable& table) {
+    bool all = true;
+    for (int s = 0; s < g.num_ranks; ++s) all &= table.of[s][kOp] == kOpDispatch;
+    return all;
+}
+
+// What place_rows does, given the sums, which there are unless headers differ. One warp.
+__device__ inline void place_summed_rows(const Group& g, HeaderTable& table, Fault& fault) {
+    if (fault.code != kOk) return;
+    const RowSums& sums = row_sums();
+    for (int round = 0; round < kRounds; ++round) {
+        int rank = round * 32 + threadIdx.x % 32;
+        bool mine = rank < g.num_ranks;
+        int64_t rows = mine ? static_cast<int64_t>(sums.rows[rank]) : 0;
+        uint32_t full = __ballot_sync(~0u, mine && rows > table.of[rank % kMaxRanks][kRowLimit]);
+        if (fault.code == kOk && full != 0) {
+            fault.code = kTooManyRows;
+            fault.rank = round * 32 + __ffs(full) - 1;
+            fault.expected = table.of[fault.rank][kRowLimit];
+            fault.seen = __shfl_sync(~0u, rows, fault.rank % 32);
+        }
+        if (mine) table.row_base[rank] = sums.before[rank];
+    }
+    if (threadIdx.x == 0 && fault.code == kOk) table.num_rows = static_cast<int32_t>(sums.rows[g.rank]);
+}
+
 // Rows that each rank receives against what it can take; lane d places this rank's tokens at rank d. One warp.
 __device__ inline void place_rows(const Group& g, HeaderTable& table, Fault& fault) {
+    if constexpr (kIsWide) {
+        place_summed_rows(g, table, fault);
+        return;
+    }
     int lane = threadIdx.x % 32, before = 0;
     int64_t rows = 0;
     if (lane < g.num_ranks)
@@ -136,6 +209,8 @@ __device__ inline void judge_dispatch(const DispatchParams& p, const OneNode& no
     const Group& g = p.group;
     if (threadIdx.x == 0) table.num_rows = 0;
     bool arrived = read_headers(node, epoch, table);
+    if constexpr (kIsWide)
+        if (arrived && !p.cached && all_dispatch(g, table)) arrived = sum_rows(node, epoch, row_sums());
     if (threadIdx.x < 32) {
         Fault fault;
         if (arrived) fault = judge_headers(node, table);

@@ -69,9 +69,12 @@ __device__ inline void prefetch_row(const DispatchParams& p, int t, uint8_t* sta
     if (t < p.num_tokens) load_row(p, row_source(p), t, stages, &barriers[0], lane);
 }
 
-// In lane l token t's order (its row when cached) at rank (rank + 1 + l) % num_ranks, or -1.
-__device__ __forceinline__ int32_t token_order(const DispatchParams& p, int t, int dest) {
-    if (threadIdx.x % 32 >= p.group.num_ranks || t >= p.num_tokens) return -1;
+// A lane's receiver of a round: the ranks in order from the next one on.
+__device__ __forceinline__ int place_of_lane(int round) { return round * 32 + threadIdx.x % 32; }
+
+// Token t's order (its row when cached) at rank (rank + 1 + place) % num_ranks, or -1.
+__device__ __forceinline__ int32_t token_order(const DispatchParams& p, int t, int dest, int place) {
+    if (place >= p.group.num_ranks || t >= p.num_tokens) return -1;
     uint64_t orders = p.cached ? p.token_rows : p.token_order;
     return at<const int32_t>(orders)[static_cast<size_t>(t) * p.group.num_ranks + dest];
 }
@@ -87,29 +90,45 @@ __device__ inline void send_rows(const DispatchParams& p, const int32_t (*bases)
         return;
     }
     RowSource source = row_source(p);
-    int dest = (p.group.rank + 1 + lane) % p.group.num_ranks;
-    uint64_t heap = lane < p.group.num_ranks ? p.group.heap[dest] + p.recv_offset : 0;
+    int dest[kRounds];
+    uint64_t heap[kRounds];
+    int32_t order[kRounds], next_order[kRounds];
+#pragma unroll
+    for (int r = 0; r < kRounds; ++r) {
+        int place = place_of_lane(r);
+        dest[r] = (p.group.rank + 1 + place) % p.group.num_ranks;
+        heap[r] = place < p.group.num_ranks ? p.group.heap[dest[r]] + p.recv_offset : 0;
+    }
     int num_first = p.num_copy_warps * gridDim.x, per_block = tokens_per_block(p.num_tokens);
     uint32_t* cursor = &state_of(p.group)->cursor;
     uint32_t ticket = lane == 0 ? atomicAdd(cursor, 1) : 0;
-    int32_t order = token_order(p, t, dest);
+#pragma unroll
+    for (int r = 0; r < kRounds; ++r) order[r] = token_order(p, t, dest[r], place_of_lane(r));
     for (uint32_t i = 0; t < p.num_tokens; ++i) {
         int next = num_first + __shfl_sync(~0u, ticket, 0);
         if (lane == 0) ticket = atomicAdd(cursor, 1);
-        int32_t next_order = token_order(p, next, dest);
+#pragma unroll
+        for (int r = 0; r < kRounds; ++r) next_order[r] = token_order(p, next, dest[r], place_of_lane(r));
         bulk_wait_read<0>();
         __syncwarp();
         if (next < p.num_tokens) load_row(p, source, next, stages + (~i & 1) * p.row_stride, &barriers[~i & 1], lane);
-        int32_t row = order >= 0 ? order + bases[t / per_block][dest] : -1;
-        if (!p.cached && lane < p.group.num_ranks)
-            at<int32_t>(p.token_rows)[static_cast<size_t>(t) * p.group.num_ranks + dest] = row;
+        int32_t row[kRounds];
+#pragma unroll
+        for (int r = 0; r < kRounds; ++r) {
+            row[r] = order[r] >= 0 ? order[r] + bases[t / per_block][dest[r]] : -1;
+            if (!p.cached && place_of_lane(r) < p.group.num_ranks)
+                at<int32_t>(p.token_rows)[static_cast<size_t>(t) * p.group.num_ranks + dest[r]] = row[r];
+        }
         barrier_wait(&barriers[i & 1], i >> 1 & 1);
-        if (row >= 0)
-            bulk_store(at<uint8_t>(heap, static_cast<uint64_t>(row) * p.row_stride), stages + (i & 1) * p.row_stride,
-                       p.row_stride);
+#pragma unroll
+        for (int r = 0; r < kRounds; ++r)
+            if (row[r] >= 0)
+                bulk_store(at<uint8_t>(heap[r], static_cast<uint64_t>(row[r]) * p.row_stride),
+                           stages + (i & 1) * p.row_stride, p.row_stride);
         bulk_commit();
         t = next;
-        order = next_order;
+#pragma unroll
+        for (int r = 0; r < kRounds; ++r) order[r] = next_order[r];
     }
     bulk_wait_written();
     fence_async_proxy();
@@ -170,6 +189,23 @@ __device__ inline void send_metadata(const DispatchParams& p, const int32_t* bas
         }
 }
 
+// Tells a peer that this rank's metadata is there, if this is the last block, and waits for the peer's. One thread.
+template <class Others>
+__device__ __forceinline__ bool exchange_meta_flags(const DispatchParams& p, const Others& others, uint32_t epoch,
+                                                    int peer, bool last) {
+    bool ok = true;
+    if (peer < p.group.num_ranks && others.takes_part(peer)) {
+        fence_sys();
+        uint32_t code = told_code(p.group, epoch);
+        if (last && is_abort(code)) tell_more(p.group, done_flag(p.group, peer, p.group.rank));
+        // release; pairs with the acquire in wait_peers. The metadata of all blocks comes before it.
+        if (last)
+            store_release_sys(meta_flag(p.group, peer, p.group.rank), pack_word(epoch, is_abort(code) ? code : kOk));
+        ok = wait_peers(others, epoch, kPhaseMeta, peer);
+    }
+    return ok;
+}
+
 // Waits for everybody's metadata. All meta warps of the block; false after a fault.
 template <class Others>
 __device__ inline bool exchange_metadata(const DispatchParams& p, const Others& others, uint32_t epoch,
@@ -187,17 +223,9 @@ __device__ inline bool exchange_metadata(const DispatchParams& p, const Others& 
         }
         last = __shfl_sync(~0u, last, 0);
         __syncwarp();  // a shuffle hands over a value alone: what lane 0 has acquired is ordered by this
-        bool ok = true;
-        if (lane < p.group.num_ranks && others.takes_part(lane)) {
-            fence_sys();
-            uint32_t code = told_code(p.group, epoch);
-            if (last && is_abort(code)) tell_more(p.group, done_flag(p.group, lane, p.group.rank));
-            // release; pairs with the acquire in wait_peers. The metadata of all blocks comes before it.
-            if (last)
-                store_release_sys(meta_flag(p.group, lane, p.group.rank),
-                                  pack_word(epoch, is_abort(code) ? code : kOk));
-            ok = wait_peers(others, epoch, kPhaseMeta, lane);
-        }
+        bool ok = exchange_meta_flags(p, others, epoch, lane, last);
+        if constexpr (kIsWide)
+            for (int r = 1; r < kRounds; ++r) ok &= exchange_meta_flags(p, others, epoch, r * 32 + lane, last);
         ok = __all_sync(~0u, ok);
         if (lane == 0) arrived = ok;
     }

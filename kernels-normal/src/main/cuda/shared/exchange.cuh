@@ -47,7 +47,7 @@ __device__ inline bool wait_peers(const Others& others, uint32_t epoch, Phase ph
 
 // Every rank's header, and what a block makes of it. In shared memory.
 struct HeaderTable {
-    int32_t mine[kHeaderWords];
+    int32_t mine[kOwnWords];
     int32_t of[kMaxRanks][kHeaderWords];
     uint32_t verdict;
     int32_t num_rows;             // dispatch: rows that this rank receives
@@ -74,39 +74,68 @@ __device__ inline int32_t handle_word(uint64_t handle_epoch, int lane, int32_t v
     return routed >> 32 != masked ? status_word(lane, value, kHandleMasked, -1, -1, 0) : value;
 }
 
-// Sends table.mine, and each receiver the counts of its own experts. All threads of one block; at least num_ranks
-// warps. To peers the words announce nothing that this launch has written; to this rank's own blocks, the layout.
+// The first word of the counts of the receiver's experts.
+__device__ __forceinline__ int first_expert_word(const Group& g) {
+    return kIsWide ? kFirstCount + g.num_ranks : kHeaderWords;
+}
+
+// Sends table.mine to a peer, and the counts of its own experts. One warp. To peers the words announce nothing that
+// this launch has written; to this rank's own blocks, the layout.
+__device__ __forceinline__ void send_header_to(const OneNode& node, uint32_t epoch, const HeaderTable& table,
+                                               const uint32_t* expert_counts, int num_local_experts, int peer) {
+    const Group& g = node.g;
+    int lane = threadIdx.x % 32;
+    uint64_t* there = header_slot(g, peer, g.rank, epoch);
+    if (peer == g.rank) __threadfence();  // release; pairs with the acquire in read_header
+    store_relaxed_sys(there + lane, pack_word(epoch, table.mine[lane]));  // pairs with await_word in read_header
+    if (kIsWide && table.mine[kOp] == kOpDispatch)
+        for (int r = lane; r < g.num_ranks; r += 32)  // pairs with await_word in sum_rows
+            store_relaxed_sys(there + kFirstCount + r, pack_word(epoch, table.mine[kFirstCount + r]));
+    for (int e = lane; e < num_local_experts; e += 32)  // pairs with await_word in report_counts
+        store_relaxed_sys(there + first_expert_word(g) + e,
+                          pack_word(epoch, expert_counts[peer * num_local_experts + e]));
+}
+
+// Sends a header to every rank. All threads of one block; at least num_ranks warps, or a large node.
 __device__ inline void send_header(const OneNode& node, uint32_t epoch, const HeaderTable& table,
                                    const uint32_t* expert_counts, int num_local_experts) {
     const Group& g = node.g;
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    if (warp >= g.num_ranks || !node.takes_part(warp)) return;
-    uint64_t* there = header_slot(g, warp, g.rank, epoch);
-    if (warp == g.rank) __threadfence();  // release; pairs with the acquire in read_headers
-    store_relaxed_sys(there + lane, pack_word(epoch, table.mine[lane]));  // pairs with await_word in read_headers
-    for (int e = lane; e < num_local_experts; e += 32)                    // pairs with await_word in report_counts
-        store_relaxed_sys(there + kHeaderWords + e, pack_word(epoch, expert_counts[warp * num_local_experts + e]));
+    int peer = threadIdx.x / 32;
+    if (peer >= g.num_ranks || !node.takes_part(peer)) return;
+    send_header_to(node, epoch, table, expert_counts, num_local_experts, peer);
+    if constexpr (kIsWide)
+        while ((peer += blockDim.x / 32) < g.num_ranks)
+            send_header_to(node, epoch, table, expert_counts, num_local_experts, peer);
 }
 
-// Collects every rank's header, in each block for itself. All threads; at least num_ranks warps. A wait that fails is
-// recorded and returns false. The header of a masked rank is all zeros.
+// A peer's header, which a warp waits for. False: it did not come, which is recorded.
+__device__ __forceinline__ bool read_header(const OneNode& node, uint32_t epoch, HeaderTable& table, int peer) {
+    const Group& g = node.g;
+    int lane = threadIdx.x % 32;
+    Fault fault;
+    // A peer that timed out on us has left this epoch: its header stands, but its flag says so.
+    bool left = peer != g.rank && neighbour_left(g, epoch, kPhaseHeader, peer, fault);
+    uint64_t seen, begin = wait_begin(g);
+    const uint64_t* word = header_slot(g, g.rank, peer, epoch) + lane;
+    bool arrived = await_word(node, epoch, g.first_rank + peer, kPhaseHeader, word, seen, true);
+    if (blockIdx.x == 0 && lane == 0) tell_wait(g, kWaitForHeader, g.first_rank + peer, begin);
+    table.of[peer][lane] = word_value(seen);
+    if (arrived && left) record_fault(g, epoch, fault);
+    return arrived && !left;
+}
+
+// Collects every rank's header, in each block for itself. All threads; at least num_ranks warps, or a large node.
+// False: one did not come. The header of a masked rank is all zeros.
 __device__ inline bool read_headers(const OneNode& node, uint32_t epoch, HeaderTable& table) {
     const Group& g = node.g;
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int peer = threadIdx.x / 32, lane = threadIdx.x % 32;
     bool arrived = true;
-    if (warp < g.num_ranks && !node.takes_part(warp)) {
-        table.of[warp][lane] = 0;
-    } else if (warp < g.num_ranks) {
-        Fault fault;
-        // A peer that timed out on us has left this epoch: its header stands, but its flag says so.
-        bool left = warp != g.rank && neighbour_left(g, epoch, kPhaseHeader, warp, fault);
-        uint64_t seen, begin = wait_begin(g);
-        const uint64_t* word = header_slot(g, g.rank, warp, epoch) + lane;
-        arrived = await_word(node, epoch, g.first_rank + warp, kPhaseHeader, word, seen, true);
-        if (blockIdx.x == 0 && lane == 0) tell_wait(g, kWaitForHeader, g.first_rank + warp, begin);
-        table.of[warp][lane] = word_value(seen);
-        if (arrived && left) record_fault(g, epoch, fault);
-        arrived &= !left;
+    if (peer < g.num_ranks && !node.takes_part(peer)) {
+        table.of[peer][lane] = 0;
+    } else if (peer < g.num_ranks) {
+        arrived = read_header(node, epoch, table, peer);
+        if constexpr (kIsWide)
+            while ((peer += blockDim.x / 32) < g.num_ranks) arrived &= read_header(node, epoch, table, peer);
     }
     return __syncthreads_and(arrived);
 }
@@ -118,8 +147,15 @@ __device__ inline Fault judge_headers(const OneNode& node, const HeaderTable& ta
     Fault fault;
     int lane = threadIdx.x % 32;
     uint32_t bad = __ballot_sync(~0u, lane < g.num_ranks && table.of[lane % kMaxRanks][kStatus] != kOk);
+    int first_lane = 0;
+    if constexpr (kIsWide)
+        for (int r = 1; r < kRounds && bad == 0; ++r) {
+            first_lane = r * 32;
+            int rank = first_lane + lane;
+            bad = __ballot_sync(~0u, rank < g.num_ranks && table.of[rank % kMaxRanks][kStatus] != kOk);
+        }
     if (bad != 0) {
-        fault.rank = __ffs(bad) - 1;
+        fault.rank = first_lane + __ffs(bad) - 1;
         const int32_t* header = table.of[fault.rank];
         fault.code = header[kStatus];
         fault.token = header[kStatusToken];
@@ -128,7 +164,7 @@ __device__ inline Fault judge_headers(const OneNode& node, const HeaderTable& ta
                                           static_cast<uint32_t>(header[kStatusValueLow]));
         return fault;
     }
-    int first = __ffs(~node.masked) - 1;
+    int first = kIsWide ? 0 : __ffs(~node.masked) - 1;
     for (int r = first + 1; r < g.num_ranks; ++r) {
         bad = __ballot_sync(~0u, lane < kNumCompared && table.of[r][lane] != table.of[first][lane]);
         if (bad == 0 || !node.takes_part(r)) continue;

@@ -116,10 +116,10 @@ __device__ inline bool neighbour_left(const Group& g, uint32_t epoch, Phase phas
 // The ranks of this node, where there are no others. Nodes of internode_waits.cuh are all ranks.
 struct OneNode {
     const Group& g;
-    uint32_t masked = 0;  // bit r: rank r of the node is neither sent to nor waited for
+    uint32_t masked = 0;  // bit r: rank r of the node is neither sent to nor waited for; in large nodes none is
 
     // Whether a rank of this node is in the call.
-    __device__ bool takes_part(int rank) const { return !(masked >> rank & 1); }
+    __device__ bool takes_part(int rank) const { return kIsWide || !(masked >> rank & 1); }
 
     // Whether a source of a dispatch is. These are the ranks of this node; where there are others, those of all nodes.
     __device__ bool is_source(int rank) const { return takes_part(rank); }

@@ -210,8 +210,9 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Ranks per node, 1 to 8; by default what the communicator knows to be on one host ({@link
-         * Communicator#localSize}), at most 8.
+         * Ranks per node, which is an NVLink domain: 1 to {@value EpTopology#MAX_NVL_RANKS}, as far
+         * as {@link GroupLimits} allows. By default what the communicator knows to be on one host
+         * ({@link Communicator#localSize}), or a part of them.
          */
         public Builder ranksPerNode(int number) {
             if (number < 1) {
@@ -318,6 +319,13 @@ public interface Buffer extends AutoCloseable {
             return this;
         }
 
+        /** Those that the node size has to keep to. */
+        private GroupLimits limits() {
+            return normal != null
+                    ? GroupLimits.normal(device.kind())
+                    : GroupLimits.lowLatency(device.kind());
+        }
+
         /**
          * Opens the buffer: collective. Ranks that gave different options learn it here, all of
          * them.
@@ -332,7 +340,7 @@ public interface Buffer extends AutoCloseable {
             int nodeSize =
                     ranksPerNode != 0
                             ? ranksPerNode
-                            : Math.min(communicator.localSize(), EpTopology.MAX_NVL_RANKS);
+                            : limits().nodeSize(numRanks, communicator.localSize());
             Config recommended = Config.recommended(numRanks);
             return BufferProvider.load()
                     .open(

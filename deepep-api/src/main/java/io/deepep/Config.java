@@ -6,8 +6,8 @@ import io.deepep.spi.BufferProvider;
  * How normal-mode operations use the machine: multiprocessors, and the rings between nodes.
  * Immutable; the same values on every rank.
  *
- * @param numSms streaming multiprocessors an operation may hold, even, at least 2. The host backend
- *     takes half of it as the number of RDMA channels, like the GPU
+ * @param numSms streaming multiprocessors an operation may hold: an even number, or, on one node,
+ *     1. The host backend takes half of it as the number of RDMA channels, like the GPU
  * @param rdmaSendChunk rows that a channel sends to another node before it tells the receiver, at
  *     most half of {@code rdmaRecvChunk}; without effect on one node
  * @param rdmaRecvChunk rows that the ring of one channel holds for each other node; without effect
@@ -15,6 +15,7 @@ import io.deepep.spi.BufferProvider;
  */
 public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
     private static final int DEFAULT_SMS = 20;
+    private static final int FEW_RANKS = 8;
 
     /** Validates the numbers. */
     public Config {
@@ -30,9 +31,9 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
     }
 
     static int requireNumSms(int numSms) {
-        if (numSms < 2 || numSms % 2 != 0) {
+        if (numSms != 1 && (numSms < 2 || numSms % 2 != 0)) {
             throw new IllegalArgumentException(
-                    "numSms=" + numSms + " is not an even number of at least 2");
+                    "numSms=" + numSms + " is not an even number of at least 2, nor 1");
         }
         return numSms;
     }
@@ -46,7 +47,7 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
     /** The configuration to start from among {@code numRanks} ranks, for dispatch and combine. */
     public static Config recommended(int numRanks) {
         requirePositive("numRanks", numRanks);
-        if (numRanks <= EpTopology.MAX_NVL_RANKS) {
+        if (numRanks <= FEW_RANKS) {
             return new Config(DEFAULT_SMS, 8, 64);
         }
         // More nodes: fewer tokens go to each, so chunks stay small while the ring covers the

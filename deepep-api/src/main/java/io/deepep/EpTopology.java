@@ -4,16 +4,17 @@ package io.deepep;
  * A rank's place in the expert-parallel group: {@code rank = rdmaRank * numNvlRanks + nvlRank}.
  *
  * <p>Ranks of a node (equal {@code rdmaRank}) reach each other over NVLink, ranks of different
- * nodes over RDMA. The node size is given, not derived, so one host can hold several
- * <em>virtual</em> nodes.
+ * nodes over RDMA: a node is an NVLink domain. The node size is given, not derived, so one host can
+ * hold several <em>virtual</em> nodes.
  *
  * @param rank this rank, 0 to numRanks - 1
  * @param numRanks ranks of the group
- * @param numNvlRanks ranks per node, 1 to 8
+ * @param numNvlRanks ranks per node, 1 to {@value #MAX_NVL_RANKS}; {@link GroupLimits} says how
+ *     many each mode takes
  */
 public record EpTopology(int rank, int numRanks, int numNvlRanks) {
     /** The most ranks that one node can have. */
-    public static final int MAX_NVL_RANKS = 8;
+    public static final int MAX_NVL_RANKS = 72;
 
     /** Validates the numbers. */
     public EpTopology {

@@ -21,8 +21,8 @@ class SettingsTest {
         requireMessage(() -> new EpTopology(0, 0, 1), "numRanks=0 must be at least 1");
         requireMessage(() -> new EpTopology(4, 4, 4), "rank=4 is not in [0, numRanks=4)");
         requireMessage(() -> new EpTopology(-1, 4, 4), "rank=-1 is not in");
-        requireMessage(() -> new EpTopology(0, 9, 9), "numNvlRanks=9 is not in [1, 8]");
-        requireMessage(() -> new EpTopology(0, 4, 0), "numNvlRanks=0 is not in [1, 8]");
+        requireMessage(() -> new EpTopology(0, 73, 73), "numNvlRanks=73 is not in [1, 72]");
+        requireMessage(() -> new EpTopology(0, 4, 0), "numNvlRanks=0 is not in [1, 72]");
         requireMessage(
                 () -> new EpTopology(0, 6, 4), "numRanks=6 is not a multiple of numNvlRanks=4");
     }
@@ -33,19 +33,39 @@ class SettingsTest {
             for (GroupLimits limits :
                     List.of(GroupLimits.normal(kind), GroupLimits.lowLatency(kind))) {
                 int most = limits.maxRanks();
-                EpTopology largest = new EpTopology(0, most, limits.maxNvlRanks());
-                assertThat(limits.refusal(largest)).isEmpty();
-                limits.require(largest);
+                limits.require(new EpTopology(0, limits.maxNvlRanks(), limits.maxNvlRanks()));
+                int perNode = limits.maxNvlRanksOfSeveral();
+                int nodes = most / perNode;
+                limits.require(new EpTopology(0, nodes * perNode, perNode));
                 EpTopology larger = new EpTopology(0, most + 1, 1);
                 requireMessage(
                         () -> limits.require(larger),
-                        limits.name() + " takes at most " + most + " ranks, 8 per node, not ");
+                        limits.name() + " takes at most " + limits.allowed() + ", not ");
                 assertThat(limits.refusal(larger).orElseThrow())
                         .contains("not " + (most + 1) + ", 1 per node; use smaller groups");
             }
         }
+        GroupLimits onGpus = GroupLimits.normal(Device.Kind.CUDA);
+        assertThat(onGpus.refusal(new EpTopology(0, 9, 9))).isEmpty();
+        requireMessage(
+                () -> onGpus.require(new EpTopology(0, 18, 9)),
+                "normal mode on GPUs takes at most 2048 ranks, 72 on one node and 8 per node, not 18, 9"
+                        + " per node; use nodes of fewer ranks (ranksPerNode)");
         assertThat(GroupLimits.lowLatency(Device.Kind.CUDA).refusal(new EpTopology(0, 4096, 8)))
                 .hasValueSatisfying(why -> assertThat(why).endsWith(", or normal mode"));
+    }
+
+    @Test
+    void nodeSizesOfThoseWhoGiveNone() {
+        GroupLimits onHost = GroupLimits.normal(Device.Kind.HOST);
+        GroupLimits onGpus = GroupLimits.normal(Device.Kind.CUDA);
+        assertThat(onHost.nodeSize(72, 72)).isEqualTo(72);
+        assertThat(onHost.nodeSize(128, 128)).isEqualTo(64);
+        assertThat(onGpus.nodeSize(16, 16)).isEqualTo(16);
+        assertThat(onGpus.nodeSize(32, 16)).isEqualTo(8);
+        assertThat(onGpus.nodeSize(12, 6)).isEqualTo(6);
+        assertThat(onGpus.nodeSize(1, 1)).isEqualTo(1);
+        assertThat(onGpus.nodeSize(73, 73)).isEqualTo(1);
     }
 
     @Test

@@ -12,6 +12,9 @@ interface GroupOptions {
 
     int ranksPerNode();
 
+    /** Ranks of a node unless the user or a launcher says otherwise. */
+    int USUAL_RANKS = 8;
+
     /**
      * The group; the rank does not matter.
      *
@@ -36,7 +39,10 @@ interface GroupOptions {
         @Option(
                 names = {"--ranks", "--ranks-per-node"},
                 paramLabel = "N",
-                description = "Ranks, 1 to 8 (default: those that a launcher started, else 8).")
+                description =
+                        "Ranks, 1 to "
+                                + EpTopology.MAX_NVL_RANKS
+                                + " (default: those that a launcher started, else 8).")
         private Integer ranks;
 
         @Override
@@ -46,7 +52,7 @@ interface GroupOptions {
 
         @Override
         public int ranksPerNode() {
-            return ranks != null ? ranks : LaunchedGroup.size().orElse(EpTopology.MAX_NVL_RANKS);
+            return ranks != null ? ranks : LaunchedGroup.size().orElse(USUAL_RANKS);
         }
     }
 
@@ -62,7 +68,9 @@ interface GroupOptions {
                 names = {"--ranks-per-node", "--ranks"},
                 paramLabel = "N",
                 description =
-                        "Ranks on each node, 1 to 8 (default: those that a launcher started, else 8).")
+                        "Ranks on each node, 1 to "
+                                + EpTopology.MAX_NVL_RANKS
+                                + " (default: those that a launcher started, else 8).")
         private Integer ranksPerNode;
 
         /** One node unless the user says otherwise. */
@@ -86,7 +94,7 @@ interface GroupOptions {
                     ? ranksPerNode
                     : LaunchedGroup.size()
                             .map(size -> Math.ceilDiv(size, Math.max(nodes, 1)))
-                            .orElse(EpTopology.MAX_NVL_RANKS);
+                            .orElse(USUAL_RANKS);
         }
     }
 }

@@ -169,9 +169,9 @@ final class JobOptions {
             throw new UsageException("--masked-ratio=" + routing.maskedRatio + " is not in [0, 1]");
         }
         for (int number : sms) {
-            if (number < 2 || number > MOST_SMS || number % 2 != 0) {
+            if (number < 1 || number > MOST_SMS || (number > 1 && number % 2 != 0)) {
                 throw new UsageException(
-                        "--sms=" + number + " is not an even number in [2, " + MOST_SMS + "]");
+                        "--sms=" + number + " is not 1 or an even number in [2, " + MOST_SMS + "]");
             }
         }
     }

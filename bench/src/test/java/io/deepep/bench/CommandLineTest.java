@@ -89,12 +89,12 @@ final class CommandLineTest {
                 "test-low-latency --hidden 200 | deepep: hidden=200 is not a positive multiple of 128",
                 "test-intranode --ranks 2 --num-topk 9 --num-experts 8 | deepep: numTopk=9 exceeds numExperts=8",
                 "test-intranode --num-topk 33 | deepep: --num-topk=33 is not in [1, 32]",
-                "test-intranode --ranks 9 | deepep: numNvlRanks=9 is not in [1, 8]",
+                "test-intranode --ranks 73 | deepep: numNvlRanks=73 is not in [1, 72]",
                 "test-intranode --ranks 0 | deepep: numRanks=0 must be at least 1",
                 "test-internode --nodes 0 | deepep: --nodes=0 must be at least 1",
                 "test-intranode --num-tokens 0 | deepep: --num-tokens=0 must be at least 1",
                 "test-low-latency --num-tokens 2000 | deepep: maxTokens=2000 is not in [1, 1024]",
-                "test-intranode --sms 3 | deepep: --sms=3 is not an even number in [2, 1024]",
+                "test-intranode --sms 3 | deepep: --sms=3 is not 1 or an even number in [2, 1024]",
                 "test-intranode --timeout 0 | deepep: --timeout=0 is not in [1, 1000000]",
                 "test-intranode --masked-ratio 1.5 | deepep: --masked-ratio=1.5 is not in [0, 1]",
                 "test-intranode --bogus | deepep: Unknown option: '--bogus'; see deepep test-intranode --help",
@@ -193,7 +193,7 @@ final class CommandLineTest {
     void refusedCommandsLeaveNoFiles(@TempDir Path folder) throws IOException {
         Path file = folder.resolve("r");
         assertThat(run("test-intranode --hidden 100 --jfr " + file).exitCode()).isEqualTo(2);
-        assertThat(run("test-intranode --ranks 9 --jfr " + file).exitCode()).isEqualTo(2);
+        assertThat(run("test-intranode --ranks 73 --jfr " + file).exitCode()).isEqualTo(2);
         assertThat(run("bench normal --hidden 100 --json " + file).exitCode()).isEqualTo(2);
         assertThat(folder).isEmptyDirectory();
     }

@@ -8,29 +8,45 @@ import io.deepep.EpTopology;
 import io.deepep.GroupLimits;
 import io.deepep.InProcessGroup;
 import io.deepep.LowLatencyLimits;
+import io.deepep.NormalLimits;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 
 /** Groups that are too large are refused before a driver is needed or anything is allocated. */
 class GroupSizeTest {
     @Test
-    void allRanksRefuseByName() throws Exception {
+    void allRanksRefuseTooManyByName() throws Exception {
         GroupLimits limits = GroupLimits.lowLatency(Device.Kind.CUDA);
         int numRanks = limits.maxRanks() + 1;
-        String why = limits.refusal(new EpTopology(0, numRanks, 1)).orElseThrow();
-        try (InProcessGroup group = InProcessGroup.of(numRanks)) {
+        LowLatencyLimits shape = new LowLatencyLimits(1, 128, numRanks, 1);
+        requireRefused(limits, new EpTopology(0, numRanks, 1), buffer -> buffer.lowLatency(shape));
+    }
+
+    @Test
+    void allRanksRefuseLargeNodesThatWouldForward() throws Exception {
+        GroupLimits limits = GroupLimits.normal(Device.Kind.CUDA);
+        int perNode = limits.maxNvlRanksOfSeveral() + 1;
+        NormalLimits shape = NormalLimits.of(1, 128, 1, 2 * perNode);
+        requireRefused(
+                limits, new EpTopology(0, 2 * perNode, perNode), buffer -> buffer.normal(shape));
+    }
+
+    private static void requireRefused(
+            GroupLimits limits, EpTopology topology, Consumer<Buffer.Builder> options)
+            throws Exception {
+        String why = limits.refusal(topology).orElseThrow();
+        try (InProcessGroup group = InProcessGroup.of(topology.numRanks())) {
             group.run(
-                    communicator ->
-                            assertThatThrownBy(
-                                            () ->
-                                                    Buffer.builder(communicator)
-                                                            .device(Device.cuda(0))
-                                                            .ranksPerNode(1)
-                                                            .lowLatency(
-                                                                    new LowLatencyLimits(
-                                                                            1, 128, numRanks, 1))
-                                                            .open())
-                                    .isInstanceOf(IllegalArgumentException.class)
-                                    .hasMessage(why));
+                    communicator -> {
+                        Buffer.Builder builder =
+                                Buffer.builder(communicator)
+                                        .device(Device.cuda(0))
+                                        .ranksPerNode(topology.numNvlRanks());
+                        options.accept(builder);
+                        assertThatThrownBy(builder::open)
+                                .isInstanceOf(IllegalArgumentException.class)
+                                .hasMessage(why);
+                    });
         }
     }
 }

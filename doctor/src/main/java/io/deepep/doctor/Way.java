@@ -120,12 +120,7 @@ public record Way(String name, boolean possible, String detail) {
     private static String sizes(Device.Kind kind) {
         GroupLimits normal = GroupLimits.normal(kind);
         GroupLimits lowLatency = GroupLimits.lowLatency(kind);
-        return "up to %s ranks, %s per node; low-latency mode %s, %s per node"
-                .formatted(
-                        normal.maxRanks(),
-                        normal.maxNvlRanks(),
-                        lowLatency.maxRanks(),
-                        lowLatency.maxNvlRanks());
+        return "up to %s; low-latency mode %s".formatted(normal.allowed(), lowLatency.allowed());
     }
 
     private static String ibgdaDetail(List<Finding> findings) {

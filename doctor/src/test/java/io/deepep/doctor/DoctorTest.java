@@ -177,7 +177,8 @@ class DoctorTest {
         }
         assertThat(mode(report, Way.VIRTUAL_NODES).possible()).isTrue();
         assertThat(mode(report, Way.HOST).detail())
-                .endsWith("up to 2048 ranks, 8 per node; low-latency mode 2048, 8 per node");
+                .endsWith(
+                        "up to 2048 ranks, 72 per node; low-latency mode 2048 ranks, 72 per node");
     }
 
     /**

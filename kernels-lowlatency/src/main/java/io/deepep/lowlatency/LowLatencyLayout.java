@@ -51,6 +51,9 @@ public record LowLatencyLayout(
     /** The most tokens of which results come home in packs. */
     public static final int PACKED_TOKENS = 16;
 
+    /** Ranks of a node that has kernels of its own. */
+    public static final int SMALL_NODE_RANKS = 8;
+
     /** Channels of a unit of packs, which is three chunks of a warp's vectors; and its bytes. */
     public static final int UNIT_CHANNELS = 768;
 
@@ -61,6 +64,14 @@ public record LowLatencyLayout(
 
     /** Kernels count places among the rows of combine in 32 bits and units of 8 bytes. */
     private static final long MOST_COMBINE_BYTES = 8L << Integer.SIZE;
+
+    /**
+     * Whether the group is one node that is small enough for kernels of its own, which have packs
+     * and flags of 32 bits. All others use those of several nodes.
+     */
+    public static boolean isSmallNode(EpTopology topology) {
+        return !topology.isInternode() && topology.numRanks() <= SMALL_NODE_RANKS;
+    }
 
     /** The layout for a buffer; the topology's rank does not matter. */
     public static LowLatencyLayout of(LowLatencyLimits limits, EpTopology topology) {
@@ -88,7 +99,7 @@ public record LowLatencyLayout(
                         PARITIES,
                         numRanks);
         // A network sets flags of 64 bits.
-        int flagBytes = topology.isInternode() ? Long.BYTES : Integer.BYTES;
+        int flagBytes = isSmallNode(topology) ? Integer.BYTES : Long.BYTES;
         Region combineFlags =
                 builder.region(
                         "combineFlags",
@@ -102,9 +113,9 @@ public record LowLatencyLayout(
                         (long) Math.ceilDiv(hidden, UNIT_CHANNELS) * UNIT_BYTES,
                         PARITIES,
                         numRanks,
-                        topology.isInternode()
-                                ? 0
-                                : (long) Math.min(numTokens, PACKED_TOKENS) * numTopk);
+                        isSmallNode(topology)
+                                ? (long) Math.min(numTokens, PACKED_TOKENS) * numTopk
+                                : 0);
         long headersEnd = Layout.alignToLine(combinePacks.end());
         Region dispatchRows =
                 builder.region(

@@ -9,9 +9,10 @@ import io.deepep.spi.KernelEnum;
  * stored as {@code epoch | value << 32}, so that it needs no flag; across the network headers are
  * plain {@code i32} with a flag behind them.
  *
- * <p>On one node {@link #HEADER_COUNTS} onwards hold the sender's rows for each rank, and the
- * selections of the receiver's experts follow at {@link #HEADER_WORDS}. On several nodes the rows
- * for each rank of all nodes begin at {@link #HEADER_WORDS}, and the selections follow those.
+ * <p>On one node of at most {@link #NARROW_RANKS} ranks, {@link #HEADER_COUNTS} onwards hold the
+ * sender's rows for each rank, and the selections of the receiver's experts follow at {@link
+ * #HEADER_WORDS}. In larger groups the rows for each rank of all nodes begin at {@link
+ * #HEADER_WORDS}, and the selections follow those.
  */
 public enum HeaderWord implements KernelEnum {
     /** A {@link NormalCall}. */
@@ -69,6 +70,12 @@ public enum HeaderWord implements KernelEnum {
     /** Whether the expanded layout of this rank can be too large. */
     EXPANDED_LIMITED("", "several nodes: this rank takes a limited number of expanded rows");
 
+    /**
+     * Ranks of a node that kernels have lanes and words for as they are; larger ones have kernels
+     * of their own.
+     */
+    public static final int NARROW_RANKS = 8;
+
     /** Words before the selections of experts; lanes of a warp. */
     public static final int HEADER_WORDS = 32;
 
@@ -94,12 +101,17 @@ public enum HeaderWord implements KernelEnum {
 
     /** The first word of a dispatch's rows for each rank. */
     public static int firstCount(EpTopology topology) {
-        return topology.isInternode() ? HEADER_WORDS : HEADER_COUNTS;
+        return isNarrow(topology) ? HEADER_COUNTS : HEADER_WORDS;
     }
 
     /** The first word of a dispatch's selections of the receiver's experts. */
     public static int firstExpert(EpTopology topology) {
-        return topology.isInternode() ? HEADER_WORDS + topology.numRanks() : HEADER_WORDS;
+        return isNarrow(topology) ? HEADER_WORDS : HEADER_WORDS + topology.numRanks();
+    }
+
+    /** Whether the group is one node whose counts fit among the words. */
+    private static boolean isNarrow(EpTopology topology) {
+        return topology.numRanks() <= NARROW_RANKS && !topology.isInternode();
     }
 
     /** The word with that index. */

@@ -41,9 +41,6 @@ public record NormalRdmaLayout(
     /** Parts at most that a rank's tokens are divided into, each with its own record flag. */
     public static final int MAX_BLOCKS = 256;
 
-    /** A token's rows at the ranks of one node, -1 where it does not go: {@code NodeRows}. */
-    public static final int NODE_ROWS_BYTES = Integer.BYTES * EpTopology.MAX_NVL_RANKS;
-
     private static final long ENDING_BYTES = NormalNvlLayout.DONE_WORDS * Long.BYTES;
     private static final int RECORD_ALIGNMENT = 16;
 
@@ -67,7 +64,11 @@ public record NormalRdmaLayout(
         Layout.Builder builder = Layout.builder("NormalRdmaLayout");
         Region headers = builder.region("headers", headerBytes, ranks, 2);
         Region records =
-                builder.region("records", recordBytes(limits.maxTopk()), cells, limits.maxTokens());
+                builder.region(
+                        "records",
+                        recordBytes(topology, limits.maxTopk()),
+                        cells,
+                        limits.maxTokens());
         Region slots =
                 builder.region(
                         "slots", rowBytes, cells, channels, RingShape.slotsOfChannel(envelope));
@@ -92,9 +93,17 @@ public record NormalRdmaLayout(
                 heads);
     }
 
+    /**
+     * Rows that a record has room for, -1 where the token does not go: {@code NodeRows}. One for
+     * each rank of a node.
+     */
+    public static int nodeRows(EpTopology topology) {
+        return Math.max(HeaderWord.NARROW_RANKS, topology.numNvlRanks());
+    }
+
     /** Bytes of a record of {@code numTopk} selections; without any it holds the rows alone. */
-    public static int recordBytes(int numTopk) {
-        int bytes = NODE_ROWS_BYTES + 8 * numTopk;
+    public static int recordBytes(EpTopology topology, int numTopk) {
+        int bytes = Integer.BYTES * nodeRows(topology) + 8 * numTopk;
         return Math.ceilDiv(bytes, RECORD_ALIGNMENT) * RECORD_ALIGNMENT;
     }
 }

@@ -53,7 +53,7 @@ class NormalLayoutProperties {
         Arbitrary<EpTopology> topologies =
                 Combinators.combine(
                                 Arbitraries.integers().between(1, 20),
-                                Arbitraries.integers().between(1, 8))
+                                Arbitraries.integers().between(1, EpTopology.MAX_NVL_RANKS))
                         .as((nodes, perNode) -> new EpTopology(0, nodes * perNode, perNode));
         return Combinators.combine(configs(), limits, topologies).as(Case::new);
     }
@@ -105,12 +105,15 @@ class NormalLayoutProperties {
         assertThat(rdma.headers().recordBytes()).isEqualTo(rdma.headerBytes());
         assertThat(rdma.records().recordBytes() % 16).isZero();
         assertThat(rdma.records().recordBytes())
-                .isGreaterThanOrEqualTo(NormalRdmaLayout.NODE_ROWS_BYTES + 8L * c.limits.maxTopk());
-        boolean internode = c.topology.isInternode();
+                .isGreaterThanOrEqualTo(
+                        4L * NormalRdmaLayout.nodeRows(c.topology) + 8L * c.limits.maxTopk());
+        boolean behind = c.topology.isInternode() || numRanks > HeaderWord.NARROW_RANKS;
         assertThat(c.nvl().headers().recordBytes())
                 .isGreaterThanOrEqualTo(
-                        8L * ((internode ? counted : HeaderWord.HEADER_WORDS) + expertsPerRank));
-        assertThat(HeaderWord.firstCount(c.topology) + (internode ? numRanks : 8))
+                        8L * ((behind ? counted : HeaderWord.HEADER_WORDS) + expertsPerRank));
+        assertThat(
+                        HeaderWord.firstCount(c.topology)
+                                + (behind ? numRanks : HeaderWord.NARROW_RANKS))
                 .isEqualTo(HeaderWord.firstExpert(c.topology));
     }
 

@@ -50,8 +50,7 @@ public record WireFormat(
         boolean dispatch = op == Op.DISPATCH;
         long nodes = topology.numRdmaRanks();
         long experts = dispatch ? shape.numExperts() / topology.numRanks() : 0;
-        long counted = dispatch && topology.isInternode() ? topology.numRanks() : 0;
-        long words = HeaderWord.HEADER_WORDS + counted;
+        long words = dispatch ? HeaderWord.firstExpert(topology) : HeaderWord.HEADER_WORDS;
         long header = Long.BYTES * (words + experts);
         long image = Integer.BYTES * (words + experts * topology.numNvlRanks()) + FLAG_BYTES;
         long weights = (long) Float.BYTES * shape.numTopk();
@@ -60,7 +59,7 @@ public record WireFormat(
         long beside =
                 (long) shape.numTokens()
                                 * (dispatch
-                                        ? NormalRdmaLayout.recordBytes(shape.numTopk())
+                                        ? NormalRdmaLayout.recordBytes(topology, shape.numTopk())
                                         : weights)
                         + FLAG_BYTES * blocks;
         return new WireFormat(

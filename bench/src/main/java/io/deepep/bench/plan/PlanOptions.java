@@ -119,7 +119,10 @@ final class PlanOptions {
     @Option(
             names = {"--gpus-per-node", "--ranks-per-node"},
             paramLabel = "N",
-            description = "GPUs of each node, 1 to 8 (default: ${DEFAULT-VALUE}).")
+            description =
+                    "GPUs of each node, 1 to "
+                            + EpTopology.MAX_NVL_RANKS
+                            + " (default: ${DEFAULT-VALUE}).")
     private int gpusPerNode = 8;
 
     @Option(

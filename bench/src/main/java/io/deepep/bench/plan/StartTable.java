@@ -31,14 +31,16 @@ final class StartTable {
                     "messages of a rank",
                     "KiB");
 
+    private static final int RANKS_PER_NODE = 8;
+
     private StartTable() {}
 
     static String markdown() {
         MarkdownTable table = new MarkdownTable(HEAD.size(), HEAD);
         for (int nodes : NODES) {
-            int numRanks = nodes * EpTopology.MAX_NVL_RANKS;
+            int numRanks = nodes * RANKS_PER_NODE;
             Shape shape = new Shape(TOKENS, HIDDEN, TOPK, Math.max(EXPERTS, numRanks));
-            EpTopology topology = new EpTopology(0, numRanks, EpTopology.MAX_NVL_RANKS);
+            EpTopology topology = new EpTopology(0, numRanks, RANKS_PER_NODE);
             table.row(row(StartCost.of(topology, shape)));
         }
         return table.toString();

@@ -50,13 +50,15 @@ public record Placement(Device.Kind kind, int numGpus, String note) {
     }
 
     /**
-     * Multiprocessors that each rank can hold while all run at once: an even number. No limit on
-     * the host.
+     * Multiprocessors that each rank can hold while all run at once: an even number, or 1. No limit
+     * on the host.
      */
     public int smsPerRank(int numRanks) {
-        return isCuda()
-                ? Math.max(2, gpu().numSms() / ranksPerGpu(numRanks) / 2 * 2)
-                : Integer.MAX_VALUE;
+        if (!isCuda()) {
+            return Integer.MAX_VALUE;
+        }
+        int share = gpu().numSms() / ranksPerGpu(numRanks);
+        return share < 2 ? 1 : share / 2 * 2;
     }
 
     /**

@@ -104,6 +104,22 @@ final class PlanCommandTest {
                                         .orElseThrow());
     }
 
+    /** One NVLink domain of 72 runs everywhere; two in normal mode on the host alone. */
+    @Test
+    void domainsOf72ArePlanned() {
+        String shape = " --gpus-per-node 72 --tokens 8 --hidden 256 --experts 288 --topk 2";
+        assertThat(run("plan --nodes 1" + shape).out())
+                .filteredOn(line -> line.equals("  runs on: host, cuda"))
+                .hasSize(2);
+        assertThat(run("plan --nodes 2" + shape).out())
+                .containsOnlyOnce("  runs on: host, cuda")
+                .containsOnlyOnce(
+                        "  runs on: host; "
+                                + GroupLimits.normal(Device.Kind.CUDA)
+                                        .refusal(new EpTopology(0, 144, 72))
+                                        .orElseThrow());
+    }
+
     @Test
     void theRecordHasThisForm(@TempDir Path folder) throws Exception {
         JsonNode records =
@@ -262,7 +278,7 @@ final class PlanCommandTest {
             delimiter = '|',
             value = {
                 "plan --nodes 3 | deepep: numExperts=256 is not a multiple of numRanks=24",
-                "plan --gpus-per-node 9 | deepep: --gpus-per-node=9 is not in [1, 8]",
+                "plan --gpus-per-node 73 | deepep: --gpus-per-node=73 is not in [1, 72]",
                 "plan --nodes 0 | deepep: --nodes=0 is not in [1, 2048]",
                 "plan --nodes 2000 | deepep: --nodes=2000 x --gpus-per-node=8 are more ranks than can be planned, 2048",
                 "plan --experts 100000 | deepep: --num-experts=100000 is not in [1, 65536]",

@@ -23,7 +23,10 @@ import java.util.TreeMap;
  */
 public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
     /** The smallest number of multiprocessors that a rank can work with. */
-    private static final int FEWEST_SMS = 2;
+    private static final int FEWEST_SMS = 1;
+
+    /** One to send and one to forward. */
+    private static final int FEWEST_SMS_OF_SEVERAL_NODES = 2;
 
     /** Copies the list. */
     public GpuSharing {
@@ -106,21 +109,23 @@ public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
                                 + " each rank on a shared GPU a stream made by cuStreamCreate");
             }
         }
+        int fewest = options.topology().isInternode() ? FEWEST_SMS_OF_SEVERAL_NODES : FEWEST_SMS;
         Config recommended = Config.recommended(gpus.size());
         return options.normal() == null
-                ? of(gpus, Map.of())
+                ? of(gpus, Map.of(), fewest)
                 : of(
                         gpus,
                         Map.of(
                                 "dispatchConfig",
-                                numSms(options.dispatchConfig(), recommended),
+                                numSms(options.dispatchConfig(), recommended, fewest),
                                 "combineConfig",
-                                numSms(options.combineConfig(), recommended)));
+                                numSms(options.combineConfig(), recommended, fewest)),
+                        fewest);
     }
 
     /** The recommended number shrinks to what there is, another one is the user's choice. */
-    private static int numSms(Config config, Config recommended) {
-        return config.equals(recommended) ? FEWEST_SMS : config.numSms();
+    private static int numSms(Config config, Config recommended, int fewest) {
+        return config.equals(recommended) ? fewest : config.numSms();
     }
 
     /**
@@ -128,8 +133,9 @@ public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
      *
      * @param gpus of every rank
      * @param numSms that each rank needs at once, by what asks for them
+     * @param fewest that a rank can do with
      */
-    static GpuSharing of(List<Gpu> gpus, Map<String, Integer> numSms) {
+    static GpuSharing of(List<Gpu> gpus, Map<String, Integer> numSms, int fewest) {
         Map<Gpu, List<Integer>> ranksByGpu = new LinkedHashMap<>();
         for (int rank = 0; rank < gpus.size(); rank++) {
             ranksByGpu.computeIfAbsent(gpus.get(rank), ignored -> new ArrayList<>()).add(rank);
@@ -139,15 +145,22 @@ public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
             new TreeMap<>(numSms)
                     .forEach(
                             (name, number) ->
-                                    requireRoom(entry.getKey(), entry.getValue(), name, number));
+                                    requireRoom(
+                                            entry.getKey(),
+                                            entry.getValue(),
+                                            name,
+                                            number,
+                                            fewest));
             most = Math.max(most, entry.getValue().size());
         }
         List<Gpu> inOrder = List.copyOf(ranksByGpu.keySet());
         return new GpuSharing(most, gpus.stream().map(inOrder::indexOf).toList());
     }
 
-    private static void requireRoom(Gpu gpu, List<Integer> ranks, String name, int number) {
-        int room = gpu.numSms() / ranks.size() / 2 * 2;
+    private static void requireRoom(
+            Gpu gpu, List<Integer> ranks, String name, int number, int fewest) {
+        int share = gpu.numSms() / ranks.size();
+        int room = share == 1 ? 1 : share / 2 * 2;
         if (number > room) {
             throw new IllegalArgumentException(
                     name
@@ -160,7 +173,7 @@ public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
                             + " with "
                             + gpu.numSms()
                             + "; "
-                            + (room < FEWEST_SMS
+                            + (room < fewest
                                     ? "put fewer ranks on the GPU"
                                     : "lower Config.numSms to "
                                             + room

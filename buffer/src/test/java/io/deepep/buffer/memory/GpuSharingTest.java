@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.buffer.memory.GpuSharing.Gpu;
 import io.deepep.error.DeepEpUnavailableException;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
@@ -21,11 +22,16 @@ class GpuSharingTest {
         return Map.of("dispatchConfig", dispatch, "combineConfig", combine);
     }
 
+    /** Several nodes. */
+    private static GpuSharing of(List<Gpu> gpus, Map<String, Integer> numSms) {
+        return GpuSharing.of(gpus, numSms, 2);
+    }
+
     @Test
     void aGpuOfOnesOwnHasRoomForAllOfIt() {
-        GpuSharing alone = GpuSharing.of(List.of(A, B), each(132, 24));
+        GpuSharing alone = of(List.of(A, B), each(132, 24));
         assertThat(alone.mostRanksPerGpu()).isEqualTo(1);
-        assertThatThrownBy(() -> GpuSharing.of(List.of(A, B), each(134, 24)))
+        assertThatThrownBy(() -> of(List.of(A, B), each(134, 24)))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessage(
                         "dispatchConfig needs 134 multiprocessors for each of the ranks [0] that share one"
@@ -37,8 +43,8 @@ class GpuSharingTest {
     @Test
     void theFullestGpuDecides() {
         List<Gpu> gpus = List.of(A, B, A, A);
-        assertThat(GpuSharing.of(gpus, each(44, 24)).mostRanksPerGpu()).isEqualTo(3);
-        assertThatThrownBy(() -> GpuSharing.of(gpus, each(24, 46)))
+        assertThat(of(gpus, each(44, 24)).mostRanksPerGpu()).isEqualTo(3);
+        assertThatThrownBy(() -> of(gpus, each(24, 46)))
                 .hasMessageContainingAll(
                         "combineConfig needs 46 multiprocessors for each of the ranks [0, 2, 3]",
                         "lower Config.numSms to 44 or less");
@@ -47,10 +53,21 @@ class GpuSharingTest {
     @Test
     void moreRanksThanAGpuHasMultiprocessors() {
         Gpu small = new Gpu("c", 5, "small");
-        assertThatThrownBy(() -> GpuSharing.of(List.of(small, small, small), each(2, 2)))
+        assertThatThrownBy(() -> of(List.of(small, small, small), each(2, 2)))
                 .hasMessageContaining(
                         "ranks [0, 1, 2] that share one small with 5; put fewer ranks");
-        assertThat(GpuSharing.of(List.of(small, small), each(2, 2)).mostRanksPerGpu()).isEqualTo(2);
+        assertThat(of(List.of(small, small), each(2, 2)).mostRanksPerGpu()).isEqualTo(2);
+    }
+
+    /** 72 ranks of one node have room on one GPU, 136 have not. */
+    @Test
+    void aRankOfOneNodeDoesWithOne() {
+        assertThat(GpuSharing.of(Collections.nCopies(72, A), each(1, 1), 1).mostRanksPerGpu())
+                .isEqualTo(72);
+        assertThatThrownBy(() -> GpuSharing.of(Collections.nCopies(72, A), each(2, 1), 1))
+                .hasMessageContaining("with 132; lower Config.numSms to 1 or less");
+        assertThatThrownBy(() -> GpuSharing.of(Collections.nCopies(136, A), each(1, 1), 1))
+                .hasMessageEndingWith("with 132; put fewer ranks on the GPU");
     }
 
     @ParameterizedTest
@@ -71,6 +88,6 @@ class GpuSharingTest {
     private static GpuSharing place(String placement) {
         List<Gpu> gpus =
                 Stream.of(placement.split(" ", -1)).map(name -> name.equals("A") ? A : B).toList();
-        return GpuSharing.of(gpus, Map.of());
+        return of(gpus, Map.of());
     }
 }

@@ -8,6 +8,7 @@ import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.DeviceCode;
 import io.deepep.cuda.NetworkLibrary;
 import io.deepep.cuda.memory.PinnedSlots;
+import io.deepep.lowlatency.LowLatencyLayout;
 import java.util.EnumMap;
 import java.util.Locale;
 import java.util.Map;
@@ -81,13 +82,16 @@ final class LowLatencyGpu {
         LowLatencyStructs structs = LowLatencyStructs.of(place.topology().numRanks());
         return switch (place.network()) {
             case null ->
-                    shared(context, structs, place.topology().isInternode() ? MAPPED_KERNELS : "");
+                    shared(
+                            context,
+                            structs,
+                            LowLatencyLayout.isSmallNode(place.topology()) ? "" : MAPPED_KERNELS);
             case CudaLowLatencyKernels.Queues _ -> shared(context, structs, QUEUE_KERNELS);
             case CudaLowLatencyKernels.Library over -> over(over.library(), context, structs);
         };
     }
 
-    /** Those of one node, and of several virtual ones. */
+    /** Those of one small node, and of larger ones and of several virtual ones. */
     static void loadOverMappedMemory(CudaContext context) {
         shared(context, LowLatencyStructs.ONE_WORD, "");
         shared(context, LowLatencyStructs.ONE_WORD, MAPPED_KERNELS);

@@ -2,7 +2,6 @@ package io.deepep.lowlatency.cuda;
 
 import io.deepep.CombineFormat;
 import io.deepep.Device;
-import io.deepep.EpTopology;
 import io.deepep.Fp8E4m3;
 import io.deepep.GroupLimits;
 import io.deepep.LowLatencyCombinePlan;
@@ -323,7 +322,7 @@ final class LowLatencyStructs {
                         "deepep::lowlatency", "deepep_lowlatency_structs", LowLatencyStructs.class)
                 .include("deepep/network_structs.cuh", NetworkStructs.HEADER)
                 .include("deepep/status_block.cuh", StatusStruct.HEADER)
-                .constant("kMaxNvlRanks", EpTopology.MAX_NVL_RANKS)
+                .constant("kMaxNvlRanks", LowLatencyLayout.SMALL_NODE_RANKS)
                 .constant("kMaxRanks", maxRanks)
                 .constant("kMaxTokens", LowLatencyLimits.MAX_TOKENS)
                 .constant("kMaxTopk", NormalLimits.MAX_TOPK)

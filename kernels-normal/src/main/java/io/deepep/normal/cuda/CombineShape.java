@@ -66,7 +66,7 @@ record CombineShape(
             unit = (int) Layout.LINE_BYTES;
         }
         int chunkBytes = Math.ceilDiv(Math.ceilDiv(rowBytes, fewest), unit) * unit;
-        int room = state.kernels.sharedBytes - ringBytes;
+        int room = state.sharedBytes() - ringBytes;
         int slotBytes = chunkBytes + (int) new RowFormat(format.dtype(), chunkBytes).scaleBytes();
         int numSlots = Math.min(KernelConstants.MAX_SLOTS, room / slotBytes);
         if (numSlots < MIN_SLOTS) {
@@ -105,7 +105,7 @@ record CombineShape(
 
     private static CudaFunction kernel(CudaNormalState state, boolean fp8) {
         if (state.internode == null) {
-            return fp8 ? state.kernels.combineFp8 : state.kernels.combine;
+            return fp8 ? state.oneNode.combineFp8() : state.oneNode.combine();
         }
         return state.internode.kernels.combine(fp8);
     }

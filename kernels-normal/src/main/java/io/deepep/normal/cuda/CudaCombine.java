@@ -62,6 +62,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         }
         Config config =
                 NormalConfigs.choose(
+                        state.topology,
                         plan.config(),
                         plan.numSms(),
                         state.combineConfig,
@@ -102,9 +103,10 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     /** Those of one node, which come first also where there are several. */
     private Params allocateParams(Arena arena) {
         return state.internode == null
-                ? NormalStructs.COMBINE.allocate(arena)
+                ? state.structs.combine.allocate(arena)
                 : new Params(
-                        NormalStructs.COMBINE, InternodeStructs.COMBINE.allocate(arena).memory());
+                        NormalStructs.NARROW.combine,
+                        InternodeStructs.COMBINE.allocate(arena).memory());
     }
 
     private Tensor allocate(DType dtype, int columns) {

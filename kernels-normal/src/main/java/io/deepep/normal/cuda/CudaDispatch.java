@@ -60,6 +60,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         requireNotReceived(plan.x());
         Config config =
                 NormalConfigs.choose(
+                        state.topology,
                         plan.config(),
                         plan.numSms(),
                         state.dispatchConfig,
@@ -113,9 +114,10 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     /** Those of one node, which come first also where there are several. */
     private Params allocateParams(Arena arena) {
         return state.internode == null
-                ? NormalStructs.DISPATCH.allocate(arena)
+                ? state.structs.dispatch.allocate(arena)
                 : new Params(
-                        NormalStructs.DISPATCH, InternodeStructs.DISPATCH.allocate(arena).memory());
+                        NormalStructs.NARROW.dispatch,
+                        InternodeStructs.DISPATCH.allocate(arena).memory());
     }
 
     /** Peers write the receive region while this rank still reads its tokens. */

@@ -13,6 +13,7 @@ import io.deepep.normal.FaultMessages;
 import io.deepep.normal.Masks;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalChecks;
+import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.cuda.kernels.NormalModule;
 import io.deepep.normal.cuda.kernels.NormalStructs;
@@ -28,6 +29,13 @@ final class CudaNormalState implements AutoCloseable {
     final NormalNvlLayout nvlLayout;
     final NormalChecks checks;
     final NormalModule kernels;
+
+    /** Those of one node, large or not. */
+    final NormalModule.OneNodeKernels oneNode;
+
+    /** What the kernels of this group were built with. */
+    final NormalStructs structs;
+
     final Config dispatchConfig;
     final Config combineConfig;
     final long timeoutNanos;
@@ -69,6 +77,8 @@ final class CudaNormalState implements AutoCloseable {
         this.masksTimedOut = setup.masksTimedOut();
         this.dispatchConfig = fit(dispatchConfig, Config.recommended(topology.numRanks()));
         this.combineConfig = fit(combineConfig, Config.recommended(topology.numRanks()));
+        NormalConfigs.requireFor(topology, this.dispatchConfig);
+        NormalConfigs.requireFor(topology, this.combineConfig);
         this.timeoutNanos = setup.timeoutNanos();
         this.goneRanks = setup.goneRanks();
         this.peersReachPlainMemory = setup.peersReachPlainMemory();
@@ -78,12 +88,14 @@ final class CudaNormalState implements AutoCloseable {
         this.checks = new NormalChecks(limits, topology, context.device());
         NormalGpu gpu = NormalGpu.of(context);
         this.kernels = gpu.kernels;
+        this.structs = NormalStructs.of(topology.numNvlRanks());
+        this.oneNode = isLargeNode() ? kernels.largeNode : kernels.oneNode;
         this.slots = gpu.slots;
         this.memory = new DevicePool(stream, reservedBytes());
         this.readSlot = slots.take(this, Long.BYTES, null);
         this.tokenOrder = memory.allocate(routingBytes());
         this.expertHist = memory.allocateZeroed(4L * limits.maxExperts());
-        this.localState = memory.allocateZeroed(NormalStructs.LOCAL_STATE.numBytes());
+        this.localState = memory.allocateZeroed(structs.localState.numBytes());
         this.internode =
                 topology.isInternode()
                         ? new InternodeState(
@@ -117,7 +129,7 @@ final class CudaNormalState implements AutoCloseable {
                 + (internode ? InternodeState.reservedBytes(topology) : 0)
                 + 2 * received
                 + 4L * limits.maxExperts()
-                + NormalStructs.LOCAL_STATE.numBytes();
+                + structs.localState.numBytes();
     }
 
     /**
@@ -125,10 +137,21 @@ final class CudaNormalState implements AutoCloseable {
      * another one is the user's choice.
      */
     private Config fit(Config config, Config recommended) {
-        int share = context.cudaDevice().numSms() / ranksOnDevice / 2 * 2;
-        return config.equals(recommended) && config.numSms() > share && share >= 2
+        int most = context.cudaDevice().numSms() / ranksOnDevice;
+        int share = most == 1 && !topology.isInternode() ? 1 : most / 2 * 2;
+        return config.equals(recommended) && config.numSms() > share && share >= 1
                 ? config.withNumSms(share)
                 : config;
+    }
+
+    /** Whether the group is one node of more ranks than kernels have lanes for. */
+    boolean isLargeNode() {
+        return structs == NormalStructs.WIDE;
+    }
+
+    /** Dynamic shared memory that a block of the group's kernels can have. */
+    int sharedBytes() {
+        return internode == null ? oneNode.sharedBytes() : kernels.sharedBytes;
     }
 
     long heap() {
@@ -146,9 +169,19 @@ final class CudaNormalState implements AutoCloseable {
 
     /** Fills the group at the beginning of {@code params}. */
     void setGroup(Params params, StatusBlock status) {
-        Params p = new Params(NormalStructs.GROUP, params.memory());
+        setGroup(new Params(structs.group, params.memory()), true, status);
+    }
+
+    /** The same where kernels look at no peers, which are those of all groups. */
+    void setOwnGroup(Params params, StatusBlock status) {
+        setGroup(new Params(NormalStructs.NARROW.group, params.memory()), false, status);
+    }
+
+    private void setGroup(Params p, boolean peers, StatusBlock status) {
         int firstRank = topology.rankOf(topology.rdmaRank(), 0);
-        setLayout(p, nvlLayout, heaps.subList(firstRank, firstRank + topology.numNvlRanks()));
+        if (peers) {
+            setLayout(p, nvlLayout, heaps.subList(firstRank, firstRank + topology.numNvlRanks()));
+        }
         p.set("state", localState.address())
                 .set("status", status.deviceAddress())
                 .set("timeout_ns", timeoutNanos)
@@ -190,7 +223,9 @@ final class CudaNormalState implements AutoCloseable {
                             + " are more than the "
                             + room
                             + " blocks that fit there at once; lower Config.numSms to "
-                            + Math.max(2, room / ranksOnDevice / 2 * 2)
+                            + (ranksOnDevice > room / 2 && !topology.isInternode()
+                                    ? 1
+                                    : Math.max(2, room / ranksOnDevice / 2 * 2))
                             + " or less, or put fewer ranks on the GPU");
         }
     }
@@ -206,9 +241,12 @@ final class CudaNormalState implements AutoCloseable {
         write(wordOfState("epoch"), epoch);
     }
 
-    /** Over a network, a rank has queues to its peers alone, and none to stand-ins. */
+    /**
+     * Over a network, a rank has queues to its peers alone, and none to stand-ins. The kernels of
+     * large nodes have no masks.
+     */
     boolean canMask() {
-        return internode == null || internode.rails != null;
+        return internode == null ? !isLargeNode() : internode.rails != null;
     }
 
     /**
@@ -224,9 +262,13 @@ final class CudaNormalState implements AutoCloseable {
     void updateMask(int rank, boolean masked) {
         if (!canMask()) {
             throw new UnsupportedOperationException(
-                    "normal mode masks no ranks where a network connects the nodes, and this group has "
-                            + topology.numRdmaRanks()
-                            + "; open a buffer over the ranks that are left");
+                    "normal mode on GPUs masks no ranks %s; open a buffer over the ranks that are left"
+                            .formatted(
+                                    isLargeNode()
+                                            ? "of a node of more than "
+                                                    + NormalStructs.NARROW.maxRanks
+                                            : "where a network connects the nodes, and this group has "
+                                                    + topology.numRdmaRanks()));
         }
         masks.update(rank, masked);
         if (internode == null) {
@@ -237,7 +279,7 @@ final class CudaNormalState implements AutoCloseable {
     }
 
     long wordOfState(String field) {
-        return localState.address() + NormalStructs.LOCAL_STATE.offset(field);
+        return localState.address() + structs.localState.offset(field);
     }
 
     /** Writes 4 bytes of device memory after all work of the stream. */

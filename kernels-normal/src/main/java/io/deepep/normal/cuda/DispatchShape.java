@@ -1,7 +1,6 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.Config;
-import io.deepep.EpTopology;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.normal.Rails;
 import io.deepep.normal.RingShape;
@@ -25,9 +24,6 @@ record DispatchShape(
         int sharedBytes) {
     private static final int MAX_COPY_WARPS = 4;
 
-    /** i32 for each rank of the node. */
-    private static final int BLOCK_BASES_BYTES = Integer.BYTES * EpTopology.MAX_NVL_RANKS;
-
     static DispatchShape of(CudaNormalState state, Config config, int rowStride, int numExperts) {
         return state.internode == null
                 ? oneNode(state, config, rowStride, numExperts)
@@ -37,11 +33,12 @@ record DispatchShape(
     private static DispatchShape oneNode(
             CudaNormalState state, Config config, int rowStride, int numExperts) {
         long bases = Layout.alignToLine(4L * numExperts);
-        long stages = bases + Layout.alignToLine((long) BLOCK_BASES_BYTES * config.numSms());
+        long blockBytes = (long) Integer.BYTES * state.structs.maxRanks;
+        long stages = bases + Layout.alignToLine(blockBytes * config.numSms());
         return fit(
                 state,
                 config,
-                state.kernels.dispatch,
+                state.oneNode.dispatch(),
                 null,
                 new long[] {bases, stages, (long) KernelConstants.DISPATCH_STAGES * rowStride},
                 MAX_COPY_WARPS);
@@ -76,7 +73,7 @@ record DispatchShape(
             CudaFunction maskedKernel,
             long[] offsets,
             int most) {
-        int room = state.kernels.sharedBytes;
+        int room = state.sharedBytes();
         long warps = Math.min(most, (room - offsets[1]) / offsets[2]);
         if (warps < 1) {
             throw new IllegalArgumentException(

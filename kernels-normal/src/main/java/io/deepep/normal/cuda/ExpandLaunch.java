@@ -45,7 +45,7 @@ final class ExpandLaunch {
         int numLocalExperts = handle.expanded() ? handle.numLocalExperts() : 0;
         this.blockHist = state.memory.allocate(4L * config.numSms() * Math.max(numLocalExperts, 1));
         // The group's local state has the kernel's barrier; it has no peers.
-        state.setGroup(params, status);
+        state.setOwnGroup(params, status);
         fillParams(handle, plan, config, numLocalExperts);
     }
 

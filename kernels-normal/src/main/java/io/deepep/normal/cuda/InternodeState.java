@@ -10,6 +10,7 @@ import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.cuda.memory.RdmaHeaps;
+import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.cuda.kernels.InternodeKernels;
@@ -108,7 +109,7 @@ final class InternodeState {
 
     /** i32 [blocks][nodes][8]. */
     private static long placesBytes(EpTopology topology) {
-        return 4L * KernelConstants.MAX_BLOCKS * topology.numRdmaRanks() * EpTopology.MAX_NVL_RANKS;
+        return 4L * KernelConstants.MAX_BLOCKS * topology.numRdmaRanks() * HeaderWord.NARROW_RANKS;
     }
 
     /** Bytes that this allocates from a pool. */
@@ -152,7 +153,7 @@ final class InternodeState {
                 .set("source_tokens", routing.sourceTokens().address())
                 .setInt("max_tokens", maxTokens)
                 .setInt("num_ranks", topology.numRanks())
-                .setInt("record_bytes", NormalRdmaLayout.recordBytes(numTopk))
+                .setInt("record_bytes", NormalRdmaLayout.recordBytes(topology, numTopk))
                 .setInt("slot_bytes", slotBytes)
                 .setInt("num_channels", rings.numChannels())
                 .setInt("num_slots", rings.numSlots())

@@ -41,8 +41,7 @@ final class RowSpread {
             MemorySegment memory, Region headers, EpTopology topology, int numTokens) {
         int me = topology.rank();
         int numRanks = topology.numRanks();
-        int firstCount =
-                topology.isInternode() ? HeaderWord.HEADER_WORDS : HeaderWord.HEADER_COUNTS;
+        int firstCount = HeaderWord.firstCount(topology);
         // Peers may have begun their next call, in the other parity; this rank's own had not.
         int even = (int) memory.get(ValueLayout.JAVA_LONG, at(headers, 0, me, 0));
         int odd = (int) memory.get(ValueLayout.JAVA_LONG, at(headers, 1, me, 0));

@@ -58,7 +58,7 @@ enum RowsAccess {
         if (state.internode != null) {
             return STAGED_FOR_PEERS;
         }
-        boolean blocksForBoth = config.numSms() > 1;
+        boolean blocksForBoth = config.numSms() > 1 && !state.isLargeNode();
         return blocksForBoth ? STREAMED : STAGED;
     }
 

@@ -4,7 +4,6 @@ import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.normal.cuda.kernels.KernelConstants;
-import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.RecordedFacts;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -37,7 +36,7 @@ final class WaitTimes {
      */
     WaitTimes(CudaNormalState state, Params params, CallEvent event) {
         this.state = state;
-        this.group = new Params(NormalStructs.GROUP, params.memory());
+        this.group = new Params(state.structs.group, params.memory());
         this.event = event;
         this.numRanks = state.topology.numRanks();
     }

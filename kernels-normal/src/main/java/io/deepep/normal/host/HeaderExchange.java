@@ -98,7 +98,7 @@ final class HeaderExchange {
         System.arraycopy(selectionsPerExpert, 0, mine, firstExpert, selectionsPerExpert.length);
     }
 
-    /** One node's combine: no rank needs room for the rows of this one. */
+    /** One node's combine: no rank needs room for the rows of this one; see {@link HeaderWord}. */
     void offerInPlace() {
         Arrays.fill(mine, firstCount, firstExpert, HeaderWord.ALL_IN_PLACE);
     }

@@ -50,7 +50,11 @@ final class HostCombine implements Operation<CombineResult> {
         }
         this.config =
                 NormalConfigs.choose(
-                        plan.config(), plan.numSms(), state.combineConfig, state.envelope);
+                        state.topology,
+                        plan.config(),
+                        plan.numSms(),
+                        state.combineConfig,
+                        state.envelope);
         this.messages = state.messages(NormalCall.COMBINE, handle.numExperts());
         this.out = plan.out() != null ? plan.out() : allocate(DType.BF16, handle.hidden());
         this.weightsOut = plan.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());

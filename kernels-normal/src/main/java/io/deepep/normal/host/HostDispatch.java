@@ -45,7 +45,11 @@ final class HostDispatch implements Operation<DispatchResult> {
         requireNotReceived(plan.x());
         Config config =
                 NormalConfigs.choose(
-                        plan.config(), plan.numSms(), state.dispatchConfig, state.envelope);
+                        state.topology,
+                        plan.config(),
+                        plan.numSms(),
+                        state.dispatchConfig,
+                        state.envelope);
         this.numBlocks = Math.min(config.numSms(), NormalRdmaLayout.MAX_BLOCKS);
         this.call = cached ? NormalCall.CACHED_DISPATCH : NormalCall.DISPATCH;
         this.handle = cached ? given : newHandle(state, plan);

@@ -124,13 +124,14 @@ final class HostDispatchHandle implements DispatchHandle {
         long rdma = 0;
         for (int node = 0; node < topology.numRdmaRanks(); node++) {
             for (int token = 0; token < numTokens(); token++) {
-                int mask = routing.scan().mask(token, node);
-                if (mask == 0) {
+                int numReached = routing.scan().numRanks(token, node);
+                if (numReached == 0) {
                     continue;
                 }
                 boolean near = node == topology.rdmaRank();
                 int holder = near ? topology.rank() : owner.rails().forwarders().rank(node);
-                nvlink += Integer.bitCount(mask & ~(1 << holder % topology.numNvlRanks()));
+                int place = topology.rankOf(node, holder % topology.numNvlRanks());
+                nvlink += numReached - (routing.scan().goes(token, place) ? 1 : 0);
                 rdma += near ? 0 : 1;
             }
         }

@@ -93,7 +93,7 @@ public final class HostNormalKernels implements NormalKernels {
         int[] counts = new int[state.topology.numRdmaRanks()];
         for (int token = 0; token < numTokens; token++) {
             for (int node = 0; node < counts.length; node++) {
-                counts[node] += scan.mask(token, node) == 0 ? 0 : 1;
+                counts[node] += scan.goesTo(token, node) ? 1 : 0;
             }
         }
         return counts;
@@ -101,11 +101,10 @@ public final class HostNormalKernels implements NormalKernels {
 
     private Tensor isTokenInRank(RoutingScan scan, int numTokens) {
         int numRanks = state.topology.numRanks();
-        int numNvlRanks = state.topology.numNvlRanks();
         Tensor mask = Tensor.allocate(Arena.ofAuto(), DType.BOOL, numTokens, numRanks);
         for (int token = 0; token < numTokens; token++) {
             for (int rank = 0; rank < numRanks; rank++) {
-                int bit = scan.mask(token, rank / numNvlRanks) >>> rank % numNvlRanks & 1;
+                int bit = scan.goes(token, rank) ? 1 : 0;
                 mask.segment()
                         .set(ValueLayout.JAVA_BYTE, (long) token * numRanks + rank, (byte) bit);
             }

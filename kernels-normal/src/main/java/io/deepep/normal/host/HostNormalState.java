@@ -9,6 +9,7 @@ import io.deepep.host.HostContext;
 import io.deepep.normal.FaultMessages;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalChecks;
+import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.Rails;
@@ -39,6 +40,8 @@ final class HostNormalState {
         this.limits = limits;
         this.dispatchConfig = dispatchConfig;
         this.combineConfig = combineConfig;
+        NormalConfigs.requireFor(topology, dispatchConfig);
+        NormalConfigs.requireFor(topology, combineConfig);
         this.envelope = dispatchConfig.covering(combineConfig);
         this.nvlLayout = NormalNvlLayout.of(limits, topology);
         this.rdmaLayout = NormalRdmaLayout.of(envelope, limits, topology);

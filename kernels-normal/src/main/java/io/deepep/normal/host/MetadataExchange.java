@@ -24,6 +24,7 @@ final class MetadataExchange {
     private final Region[] records;
     private final Region flags;
     private final int numBlocks;
+    private final int rowsPerRecord;
 
     /**
      * Of one plan.
@@ -38,8 +39,9 @@ final class MetadataExchange {
         this.rdma = state.context.rdma();
         this.flags = state.rdmaLayout.recordFlags();
         this.numBlocks = numSms;
+        this.rowsPerRecord = NormalRdmaLayout.nodeRows(state.topology);
         this.records = new Region[Rails.numCells(state.topology)];
-        int recordBytes = NormalRdmaLayout.recordBytes(handle.numTopk());
+        int recordBytes = NormalRdmaLayout.recordBytes(state.topology, handle.numTopk());
         for (int cell = 0; cell < records.length; cell++) {
             records[cell] = state.rdmaLayout.records().cell(cell).of(recordBytes);
         }
@@ -53,7 +55,7 @@ final class MetadataExchange {
             }
         }
         for (int token = 0; token < routing.numTokens(); token++) {
-            if (routing.nodeMask(token) != 0) {
+            if (routing.staysNear(token)) {
                 metadata.load(token);
                 spread(routing.own(), state.topology.rdmaRank(), token);
             }
@@ -78,13 +80,13 @@ final class MetadataExchange {
         int perBlock = perBlock(routing.numTokens());
         for (int token = 0; token < routing.numTokens(); token++) {
             long at = cell.at(token);
-            for (int nvlRank = 0; nvlRank < NodeRows.WIDTH; nvlRank++) {
+            for (int nvlRank = 0; nvlRank < rowsPerRecord; nvlRank++) {
                 int row = routing.own().row(node, token, nvlRank);
                 target.set(ValueLayout.JAVA_INT, at + 4L * nvlRank, row);
             }
             if (routing.crosses(token, node)) {
                 metadata.load(token);
-                metadata.store(target, at + NormalRdmaLayout.NODE_ROWS_BYTES);
+                metadata.store(target, at + (long) Integer.BYTES * rowsPerRecord);
             }
             if ((token + 1) % perBlock == 0 || token + 1 == routing.numTokens()) {
                 long flag = flags.at(forwarders.cell(node), token / perBlock);
@@ -105,12 +107,12 @@ final class MetadataExchange {
                 state.exchange.await(rdma, flags.at(cell, token / perBlock), home, FaultPhase.META);
             }
             long at = records[cell].at(token);
-            for (int nvlRank = 0; nvlRank < NodeRows.WIDTH; nvlRank++) {
+            for (int nvlRank = 0; nvlRank < rowsPerRecord; nvlRank++) {
                 int row = source.get(ValueLayout.JAVA_INT, at + 4L * nvlRank);
                 rows.set(cell, token, nvlRank, row);
             }
             if (rows.goesTo(cell, token)) {
-                metadata.load(token, source, at + NormalRdmaLayout.NODE_ROWS_BYTES);
+                metadata.load(token, source, at + (long) Integer.BYTES * rowsPerRecord);
                 spread(rows, cell, token);
             }
         }

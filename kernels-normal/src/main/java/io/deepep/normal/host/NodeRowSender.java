@@ -31,13 +31,19 @@ final class NodeRowSender implements Role {
     public int doWork() {
         int end = Math.min(next + TOKENS_PER_TURN, routing.numTokens());
         for (; next < end; next++) {
-            for (int rest = routing.nodeMask(next); rest != 0; rest &= rest - 1) {
-                int nvlRank = Integer.numberOfTrailingZeros(rest);
-                int row = routing.row(next, nvlRank);
-                tokens.write(next, nvl.of(state.nodeRank(nvlRank)), rows.at(row));
+            for (int word = 0; word < routing.numWords(); word++) {
+                send(next, word);
             }
         }
         return 1;
+    }
+
+    private void send(int token, int word) {
+        for (long rest = routing.nodeMask(token, word); rest != 0; rest &= rest - 1) {
+            int nvlRank = word * Long.SIZE + Long.numberOfTrailingZeros(rest);
+            int row = routing.row(token, nvlRank);
+            tokens.write(token, nvl.of(state.nodeRank(nvlRank)), rows.at(row));
+        }
     }
 
     @Override

@@ -1,6 +1,5 @@
 package io.deepep.normal.host;
 
-import io.deepep.EpTopology;
 import java.util.Arrays;
 
 /**
@@ -9,19 +8,20 @@ import java.util.Arrays;
  */
 final class NodeRows {
     /** Rows of a token on one node. */
-    static final int WIDTH = EpTopology.MAX_NVL_RANKS;
+    private final int width;
 
     private final int numTokens;
     private final int[] rows;
 
-    NodeRows(int numNodes, int numTokens) {
+    NodeRows(int numNodes, int numTokens, int width) {
         this.numTokens = numTokens;
-        this.rows = new int[numNodes * numTokens * WIDTH];
+        this.width = width;
+        this.rows = new int[numNodes * numTokens * width];
         Arrays.fill(rows, -1);
     }
 
     private int at(int node, int token) {
-        return (node * numTokens + token) * WIDTH;
+        return (node * numTokens + token) * width;
     }
 
     int row(int node, int token, int nvlRank) {
@@ -36,7 +36,7 @@ final class NodeRows {
     boolean goesTo(int node, int token) {
         int at = at(node, token);
         int all = -1;
-        for (int i = 0; i < WIDTH; i++) {
+        for (int i = 0; i < width; i++) {
             all &= rows[at + i];
         }
         return all >= 0;

@@ -2,6 +2,7 @@ package io.deepep.normal.host;
 
 import io.deepep.EpTopology;
 import io.deepep.normal.HeaderWord;
+import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.Rails;
 
 /**
@@ -21,9 +22,12 @@ final class Routing {
         this.topology = topology;
         this.numTokens = numTokens;
         this.scan = new RoutingScan(topology, numTokens, numExperts);
-        this.ownRows = new NodeRows(topology.numRdmaRanks(), numTokens);
+        int width = NormalRdmaLayout.nodeRows(topology);
+        this.ownRows = new NodeRows(topology.numRdmaRanks(), numTokens, width);
         this.forwardRows =
-                topology.isInternode() ? new NodeRows(Rails.numCells(topology), maxTokens) : null;
+                topology.isInternode()
+                        ? new NodeRows(Rails.numCells(topology), maxTokens, width)
+                        : null;
         this.sourceTokens = new int[Rails.numCells(topology)];
     }
 
@@ -75,14 +79,24 @@ final class Routing {
     private void assignRows(int node, int nvlRank, int first) {
         int next = first;
         for (int token = 0; token < numTokens; token++) {
-            boolean goes = (scan.mask(token, node) >>> nvlRank & 1) != 0;
+            boolean goes = scan.goes(token, topology.rankOf(node, nvlRank));
             ownRows.set(node, token, nvlRank, goes ? next++ : -1);
         }
     }
 
-    /** The nvlRanks of this node that {@code token} goes to, as bits. */
-    int nodeMask(int token) {
-        return scan.mask(token, topology.rdmaRank());
+    /** Whether {@code token} goes to any rank of this node. */
+    boolean staysNear(int token) {
+        return scan.goesTo(token, topology.rdmaRank());
+    }
+
+    /** Words of {@link #nodeMask}. */
+    int numWords() {
+        return scan.numWords();
+    }
+
+    /** The nvlRanks of this node that {@code token} goes to, 64 to a word, as bits. */
+    long nodeMask(int token, int word) {
+        return scan.mask(token, topology.rdmaRank(), word);
     }
 
     /** The row of {@code token} at {@code nvlRank} of this node; only if it goes there. */
@@ -92,6 +106,6 @@ final class Routing {
 
     /** Whether {@code token} goes to another node. */
     boolean crosses(int token, int node) {
-        return node != topology.rdmaRank() && scan.mask(token, node) != 0;
+        return node != topology.rdmaRank() && scan.goesTo(token, node);
     }
 }

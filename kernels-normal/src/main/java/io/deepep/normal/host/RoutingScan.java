@@ -20,7 +20,8 @@ final class RoutingScan {
     private final EpTopology topology;
     private final int numTokens;
     private final int numNodes;
-    private final byte[] masks;
+    private final int numWords;
+    private final long[] masks;
     private final int[] tokensPerRank;
     private final int[] selectionsPerExpert;
     private Fault fault;
@@ -29,17 +30,56 @@ final class RoutingScan {
         this.topology = topology;
         this.numTokens = numTokens;
         this.numNodes = topology.numRdmaRanks();
-        this.masks = new byte[numTokens * numNodes];
+        this.numWords = Math.ceilDiv(topology.numNvlRanks(), Long.SIZE);
+        this.masks = new long[numTokens * numNodes * numWords];
         this.tokensPerRank = new int[topology.numRanks()];
         this.selectionsPerExpert = new int[numExperts];
     }
 
+    /** Words of the ranks of one node. */
+    int numWords() {
+        return numWords;
+    }
+
     /**
-     * Bit {@code j} is set if {@code token} goes to the rank with nvlRank {@code j} on {@code
-     * node}.
+     * Bit {@code j} is set if {@code token} goes to the rank with nvlRank {@code 64 * word + j} on
+     * {@code node}.
      */
-    int mask(int token, int node) {
-        return masks[token * numNodes + node] & 0xff;
+    long mask(int token, int node, int word) {
+        return masks[(token * numNodes + node) * numWords + word];
+    }
+
+    private int wordOf(int token, int rank) {
+        int nvlRank = rank % topology.numNvlRanks();
+        int node = rank / topology.numNvlRanks();
+        return (token * numNodes + node) * numWords + nvlRank / Long.SIZE;
+    }
+
+    private long bitOf(int rank) {
+        return 1L << rank % topology.numNvlRanks(); // of its word
+    }
+
+    /** Whether {@code token} goes to {@code rank}. */
+    boolean goes(int token, int rank) {
+        return (masks[wordOf(token, rank)] & bitOf(rank)) != 0;
+    }
+
+    /** Whether {@code token} goes to any rank of {@code node}. */
+    boolean goesTo(int token, int node) {
+        long any = 0;
+        for (int word = 0; word < numWords; word++) {
+            any |= mask(token, node, word);
+        }
+        return any != 0;
+    }
+
+    /** How many ranks of {@code node} it goes to. */
+    int numRanks(int token, int node) {
+        int count = 0;
+        for (int word = 0; word < numWords; word++) {
+            count += Long.bitCount(mask(token, node, word));
+        }
+        return count;
     }
 
     int[] tokensPerRank() {
@@ -60,7 +100,7 @@ final class RoutingScan {
      * be null. No token goes where none can get.
      */
     void scan(Tensor topkIdx, DispatchLayout layout, Masks without) {
-        Arrays.fill(masks, (byte) 0);
+        Arrays.fill(masks, 0);
         Arrays.fill(selectionsPerExpert, 0);
         fault = null;
         if (topkIdx != null) {
@@ -87,9 +127,8 @@ final class RoutingScan {
     private void leaveOut(Rails rails) {
         for (int rank = 0; rank < topology.numRanks(); rank++) {
             if (!rails.reaches(rank)) {
-                byte others = (byte) ~(1 << rank % topology.numNvlRanks());
                 for (int token = 0; token < numTokens; token++) {
-                    masks[token * numNodes + rank / topology.numNvlRanks()] &= others;
+                    masks[wordOf(token, rank)] &= ~bitOf(rank);
                 }
             }
         }
@@ -104,7 +143,6 @@ final class RoutingScan {
     private void scanTopk(MemorySegment topkIdx, int numTopk) {
         int numExperts = selectionsPerExpert.length;
         int expertsPerRank = numExperts / topology.numRanks();
-        int numNvlRanks = topology.numNvlRanks();
         for (int token = 0; token < numTokens; token++) {
             for (int k = 0; k < numTopk; k++) {
                 long expert =
@@ -116,8 +154,7 @@ final class RoutingScan {
                 }
                 if (expert >= 0) {
                     int rank = (int) expert / expertsPerRank;
-                    masks[token * numNodes + rank / numNvlRanks] |=
-                            (byte) (1 << rank % numNvlRanks);
+                    masks[wordOf(token, rank)] |= bitOf(rank);
                     selectionsPerExpert[(int) expert]++;
                 }
             }
@@ -126,19 +163,16 @@ final class RoutingScan {
 
     private void scanMask(Tensor isTokenInRank, boolean compare) {
         MemorySegment segment = isTokenInRank.segment();
-        int numNvlRanks = topology.numNvlRanks();
         for (int token = 0; token < numTokens; token++) {
             for (int rank = 0; rank < topology.numRanks(); rank++) {
                 long at = token * isTokenInRank.stride(0) + rank * isTokenInRank.stride(1);
                 boolean goes = segment.get(ValueLayout.JAVA_BYTE, at) != 0;
-                int entry = token * numNodes + rank / numNvlRanks;
-                int bit = 1 << rank % numNvlRanks;
-                if (compare && goes != ((masks[entry] & bit) != 0)) {
+                if (compare && goes != goes(token, rank)) {
                     setFault(FaultCode.LAYOUT_MASK, token, rank, goes ? 1 : 0);
                     return;
                 }
                 if (goes) {
-                    masks[entry] |= (byte) bit;
+                    masks[wordOf(token, rank)] |= bitOf(rank);
                 }
             }
         }
@@ -148,8 +182,11 @@ final class RoutingScan {
         Arrays.fill(tokensPerRank, 0);
         for (int token = 0; token < numTokens; token++) {
             for (int node = 0; node < numNodes; node++) {
-                for (int mask = mask(token, node); mask != 0; mask &= mask - 1) {
-                    tokensPerRank[topology.rankOf(node, Integer.numberOfTrailingZeros(mask))]++;
+                for (int word = 0; word < numWords; word++) {
+                    int first = topology.rankOf(node, word * Long.SIZE);
+                    for (long rest = mask(token, node, word); rest != 0; rest &= rest - 1) {
+                        tokensPerRank[first + Long.numberOfTrailingZeros(rest)]++;
+                    }
                 }
             }
         }

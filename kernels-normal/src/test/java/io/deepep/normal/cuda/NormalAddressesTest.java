@@ -79,8 +79,8 @@ class NormalAddressesTest {
                 addresses.add(heap + rows.offset());
             }
         }
-        long counts = NormalStructs.LOCAL_STATE.offset("block_counts");
-        addresses.add(state + counts + 4L * (EpTopology.MAX_NVL_RANKS + 2));
+        long counts = NormalStructs.NARROW.localState.offset("block_counts");
+        addresses.add(state + counts + 4L * (NormalStructs.NARROW.maxRanks + 2));
         return addresses;
     }
 
@@ -93,14 +93,14 @@ class NormalAddressesTest {
                 CudaStream stream = CudaStream.create(context);
                 PinnedMemory out = PinnedMemory.allocate(context, 8L * MAX_ADDRESSES)) {
             NormalStructs.HEADER.requireSame(module);
-            KernelStruct struct = NormalStructs.DISPATCH;
+            KernelStruct struct = NormalStructs.NARROW.dispatch;
             KernelParams memory =
                     KernelParams.arguments(
                             arena,
                             MemoryLayout.sequenceLayout(struct.numBytes() / 8, JAVA_LONG),
                             JAVA_LONG);
             memory.setLong(memory.offset(1), out.deviceAddress());
-            KernelStruct.Params group = new KernelStruct.Params(NormalStructs.GROUP, memory);
+            KernelStruct.Params group = new KernelStruct.Params(NormalStructs.NARROW.group, memory);
             CudaNormalState.setLayout(group, layout, heaps);
             group.set("state", state);
             CudaDispatch.setLayout(new KernelStruct.Params(struct, memory), layout);

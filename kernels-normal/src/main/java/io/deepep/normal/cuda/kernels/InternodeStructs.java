@@ -48,13 +48,13 @@ public final class InternodeStructs {
 
     public static final KernelStruct DISPATCH =
             KernelStruct.builder("InternodeDispatchParams", "See internode_dispatch.cuh.")
-                    .struct("local", NormalStructs.DISPATCH)
+                    .struct("local", NormalStructs.NARROW.dispatch)
                     .struct("between", INTERNODE)
                     .build();
 
     public static final KernelStruct COMBINE =
             KernelStruct.builder("InternodeCombineParams", "See internode_combine.cuh.")
-                    .struct("local", NormalStructs.COMBINE)
+                    .struct("local", NormalStructs.NARROW.combine)
                     .struct("between", INTERNODE)
                     .build();
 

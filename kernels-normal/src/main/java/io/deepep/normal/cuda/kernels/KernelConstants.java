@@ -1,6 +1,5 @@
 package io.deepep.normal.cuda.kernels;
 
-import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.cuda.kernel.KernelHeader;
 import io.deepep.normal.HeaderWord;
@@ -64,7 +63,7 @@ public final class KernelConstants {
     public static final int RING_STATE_BYTES = 32;
 
     /** A token's rows at the ranks of one node: {@code NodeRows}. */
-    public static final int NODE_ROWS_BYTES = NormalRdmaLayout.NODE_ROWS_BYTES;
+    public static final int NODE_ROWS_BYTES = Integer.BYTES * HeaderWord.NARROW_RANKS;
 
     /** Low bits of the key of a bad selection that {@code LayoutParams} brings back: its k. */
     public static final int LAYOUT_KEY_BITS = 8;
@@ -97,8 +96,8 @@ public final class KernelConstants {
 
     private KernelConstants() {}
 
-    public static KernelHeader addTo(KernelHeader header) {
-        return header.constant("kMaxRanks", EpTopology.MAX_NVL_RANKS)
+    static KernelHeader addTo(KernelHeader header, int maxRanks) {
+        return header.constant("kMaxRanks", maxRanks)
                 .constant("kMaxTopk", NormalLimits.MAX_TOPK)
                 .constant("kMaxBlocks", MAX_BLOCKS)
                 .constant("kThreads", THREADS)

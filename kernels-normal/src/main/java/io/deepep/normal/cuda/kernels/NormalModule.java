@@ -4,6 +4,7 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.DeviceCode;
+import io.deepep.cuda.kernel.KernelHeader;
 import java.net.URL;
 
 /**
@@ -14,9 +15,15 @@ public final class NormalModule {
     /** Static shared memory and what the driver reserves stay below this. */
     private static final int RESERVED_SHARED_BYTES = 4096;
 
-    public final CudaFunction dispatch;
-    public final CudaFunction combine;
-    public final CudaFunction combineFp8;
+    /** The same of kernels for large nodes, which have a header of each rank there. */
+    private static final int WIDE_RESERVED_SHARED_BYTES = 20480;
+
+    /** One node. */
+    public final OneNodeKernels oneNode;
+
+    /** One large node. */
+    public final OneNodeKernels largeNode;
+
     public final CudaFunction expand;
     public final CudaFunction stage;
     public final CudaFunction cast;
@@ -27,14 +34,45 @@ public final class NormalModule {
     /** While ranks may be masked. */
     public final InternodeKernels maskedOverPeerMemory;
 
-    /** Dynamic shared memory a block can have. */
+    /** Dynamic shared memory a block can have, but for kernels of large nodes. */
     public final int sharedBytes;
+
+    /**
+     * The kernels that know the ranks of one node.
+     *
+     * @param structs what they were built with
+     * @param sharedBytes dynamic shared memory a block can have
+     */
+    public record OneNodeKernels(
+            NormalStructs structs,
+            CudaFunction dispatch,
+            CudaFunction combine,
+            CudaFunction combineFp8,
+            int sharedBytes) {
+        static OneNodeKernels load(CudaContext context, NormalStructs structs) {
+            boolean wide = structs == NormalStructs.WIDE;
+            String prefix = wide ? "normal_wide_" : "normal_";
+            int reserved = wide ? WIDE_RESERVED_SHARED_BYTES : RESERVED_SHARED_BYTES;
+            int shared = context.cudaDevice().maxSharedBytesPerBlock() - reserved;
+            KernelHeader header = structs.header();
+            OneNodeKernels kernels =
+                    new OneNodeKernels(
+                            structs,
+                            NormalModule.load(context, header, prefix + "dispatch"),
+                            NormalModule.load(context, header, prefix + "combine"),
+                            NormalModule.load(context, header, prefix + "combine_fp8"),
+                            shared);
+            kernels.dispatch.setMaxDynamicSharedBytes(shared);
+            kernels.combine.setMaxDynamicSharedBytes(shared);
+            kernels.combineFp8.setMaxDynamicSharedBytes(shared);
+            return kernels;
+        }
+    }
 
     public NormalModule(CudaContext context) {
         sharedBytes = context.cudaDevice().maxSharedBytesPerBlock() - RESERVED_SHARED_BYTES;
-        dispatch = load(context, "normal_dispatch");
-        combine = load(context, "normal_combine");
-        combineFp8 = load(context, "normal_combine_fp8");
+        oneNode = OneNodeKernels.load(context, NormalStructs.NARROW);
+        largeNode = OneNodeKernels.load(context, NormalStructs.WIDE);
         expand = load(context, "normal_expand");
         stage = load(context, "normal_stage");
         cast = load(context, "normal_cast");
@@ -42,9 +80,6 @@ public final class NormalModule {
         offsets = load(context, "normal_offsets");
         overPeerMemory = acrossNodes(context, "internode_");
         maskedOverPeerMemory = acrossNodes(context, "internode_masked_");
-        dispatch.setMaxDynamicSharedBytes(sharedBytes);
-        combine.setMaxDynamicSharedBytes(sharedBytes);
-        combineFp8.setMaxDynamicSharedBytes(sharedBytes);
         expand.setMaxDynamicSharedBytes(sharedBytes);
     }
 
@@ -57,9 +92,13 @@ public final class NormalModule {
     }
 
     private static CudaFunction load(CudaContext context, String name) {
+        return load(context, NormalStructs.HEADER, name);
+    }
+
+    private static CudaFunction load(CudaContext context, KernelHeader header, String name) {
         URL code = DeviceCode.find(NormalModule.class, "io/deepep/normal/" + name + ".fatbin");
         CudaModule module = CudaModule.loadResource(context, name, code);
-        NormalStructs.HEADER.requireSame(module);
+        header.requireSame(module);
         return module.function("deepep_" + name);
     }
 }

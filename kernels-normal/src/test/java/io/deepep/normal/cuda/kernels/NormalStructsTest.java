@@ -27,6 +27,7 @@ class NormalStructsTest {
     static Stream<Arguments> headers() {
         return Stream.of(
                 Arguments.of("shared/normal_structs.cuh", NormalStructs.HEADER),
+                Arguments.of("shared/normal_wide_structs.cuh", NormalStructs.WIDE_HEADER),
                 Arguments.of("internode/internode_structs.cuh", InternodeStructs.HEADER));
     }
 

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Groups of more ranks than a word has bits. */
+/** Nodes of more ranks than a few, and groups of more than a word has bits. */
 @BackendSuite
 public record LowLatencyLargeConformance(TestBackend backend) implements LowLatencySuite {
     private static final String LARGE =
@@ -36,7 +36,14 @@ public record LowLatencyLargeConformance(TestBackend backend) implements LowLate
 
     /** Shapes that the backend has groups for, and that this version runs on it. */
     static Stream<LowLatencyShape> large(TestBackend backend) {
-        return fitting(backend, shape(5, 7), shape(8, 8));
+        return fitting(
+                backend,
+                shape(1, 9),
+                shape(1, 16),
+                shape(1, 40),
+                shape(2, 9),
+                shape(5, 7),
+                shape(8, 8));
     }
 
     private static Stream<LowLatencyShape> fitting(TestBackend backend, LowLatencyShape... shapes) {
@@ -50,11 +57,11 @@ public record LowLatencyLargeConformance(TestBackend backend) implements LowLate
     }
 
     static Stream<LowLatencyShape> largest(TestBackend backend) {
-        return fitting(backend, shape(32, 8));
+        return fitting(backend, shape(1, 72), shape(8, 9), shape(2, 64), shape(32, 8));
     }
 
     static Stream<LowLatencyShape> smallest(TestBackend backend) {
-        return large(backend).limit(1);
+        return fitting(backend, shape(1, 9), shape(1, 40), shape(5, 7));
     }
 
     @Cases

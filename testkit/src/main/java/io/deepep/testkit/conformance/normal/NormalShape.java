@@ -3,6 +3,7 @@ package io.deepep.testkit.conformance.normal;
 import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.EpTopology;
+import io.deepep.GroupLimits;
 import io.deepep.NormalLimits;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.RankContext;
@@ -63,13 +64,56 @@ record NormalShape(
                 fp8(3, 2, 11, 128, 4, 18));
     }
 
+    /** One node of more ranks than the kernels of small nodes take. */
+    static Stream<NormalShape> largeNode(TestBackend backend) {
+        return fitting(
+                backend,
+                bf16(1, 9, 9, 256, 4, 18),
+                fp8(1, 11, 7, 128, 8, 33),
+                bf16(1, 16, 5, 2944, 16, 16));
+    }
+
+    static Stream<NormalShape> largestNodes(TestBackend backend) {
+        return fitting(
+                backend,
+                bf16(1, 36, 5, 128, 32, 36),
+                fp8(1, 40, 5, 256, 4, 80),
+                bf16(1, 72, 4, 384, 6, 144));
+    }
+
+    /** Several such nodes. */
+    static Stream<NormalShape> largeNodes(TestBackend backend) {
+        return fitting(backend, bf16(2, 9, 8, 256, 6, 36), fp8(3, 11, 5, 128, 4, 66));
+    }
+
+    static Stream<NormalShape> manyRanks(TestBackend backend) {
+        return fitting(
+                backend,
+                bf16(8, 9, 4, 128, 6, 144),
+                fp8(2, 36, 4, 128, 8, 144),
+                bf16(2, 66, 2, 256, 3, 264));
+    }
+
+    /** Groups of odd sizes, for which nothing is a power of two. */
+    static Stream<NormalShape> uneven(TestBackend backend) {
+        return fitting(
+                backend,
+                bf16(3, 5, 9, 128, 4, 30),
+                bf16(1, 7, 9, 128, 4, 14),
+                fp8(9, 1, 8, 128, 4, 18),
+                bf16(7, 3, 6, 256, 5, 42));
+    }
+
     /** Those whose rows combine takes. */
     static Stream<NormalShape> fewBf16(TestBackend backend) {
         return few(backend).filter(shape -> shape.dtype() == DType.BF16);
     }
 
     private static Stream<NormalShape> fitting(TestBackend backend, NormalShape... shapes) {
-        return Stream.of(shapes).filter(shape -> Ranks.fit(backend, shape.topology()));
+        GroupLimits limits = GroupLimits.normal(backend.kind());
+        return Stream.of(shapes)
+                .filter(shape -> Ranks.fit(backend, shape.topology()))
+                .filter(shape -> limits.refusal(shape.topology()).isEmpty());
     }
 
     private static NormalShape bf16(int nodes, int perNode, int t, int h, int k, int e) {

@@ -1,0 +1,173 @@
+package io.deepep.testkit.conformance.normal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import io.deepep.DType;
+import io.deepep.DispatchLayout;
+import io.deepep.DispatchPlan;
+import io.deepep.Tensor;
+import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.RoutingException;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.Misbehaviour;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.oracle.LayoutCheck;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
+import java.time.Duration;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Nodes of more ranks than a few, and groups of odd sizes. */
+@BackendSuite
+public record NormalLargeConformance(TestBackend backend) implements NormalSuite {
+    private static final String SHAPES = "io.deepep.testkit.conformance.normal.NormalShape#";
+    private static final String LARGE_NODE = SHAPES + "largeNode";
+    private static final String LARGE_NODES = SHAPES + "largeNodes";
+
+    /** Every kind of call, twice: with tokens of all ranks, and with some that have none. */
+    @Cases
+    @MethodSource({LARGE_NODE, LARGE_NODES, SHAPES + "uneven"})
+    public void everyCall(NormalShape shape, RankContext context) {
+        calls(shape, shape.rank(context));
+        calls(shape, shape.raggedRank(context));
+    }
+
+    @Tag("slow")
+    @Cases
+    @MethodSource({SHAPES + "largestNodes", SHAPES + "manyRanks"})
+    @Timeout(300)
+    public void everyCallOfTheLargest(NormalShape shape, RankContext context) {
+        calls(shape, shape.raggedRank(context));
+        calls(shape, shape.rank(context));
+    }
+
+    private static void calls(NormalShape shape, NormalRank rank) {
+        if (shape.dtype() == DType.BF16) {
+            NormalMaskConformance.calls(rank);
+        } else {
+            rank.combineFp8(
+                    rank.dispatch(rank.plan(), rank.world().check()).handle(),
+                    rank.world().check());
+        }
+        int rows = rank.world().mostRows();
+        rank.roundTrip(rank.plan().numWorstTokens(rows), rank.world().check().worstCase(rows));
+    }
+
+    @Cases
+    @MethodSource({LARGE_NODE, LARGE_NODES})
+    public void layouts(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.raggedRank(context);
+        DispatchLayout layout = context.buffer().getDispatchLayout(rank.topkIdx(), shape.experts());
+        layout.event().synchronize();
+        LayoutCheck.check(rank.world().oracle(), context.topology(), layout, context::download);
+        NormalDispatchCheck check = rank.world().check();
+        rank.roundTrip(rank.bare().layout(layout), check.withoutTopk());
+        rank.roundTrip(rank.plan().expectLayout(layout), check);
+    }
+
+    /** The last two ranks name experts that do not exist: all learn of the first of them. */
+    @Cases
+    @MethodSource({LARGE_NODE, LARGE_NODES})
+    public void expertOutOfRange(NormalShape shape, RankContext context) {
+        int culprit = shape.topology().numRanks() - 2;
+        NormalRank rank = shape.rank(context);
+        Tensor idx = context.download(rank.topkIdx());
+        if (context.rank() >= culprit) {
+            idx.setLong(shape.experts() + context.rank(), idx.size(0) - 1, 2);
+        }
+        DispatchPlan plan =
+                rank.bare().topk(context.upload(idx), rank.weights(), shape.experts()).build();
+        for (int i = 0; i < 2; i++) {
+            requireRouting(rank, plan, culprit, "=" + (shape.experts() + culprit));
+        }
+        rank.roundTrip();
+    }
+
+    private static void requireRouting(
+            NormalRank rank, DispatchPlan plan, int culprit, String mention) {
+        RoutingException error =
+                catchThrowableOfType(RoutingException.class, () -> rank.call(plan));
+        assertThat(error).as("on every rank").isNotNull();
+        assertThat(error.rank()).isEqualTo(culprit);
+        assertThat(error).hasMessageContaining(mention);
+    }
+
+    /** The last rank's layout is wrong about itself: in its mask, then in its counts. */
+    @Cases
+    @MethodSource({LARGE_NODE, LARGE_NODES})
+    public void contradictoryLayout(NormalShape shape, RankContext context) {
+        int last = shape.topology().numRanks() - 1;
+        NormalRank rank = shape.rank(context);
+        DispatchLayout good = context.buffer().getDispatchLayout(rank.topkIdx(), shape.experts());
+        Tensor perRank = context.download(good.numTokensPerRank());
+        Tensor mask = context.download(good.isTokenInRank());
+        if (context.rank() == last) {
+            perRank.setLong(perRank.getLong(last) + 1, last);
+            mask.setLong(mask.getLong(1, last) ^ 1, 1, last);
+        }
+        DispatchLayout otherMask =
+                new DispatchLayout(
+                        good.numTokensPerRank(),
+                        good.numTokensPerRdmaRank(),
+                        good.numTokensPerExpert(),
+                        context.upload(mask),
+                        good.event());
+        DispatchLayout otherCount =
+                new DispatchLayout(
+                        context.upload(perRank),
+                        good.numTokensPerRdmaRank(),
+                        good.numTokensPerExpert(),
+                        good.isTokenInRank(),
+                        good.event());
+        DispatchPlan withMask = rank.plan().expectLayout(otherMask).build();
+        DispatchPlan withCount = rank.plan().expectLayout(otherCount).build();
+        requireRouting(rank, withMask, last, "isTokenInRank[1][" + last + "]");
+        requireRouting(rank, withCount, last, "numTokensPerRank[" + last + "]");
+        rank.roundTrip();
+    }
+
+    /** The last rank has room for one row less than comes. */
+    @Cases
+    @MethodSource({LARGE_NODE, LARGE_NODES})
+    public void tooManyRows(NormalShape shape, RankContext context) {
+        int last = shape.topology().numRanks() - 1;
+        NormalRank rank = shape.rank(context);
+        int needed = rank.world().oracle().rows(last).size();
+        int room = context.rank() == last ? needed - 1 : rank.world().mostRows();
+        DispatchPlan plan = rank.plan().numWorstTokens(room).build();
+        for (int i = 0; i < 2; i++) {
+            Misbehaviour.requireTooMany(() -> rank.call(plan), last, needed, needed - 1);
+        }
+        rank.roundTrip();
+    }
+
+    /** The last rank stays away from a dispatch, which the others name. */
+    @Cases
+    @MethodSource(LARGE_NODE)
+    public void absentRank(NormalShape shape) {
+        int last = shape.topology().numRanks() - 1;
+        NormalWorld world = shape.world();
+        Ranks.run(
+                backend,
+                shape.topology(),
+                builder -> builder.normal(world.limits()).timeout(Duration.ofSeconds(2)),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    if (context.rank() != last) {
+                        DeepEpTimeoutException error =
+                                catchThrowableOfType(
+                                        DeepEpTimeoutException.class,
+                                        () -> rank.call(rank.plan().build()));
+                        assertThat(error).as("on every other rank").isNotNull();
+                        assertThat(error.peer()).as(error.getMessage()).isEqualTo(last);
+                    }
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                });
+    }
+}
