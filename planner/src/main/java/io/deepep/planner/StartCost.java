@@ -1,24 +1,28 @@
 package io.deepep.planner;
 
+import io.deepep.Config;
 import io.deepep.EpTopology;
+import io.deepep.buffer.memory.IbgdaStart;
 import io.deepep.buffer.memory.NvshmemQueues;
 
 /**
- * What a rank needs to start with NVSHMEM over IBGDA in normal mode, where its world is its rail:
- * one PE per node.
+ * What a rank needs to start in normal mode: with NVSHMEM over IBGDA, where its world is its rail,
+ * one PE per node; and with queue pairs that the library makes itself.
  *
  * @param topology of the cluster
  * @param numQpsPerPe queue pairs to each PE
  * @param qpDepth entries of each
  * @param queueBytesPerPe GPU memory of these queues, in bytes
  * @param buffers of a rank
+ * @param ibgda the network without NVSHMEM
  */
 public record StartCost(
         EpTopology topology,
         int numQpsPerPe,
         int qpDepth,
         long queueBytesPerPe,
-        BufferBytes buffers) {
+        BufferBytes buffers,
+        IbgdaStart ibgda) {
     /** NVSHMEM takes device memory for its heap in such pieces. */
     private static final long HEAP_PIECE = 512L << 20;
 
@@ -46,13 +50,15 @@ public record StartCost(
      *     tokens
      */
     public static StartCost of(EpTopology topology, Shape shape) {
-        NvshmemQueues queues = NvshmemQueues.normal(WireFormat.configFor(topology));
+        Config config = WireFormat.configFor(topology);
+        NvshmemQueues queues = NvshmemQueues.normal(config);
         return new StartCost(
                 topology,
                 queues.numQpsPerPe(),
                 queues.qpDepth(),
                 queues.bytesPerPe(),
-                BufferBytes.normal(shape, topology, shape.numTokens() * shape.numTopk()));
+                BufferBytes.normal(shape, topology, shape.numTokens() * shape.numTopk()),
+                IbgdaStart.normal(topology, config));
     }
 
     /** Other PEs of the world. */
