@@ -161,10 +161,13 @@ class IbgdaCountsTest {
         // A submission asks for one completion, and rings at most once.
         assertThat(counts.completions()).isBetween(1L, counts.writes());
         assertThat(counts.doorbells()).isBetween(1L, counts.completions());
-        assertThat(Files.readString(DOCUMENT))
-                .contains(
-                        "| %s | %d | %d | %d | %d |"
-                                .formatted(call, rows, counts.writes(), counts.atomics(), deepEp));
+        if (Files.exists(DOCUMENT)) { // a bundle has none
+            assertThat(Files.readString(DOCUMENT))
+                    .contains(
+                            "| %s | %d | %d | %d | %d |"
+                                    .formatted(
+                                            call, rows, counts.writes(), counts.atomics(), deepEp));
+        }
     }
 
     @Test

@@ -22,7 +22,7 @@ public record StartCost(
         int qpDepth,
         long queueBytesPerPe,
         BufferBytes buffers,
-        IbgdaStart ibgda) {
+        OwnQueues ibgda) {
     /** NVSHMEM takes device memory for its heap in such pieces. */
     private static final long HEAP_PIECE = 512L << 20;
 
@@ -44,6 +44,21 @@ public record StartCost(
     private static final int MESSAGES_WITH_ROOT = 4;
 
     /**
+     * What the network needs without NVSHMEM.
+     *
+     * @param numQueues queue pairs that a rank makes and connects
+     * @param memoryBytes of queues and tables
+     * @param messages that a rank sends
+     * @param messageBytes of them all
+     */
+    public record OwnQueues(int numQueues, long memoryBytes, long messages, long messageBytes) {
+        private static OwnQueues of(IbgdaStart start) {
+            return new OwnQueues(
+                    start.numQueues(), start.memoryBytes(), start.messages(), start.messageBytes());
+        }
+    }
+
+    /**
      * The cost on a cluster.
      *
      * @param shape of the model; a rank has room for as many rows as it receives of evenly spread
@@ -58,7 +73,7 @@ public record StartCost(
                 queues.qpDepth(),
                 queues.bytesPerPe(),
                 BufferBytes.normal(shape, topology, shape.numTokens() * shape.numTopk()),
-                IbgdaStart.normal(topology, config));
+                OwnQueues.of(IbgdaStart.normal(topology, config)));
     }
 
     /** Other PEs of the world. */
