@@ -1,9 +1,10 @@
-// Rows of a combine that go to remote owners in batches: each row is one put, and one signal vouches for the whole batch.
+// Rows of a combine that go to remote owners in batches: each row is one put, and one signal vouches for the whole
+// batch.
 //
-// A batch is a few items of an owner's list, one after the other. Warps compose parts of its rows in the outbox and count
-// them; who counts the last one puts all rows and, behind them in the same queue, the signal. The header of a combine says
-// how many batches come. A row cannot vouch for itself by a flag in its last bytes: where writes overtake each other, on
-// PCI or between packets, these may arrive first.
+// A batch is a few items of an owner's list, one after the other. Warps compose parts of its rows in the outbox and
+// count them; who counts the last one puts all rows and, behind them in the same queue, the signal. The header of a
+// combine says how many batches come. A row cannot vouch for itself by a flag in its last bytes: where writes overtake
+// each other, on PCI or between packets, these may arrive first.
 //
 // Counters lie in the outbox, where flags of a part would be composed, and a batch's flag where its number is that of a
 // token and selection.
@@ -15,8 +16,8 @@ namespace deepep::lowlatency {
 
 constexpr int kFewestBatchRows = 8, kMostBatchRows = 32;  // at most one for each lane
 
-// How the items for an owner are divided: as many batches as the rank has experts, if that makes them neither small nor
-// large.
+// How the items for an owner are divided: as many batches as the rank has experts, if that makes them neither small
+// nor large.
 struct Batches {
     int num_items;
     int rows;  // of each but the last
