@@ -81,8 +81,12 @@ __device__ inline void collect_senders(const CombineParams& p, const Call& call,
         }
     }
     lost = __any_sync(~0u, lost);
+    ranks = ranks & load_set(run.expected);
+    if constexpr (kSendsBatches) {
+        if (fault.code == kOk && !lost) await_batches(p, call, ranks);
+    }
     if (lane != 0) return;
-    shared.came = ranks & load_set(run.expected);
+    shared.came = ranks;
     shared.ok = fault.code == kOk && !lost;
     barrier_arrive(&shared.heard);  // release; pairs with the wait of warps that have sent
     if (fault.code != kOk && !lost && blockIdx.x == 0) record_fault(g, call, fault);
@@ -218,7 +222,7 @@ __device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& ca
     uint32_t row = (sender * p.row_rank_stride + slot_offset(p, token, lane)) / kPlaceUnitBytes;
     uint32_t offset = lane_offset<kWire>(chunk, lane, channel);
     RowBatch<kWire> batch(row, offset, mine.weight, expected);
-    if (sums) {
+    if (sums && !(kSendsBatches && is_remote(g, sender))) {  // batches have been waited for
         auto flag = at<const uint32_t>(g.heap[g.rank],
                                        flag_offset(p, sender, token, lane, chunk / kPartChunks, call.epoch));
         Wait wait(sender, kPhaseRows);

@@ -158,6 +158,8 @@ struct SelectionRows {
         return item < capacity ? at<const uint2>(p.selections)[static_cast<int64_t>(owner) * capacity + item] : uint2{};
     }
     __device__ static uint32_t origin(const Item& item) { return item.y; }
+    // The same of a lane's item.
+    __device__ static uint32_t origin_of(const CombineParams& p, int owner, int item) { return ask(p, owner, item).y; }
     __device__ void load(const CombineParams& p, const Errand<kChunks>& errand, const Item& item, uint8_t*) {
         part.load(x_row(p, item.x) + errand.first_channel() * 2, errand.num_channels(p));
     }
@@ -200,6 +202,13 @@ struct ReducedRows {
     __device__ static uint32_t origin(const Item& item) {
         uint32_t selected = __ballot_sync(~0u, item.place != ~0u);
         return item.token << kTopkBits | (selected != 0 ? __ffs(selected) - 1 : 0);
+    }
+    __device__ static uint32_t origin_of(const CombineParams& p, int owner, int item) {
+        size_t row = static_cast<size_t>(owner) * p.max_tokens + item;
+        uint32_t first = 0;
+#pragma unroll 1
+        while (first < p.topk && at<const uint2>(p.row_selections)[row * p.max_topk + first].x == ~0u) ++first;
+        return at<const uint32_t>(p.row_tokens)[row] << kTopkBits | (first < p.topk ? first : 0);
     }
 
     __device__ void load(const CombineParams& p, const Errand<kChunks>& errand, const Item& item, uint8_t* stage) {
@@ -306,5 +315,26 @@ struct ReducedRows {
 
 template <Wire kWire, bool kReduce, int kChunks>
 using SentRows = std::conditional_t<kReduce, ReducedRows<kWire, kChunks>, SelectionRows<kWire, kChunks>>;
+
+// The rows of a parity, of each source; and where in a source's the row of a selection lies.
+__device__ __forceinline__ RankCells rows_of(const CombineParams& p, uint32_t epoch) {
+    return {p.row_offset + (epoch & 1) * p.row_parity_stride, p.row_rank_stride};
+}
+
+__device__ __forceinline__ uint64_t slot_offset(const CombineParams& p, uint32_t token, uint32_t k) {
+    return static_cast<uint64_t>(token * p.max_topk + k) * p.row_stride;
+}
+
+// The flag of a part of that row: those of one token and part lie side by side, so that their reader looks at few
+// lines.
+__device__ __forceinline__ uint64_t flag_offset(const CombineParams& p, int source, uint32_t token, uint32_t k,
+                                                int part, uint32_t epoch) {
+    return p.flag_offset + (epoch & 1) * p.flag_parity_stride + token * p.flag_token_stride +
+           part * p.flag_part_stride + (source * p.max_topk + k) * (kFlagWords * sizeof(uint32_t));
+}
+
+__device__ __forceinline__ int num_parts(const CombineParams& p) {
+    return (p.hidden + kPartChannels - 1) / kPartChannels;
+}
 
 }  // namespace deepep::lowlatency

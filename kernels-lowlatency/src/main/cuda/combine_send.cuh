@@ -3,26 +3,9 @@
 // that was given up is never taken for somebody else's.
 #pragma once
 
-#include "combine_rows.cuh"
+#include "combine_batches.cuh"
 
 namespace deepep::lowlatency {
-
-// The rows of a parity, of each source; and where in a source's the row of a selection lies.
-__device__ __forceinline__ RankCells rows_of(const CombineParams& p, uint32_t epoch) {
-    return {p.row_offset + (epoch & 1) * p.row_parity_stride, p.row_rank_stride};
-}
-
-__device__ __forceinline__ uint64_t slot_offset(const CombineParams& p, uint32_t token, uint32_t k) {
-    return static_cast<uint64_t>(token * p.max_topk + k) * p.row_stride;
-}
-
-// The flag of a part of that row: those of one token and part lie side by side, so that their reader looks at few
-// lines.
-__device__ __forceinline__ uint64_t flag_offset(const CombineParams& p, int source, uint32_t token, uint32_t k,
-                                                int part, uint32_t epoch) {
-    return p.flag_offset + (epoch & 1) * p.flag_parity_stride + token * p.flag_token_stride +
-           part * p.flag_part_stride + (source * p.max_topk + k) * (kFlagWords * sizeof(uint32_t));
-}
 
 // The smallest token * topk + k that names no expert, or another one than was dispatched, of those that the warp looks
 // at; ~0 if none does. A selection may be left out (-1), unless rows are summed before they are sent. All receivers of
@@ -42,9 +25,10 @@ __device__ inline uint32_t find_bad_selection(const CombineParams& p, int thread
     return __reduce_min_sync(~0u, bad);
 }
 
-// One warp of one block, lane by receiver and pair of words.
+// One warp of one block, lane by receiver and pair of words. num_items(rank): of what is sent there.
+template <typename NumItems>
 __device__ inline void announce_combine(const CombineParams& p, const Call& call, const Run& run, RankSetIn present,
-                                        uint32_t bad) {
+                                        uint32_t bad, NumItems num_items) {
     constexpr int kPairs = kCombineHeaderWords / 2;
     constexpr int kAtOnce = 32 / kPairs;
     int lane = threadIdx.x % 32, word = lane % kPairs * 2;
@@ -59,7 +43,10 @@ __device__ inline void announce_combine(const CombineParams& p, const Call& call
         uint32_t first = 0, second = 0;
         switch (word) {
             case kDispatchEpoch: first = run.dispatch_epoch, second = p.row_format; break;
-            case kHasRows: first = present >> dest & 1, second = status; break;
+            case kHasRows:
+                first = present >> dest & 1, second = status;
+                if (kSendsBatches && reaches && first != 0) first = pack_batches(p, num_items(dest));
+                break;
             case kCombineToken: first = good ? 0 : bad / p.topk, second = good ? 0 : bad % p.topk; break;
             case kCombineValueLow:
                 first = static_cast<uint32_t>(value), second = static_cast<uint32_t>(value >> 32);
@@ -75,7 +62,7 @@ __device__ inline void announce_combine(const CombineParams& p, const Call& call
 struct SendShared {
     struct Part {
         int32_t owner;    // -1: nothing
-        uint32_t origin;  // as in Selection
+        uint32_t origin;  // as in Selection; of what is sent in batches, the item
         int32_t part;
     } parts[kSendTeams][2][kStoreWarps];
 };
@@ -100,7 +87,7 @@ __device__ __forceinline__ void send_round(const CombineParams& p, const Call& c
 
 // A team's last warp, lane by warp that has stored: one fence for a round, because a block's fences wait for one
 // another.
-template <Wire kWire>
+template <Wire kWire, typename Rows>
 __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int team, int num_rounds,
                                    const SendShared& shared) {
     const Group& g = p.group;
@@ -113,10 +100,11 @@ __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int
         bool remote = stored.owner >= 0 && is_remote(g, stored.owner), flags = stored.owner >= 0 && !remote;
         uint64_t flag = flag_offset(p, g.rank, token_of(stored.origin), selection_of(stored.origin), stored.part,
                                     call.epoch);
-        if (kHasNetwork) send_round<kWire>(p, call, remote, stored, flag);
-        if (!__any_sync(~0u, flags)) continue;
+        if (kHasNetwork && !kSendsBatches) send_round<kWire>(p, call, remote, stored, flag);
+        if (!__any_sync(~0u, flags || (kSendsBatches && remote))) continue;
         fence_sys();  // release, with the store below; pairs with the acquire in sum_chunk
         if (flags) store_relaxed_sys(at<uint32_t>(g.heap[stored.owner], flag), call.epoch);
+        if constexpr (kSendsBatches) send_batches<kWire, Rows>(p, call, remote, stored.owner, stored.origin);
     }
 }
 
@@ -150,7 +138,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
     int groups_per_warp = small_div(num_groups + deal.next_group - 1, deal.next_group);
     if (warp == kStoreWarps) {
         __syncthreads();
-        flag_rounds<kWire>(p, call, team, rounds_per_group * groups_per_warp, shared);
+        flag_rounds<kWire, Rows>(p, call, team, rounds_per_group * groups_per_warp, shared);
         return;
     }
     Task errand(g, deal.group);
@@ -167,6 +155,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
         for (int j = 0; j < rounds_per_group; ++j, ++round) {
             typename Rows::Item now = next;
             uint32_t origin = Rows::origin(now);
+            uint32_t counted = kSendsBatches && is_remote(g, errand.owner) ? item : origin;
             bool sends = item < num_mine;
             if (sends && round != 0) rows.load(p, errand, now, stage);
             item += deal.next_item;
@@ -177,7 +166,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
                               slot_offset(p, token_of(origin), selection_of(origin));
                 rows.store(to + part_offset<kWire>(errand.part), errand.num_channels(p), stage);
             }
-            if (lane == 0) shared.parts[team][round & 1][warp] = {sends ? errand.owner : -1, origin, errand.part};
+            if (lane == 0) shared.parts[team][round & 1][warp] = {sends ? errand.owner : -1, counted, errand.part};
             send_barrier(team);
         }
         group += deal.next_group;

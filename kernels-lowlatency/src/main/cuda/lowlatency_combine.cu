@@ -61,8 +61,9 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
         run.next_other = call.next_other;
         if (publishes) publish(g, call, opening);
         if (announces && team.warp() == kCollectWarp)
-            announce_combine(p, call, run, collected.present,
-                             __reduce_min_sync(~0u, bad[team.thread % kAnnounceWarps]));
+            announce_combine(
+                p, call, run, collected.present, __reduce_min_sync(~0u, bad[team.thread % kAnnounceWarps]),
+                [&](int rank) { return SentRows<kWire, kReduce, kPartChunks>::num_items(p, rank); });
         if (receives) {
             if (team.warp() == kCollectWarp) collect_senders(p, call, run, collected);
             team.sync();

@@ -16,8 +16,10 @@ namespace deepep::lowlatency {
 #ifdef DEEPEP_LOWLATENCY_NETWORK
 constexpr bool kHasNetwork = true;
 using NetworkPolicy = DEEPEP_LOWLATENCY_NETWORK;
+constexpr bool kSendsBatches = NetworkPolicy::kPutsMany;  // of a combine's rows, see combine_batches.cuh
 #else
 constexpr bool kHasNetwork = false;
+constexpr bool kSendsBatches = false;
 #endif
 
 #ifdef DEEPEP_LOWLATENCY_INTERNODE
@@ -58,6 +60,15 @@ __device__ __forceinline__ void send_flagged(const Group& g, bool active, int ra
                                              uint64_t num_bytes, uint64_t flag, uint64_t value) {
 #ifdef DEEPEP_LOWLATENCY_NETWORK
     NetworkPolicy::put_signal_from(g.network, active, rank, from, to, num_bytes, flag, value);
+#endif
+}
+
+// The same for ranges of several lanes that go to one remote rank, with one flag behind them all. All lanes of a warp.
+__device__ __forceinline__ void send_many_flagged(const Group& g, bool active, int rank, uint64_t from, uint64_t to,
+                                                  uint64_t num_bytes, uint64_t flag, uint64_t value) {
+#ifdef DEEPEP_LOWLATENCY_NETWORK
+    if constexpr (kSendsBatches)
+        NetworkPolicy::put_many_signal_from(g.network, active, rank, from, to, num_bytes, flag, value);
 #endif
 }
 

@@ -17,6 +17,8 @@
 namespace deepep {
 
 struct Nvshmem {
+    static constexpr bool kPutsMany = false;
+
     static __device__ __forceinline__ uint64_t outgoing(const Network& net, const Cells& cells, int node) {
         return incoming(net, cells, node) + net.outbox;
     }

@@ -359,6 +359,7 @@ final class CudaResources implements Resources {
     @Override
     public void close() {
         stream.synchronize();
+        stream.synchronizeReplays(); // an engine may have launched them on a stream of its own
         if (normal != null) {
             normal.close();
         }

@@ -35,7 +35,7 @@ public final class CallEvent implements DeviceEvent {
             return;
         }
         if (inGraph) {
-            stream.recordEveryReplay(finished);
+            stream.recordEveryReplay(finished, this);
             stream.record(captured);
         } else {
             stream.record(finished);

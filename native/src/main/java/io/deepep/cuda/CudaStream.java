@@ -11,12 +11,15 @@ import io.deepep.Stream;
 import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.CuError;
+import java.lang.ref.WeakReference;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * A GPU's queue of work. Everything here only enqueues and returns, except {@link #synchronize()}.
- * Addresses are device addresses, or those of page-locked host memory; the memory must stay until
- * the work is done.
+ * A GPU's queue of work. Everything here only enqueues and returns, except {@link #synchronize()}
+ * and {@link #synchronizeReplays()}. Addresses are device addresses, or those of page-locked host
+ * memory; the memory must stay until the work is done.
  */
 public final class CudaStream implements Stream, AutoCloseable {
     private static final int NON_BLOCKING = 1;
@@ -63,6 +66,11 @@ public final class CudaStream implements Stream, AutoCloseable {
     private final long handle;
     private final boolean owned;
     private final AtomicBoolean closed = new AtomicBoolean();
+
+    /** What went into graphs; the events outlive their owners, whose replays may still run. */
+    private final List<Replayed> replayed = new ArrayList<>();
+
+    private record Replayed(WeakReference<Object> owner, CudaEvent end) {}
 
     private CudaStream(CudaContext context, long handle, boolean owned) {
         this.context = context;
@@ -151,10 +159,28 @@ public final class CudaStream implements Stream, AutoCloseable {
      * In a capture: has every replay of the graph record the event, so that it tells the end of the
      * replay launched last. Work in the graph cannot wait for it; {@link #record(CudaEvent)} is for
      * that.
+     *
+     * @param owner reachable as long as the graph may be launched
      */
-    public void recordEveryReplay(CudaEvent event) {
+    void recordEveryReplay(CudaEvent event, Object owner) {
         context.makeCurrent();
         EVENT_RECORD_WITH_FLAGS.call(event.handle(), handle(), RECORD_EXTERNAL);
+        synchronized (replayed) {
+            replayed.removeIf(r -> r.owner().refersTo(null) || r.owner().refersTo(owner));
+            replayed.add(new Replayed(new WeakReference<>(owner), event));
+        }
+    }
+
+    /**
+     * Waits for the latest replays of graphs that work of this stream went into, whichever stream
+     * they were launched on.
+     */
+    public void synchronizeReplays() {
+        List<Replayed> all;
+        synchronized (replayed) {
+            all = List.copyOf(replayed);
+        }
+        all.forEach(r -> r.end().synchronize());
     }
 
     /**

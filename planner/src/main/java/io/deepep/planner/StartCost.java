@@ -1,24 +1,28 @@
 package io.deepep.planner;
 
+import io.deepep.Config;
 import io.deepep.EpTopology;
+import io.deepep.buffer.memory.IbgdaStart;
 import io.deepep.buffer.memory.NvshmemQueues;
 
 /**
- * What a rank needs to start with NVSHMEM over IBGDA in normal mode, where its world is its rail:
- * one PE per node.
+ * What a rank needs to start in normal mode: with NVSHMEM over IBGDA, where its world is its rail,
+ * one PE per node; and with queue pairs that the library makes itself.
  *
  * @param topology of the cluster
  * @param numQpsPerPe queue pairs to each PE
  * @param qpDepth entries of each
  * @param queueBytesPerPe GPU memory of these queues, in bytes
  * @param buffers of a rank
+ * @param ibgda the network without NVSHMEM
  */
 public record StartCost(
         EpTopology topology,
         int numQpsPerPe,
         int qpDepth,
         long queueBytesPerPe,
-        BufferBytes buffers) {
+        BufferBytes buffers,
+        OwnQueues ibgda) {
     /** NVSHMEM takes device memory for its heap in such pieces. */
     private static final long HEAP_PIECE = 512L << 20;
 
@@ -40,19 +44,36 @@ public record StartCost(
     private static final int MESSAGES_WITH_ROOT = 4;
 
     /**
+     * What the network needs without NVSHMEM.
+     *
+     * @param numQueues queue pairs that a rank makes and connects
+     * @param memoryBytes of queues and tables
+     * @param messages that a rank sends
+     * @param messageBytes of them all
+     */
+    public record OwnQueues(int numQueues, long memoryBytes, long messages, long messageBytes) {
+        private static OwnQueues of(IbgdaStart start) {
+            return new OwnQueues(
+                    start.numQueues(), start.memoryBytes(), start.messages(), start.messageBytes());
+        }
+    }
+
+    /**
      * The cost on a cluster.
      *
      * @param shape of the model; a rank has room for as many rows as it receives of evenly spread
      *     tokens
      */
     public static StartCost of(EpTopology topology, Shape shape) {
-        NvshmemQueues queues = NvshmemQueues.normal(WireFormat.configFor(topology));
+        Config config = WireFormat.configFor(topology);
+        NvshmemQueues queues = NvshmemQueues.normal(config);
         return new StartCost(
                 topology,
                 queues.numQpsPerPe(),
                 queues.qpDepth(),
                 queues.bytesPerPe(),
-                BufferBytes.normal(shape, topology, shape.numTokens() * shape.numTopk()));
+                BufferBytes.normal(shape, topology, shape.numTokens() * shape.numTopk()),
+                OwnQueues.of(IbgdaStart.normal(topology, config)));
     }
 
     /** Other PEs of the world. */

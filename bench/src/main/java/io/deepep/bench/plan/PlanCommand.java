@@ -98,8 +98,8 @@ public final class PlanCommand implements Runnable {
     @Command(
             name = "start",
             description =
-                    "What a rank needs to start normal mode over NVSHMEM's IBGDA, by number of nodes: queue pairs, memory,"
-                            + " messages. 8 ranks per node, 4096 tokens, hidden 7168, top-8; experts as many as"
+                    "What a rank needs to start normal mode over NVSHMEM's IBGDA and over the library's own, by number of"
+                            + " nodes: queue pairs, memory, messages. 8 ranks per node, 4096 tokens, hidden 7168, top-8; experts as many as"
                             + " ranks, at least 256.",
             mixinStandardHelpOptions = true)
     private static final class Start implements Runnable {

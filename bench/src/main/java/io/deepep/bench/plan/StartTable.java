@@ -29,6 +29,9 @@ final class StartTable {
                     "RDMA buffer GiB",
                     "heap GiB",
                     "messages of a rank",
+                    "KiB",
+                    "IBGDA: memory MiB",
+                    "messages",
                     "KiB");
 
     private static final int RANKS_PER_NODE = 8;
@@ -57,7 +60,10 @@ final class StartTable {
             Decimals.of("%.2f", cost.buffers().rdma() / GIB),
             Decimals.of("%.1f", cost.heapBytes() / GIB),
             "" + cost.messages(),
-            Decimals.of("%.1f", cost.messageBytes() / KIB)
+            Decimals.of("%.1f", cost.messageBytes() / KIB),
+            Decimals.of("%.1f", cost.ibgda().memoryBytes() / MIB),
+            "" + cost.ibgda().messages(),
+            Decimals.of("%.1f", cost.ibgda().messageBytes() / KIB)
         };
     }
 }

@@ -47,11 +47,11 @@ final class CudaBank extends Bank {
         this.numSlots = numRanks * limits.maxTokens();
         long places = (long) numLocalExperts * numSlots;
         struct = memory.allocateZeroed(LowLatencyStructs.of(numRanks).bank.numBytes());
+        // Zeroed: of a source that is lost, rows may be looked at that have never come.
         selections =
-                memory.allocate(
+                memory.allocateZeroed(
                         LowLatencyStructs.SELECTION.numBytes() * numSlots * limits.maxTopk());
         sentTopkIdx = memory.allocate((long) Integer.BYTES * limits.maxTokens() * limits.maxTopk());
-        // Zeroed: of a source that is lost, rows may be looked at that have never come.
         rowSelections =
                 memory.allocateZeroed(
                         LowLatencyStructs.ROW_SELECTION.numBytes() * numSlots * limits.maxTopk());

@@ -202,6 +202,9 @@ final class CudaLowLatencyState implements AutoCloseable {
     /** Forgets all calls in flight, now that no rank makes any; masks and lost ranks stay. */
     void reset() {
         stream.fillBytes(heap(), (byte) 0, layout.headersEnd());
+        if (place.network() != null) { // counters of what is sent together lie there
+            stream.fillBytes(heap() + place.network().outbox(), (byte) 0, layout.headersEnd());
+        }
         long kept = gpu.structs.rankState.offset("masked");
         stream.fillBytes(rankState.address() + kept, (byte) 0, rankState.numBytes() - kept);
         mask.write();

@@ -1,6 +1,7 @@
 package io.deepep.cuda.ibgda;
 
 import io.deepep.cuda.rdma.Endpoint;
+import io.deepep.cuda.rdma.Gid;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
@@ -10,6 +11,7 @@ import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /**
  * What a rank tells the others, once for all its queue pairs.
@@ -27,6 +29,18 @@ record CardAddress(long address, List<Port> ports, List<List<Integer>> groups) {
      */
     record Port(Endpoint endpoint, int remoteKey) {}
 
+    /** Of a rank with one port and one group, whose queue pairs are numbered in a row. */
+    static CardAddress example(IbgdaOptions.Group group) {
+        Endpoint endpoint = new Endpoint(false, 0, 0, new Gid(0, 0, 0), false);
+        int queues = group.queuesPerPeer();
+        List<Integer> numbers =
+                IntStream.range(0, group.peers().size() * queues)
+                        .map(at -> group.peers().get(at / queues) < 0 ? 0 : at + 1)
+                        .boxed()
+                        .toList();
+        return new CardAddress(0, List.of(new Port(endpoint, 0)), List.of(numbers));
+    }
+
     String encode() {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         try (DataOutputStream out = new DataOutputStream(bytes)) {
@@ -38,10 +52,7 @@ record CardAddress(long address, List<Port> ports, List<List<Integer>> groups) {
             }
             out.writeInt(groups.size());
             for (List<Integer> group : groups) {
-                out.writeInt(group.size());
-                for (int number : group) {
-                    out.writeInt(number);
-                }
+                writeRuns(group, out);
             }
         } catch (IOException impossible) {
             throw new UncheckedIOException(impossible);
@@ -59,15 +70,52 @@ record CardAddress(long address, List<Port> ports, List<List<Integer>> groups) {
             }
             List<List<Integer>> groups = new ArrayList<>();
             for (int i = in.readInt(); i > 0; i--) {
-                List<Integer> numbers = new ArrayList<>();
-                for (int k = in.readInt(); k > 0; k--) {
-                    numbers.add(in.readInt());
-                }
-                groups.add(numbers);
+                groups.add(readRuns(in));
             }
             return new CardAddress(address, ports, groups);
         } catch (IOException impossible) {
             throw new UncheckedIOException(impossible);
+        }
+    }
+
+    /**
+     * All ranks are told, of thousands of numbers, so it matters that these mostly follow each
+     * other: runs of equal distances, each as its first number, distance and length, up to one of
+     * length 0.
+     */
+    private static void writeRuns(List<Integer> numbers, DataOutputStream out) throws IOException {
+        for (int from = 0; from < numbers.size(); ) {
+            int first = numbers.get(from);
+            int step = from + 1 < numbers.size() ? numbers.get(from + 1) - first : 0;
+            int end = from + 1;
+            while (end < numbers.size() && numbers.get(end) == first + step * (end - from)) {
+                end++;
+            }
+            writeRun(out, first, step, end - from);
+            from = end;
+        }
+        writeRun(out, 0, 0, 0);
+    }
+
+    private static void writeRun(DataOutputStream out, int first, int step, int length)
+            throws IOException {
+        out.writeInt(first);
+        out.writeInt(step);
+        out.writeInt(length);
+    }
+
+    private static List<Integer> readRuns(DataInputStream in) throws IOException {
+        List<Integer> numbers = new ArrayList<>();
+        while (true) {
+            int first = in.readInt();
+            int step = in.readInt();
+            int length = in.readInt();
+            if (length == 0) {
+                return numbers;
+            }
+            for (int k = 0; k < length; k++) {
+                numbers.add(first + step * k);
+            }
         }
     }
 }

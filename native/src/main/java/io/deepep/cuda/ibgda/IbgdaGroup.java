@@ -188,8 +188,12 @@ final class IbgdaGroup implements AutoCloseable {
     }
 
     private long tablesBytes() {
+        return tablesBytes(group);
+    }
+
+    static long tablesBytes(IbgdaOptions.Group group) {
         int places = group.peers().size();
-        return queueAt(places * group.queuesPerPeer());
+        return peerAt(places) + QUEUE.numBytes() * places * group.queuesPerPeer();
     }
 
     private static long peerAt(int place) {

@@ -97,8 +97,21 @@ public record IbgdaOptions(
             }
         }
 
-        int numQueues() {
+        /** Of a rank, to all its peers. */
+        public int numQueues() {
             return (int) peers.stream().filter(peer -> peer >= 0).count() * queuesPerPeer;
+        }
+
+        /** Of queues, completions and the tables by which kernels find them. */
+        public long memoryBytes() {
+            return QueueSlab.numBytes(numQueues(), numBlocks) + IbgdaGroup.tablesBytes(this);
+        }
+
+        /**
+         * Bytes that tell a peer where this rank's queue pairs are, if their numbers are in a row.
+         */
+        public int addressBytes() {
+            return CardAddress.example(this).encode().length();
         }
     }
 

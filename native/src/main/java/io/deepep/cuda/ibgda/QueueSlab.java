@@ -40,12 +40,17 @@ final class QueueSlab implements AutoCloseable {
     private QueueSlab(CudaContext context, int numQueues, int numBlocks, boolean inGpuMemory) {
         this.numBlocks = numBlocks;
         this.recordsAt = numQueues * queueBytes();
-        this.numBytes = recordsAt + numQueues * RECORD_BYTES;
+        this.numBytes = numBytes(numQueues, numBlocks);
         this.onGpu =
                 inGpuMemory
                         ? VirtualMemory.allocate(context, numBytes, VirtualMemory.Export.NONE)
                         : null;
         this.onHost = inGpuMemory ? null : takeOnHost(context, this, numBytes);
+    }
+
+    /** Of so many queues. */
+    static long numBytes(int numQueues, int numBlocks) {
+        return numQueues * (2L * numBlocks * QueuePair.ENTRY_BYTES + RECORD_BYTES);
     }
 
     /** Mapped memory of the host for as long as {@code owner} is reachable. */

@@ -2,6 +2,7 @@ package io.deepep.testkit.conformance.lowlatency;
 
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
@@ -25,6 +26,7 @@ import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
+import java.time.Duration;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -322,6 +324,43 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                             }
                         }
                         context.meet();
+                    }
+                });
+    }
+
+    /**
+     * Closing while a replay waits on an engine's stream for a rank that stays away: the memory
+     * stays until the replay is over.
+     */
+    @Test
+    public void closeDuringAReplay() {
+        List<LowLatencyWorld> worlds = worlds();
+        LowLatencyShape shape = shape();
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                b -> b.lowLatency(shape.limits()).timeout(Duration.ofSeconds(2)),
+                context -> {
+                    TestStream engine = backend.newStream(context.device());
+                    Rounds rounds =
+                            new Rounds(
+                                    context,
+                                    worlds.getFirst(),
+                                    LowLatencyFormat.FP8,
+                                    CallOptions.sync().on(engine.stream()),
+                                    false,
+                                    false);
+                    context.meet();
+                    rounds.prepare();
+                    try (Recording recording = backend.record(engine.stream(), rounds::enqueue)) {
+                        context.meet();
+                        if (context.isCulprit()) {
+                            return;
+                        }
+                        recording.replay();
+                        context.buffer().close();
+                        assertThat(rounds.received.event().isDone()).isTrue();
+                        assertThat(rounds.home.event().isDone()).isTrue();
                     }
                 });
     }

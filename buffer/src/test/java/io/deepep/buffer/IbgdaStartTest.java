@@ -1,0 +1,152 @@
+package io.deepep.buffer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.Buffer;
+import io.deepep.DType;
+import io.deepep.EpTopology;
+import io.deepep.LowLatencyFormat;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.topology.HostTopology;
+import io.deepep.cuda.topology.NicMapping;
+import io.deepep.cuda.topology.NicOverride;
+import io.deepep.cuda.topology.PciAddress;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.TestBackends;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
+import io.deepep.testkit.conformance.normal.NormalWorld;
+import io.deepep.testkit.routing.RoutingSpec;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Eight ranks start over cards that GPUs drive, in a process that never touches NVSHMEM. */
+class IbgdaStartTest {
+    private static final LowLatencyShape SHAPE = new LowLatencyShape(2, 4, 8, 256, 8, 64);
+    private static final String OPENED = "buffers open after ms: ";
+    private static final String PORTS = "ports of a GPU: ";
+    private static final String MAPPED = "mapped: ";
+    private static final String DONE = "exchanged";
+
+    @TempDir private Path folder;
+
+    @BeforeAll
+    static void requireCard() {
+        CardBackends.requireCard();
+    }
+
+    /** With several ports, the queue pairs to a peer use them in turn. */
+    @ParameterizedTest
+    @CsvSource({"1, 1, infiniband, 8, 1", "2, 2, infiniband, 2, 2", "1, 4, ethernet, 2, 2"})
+    @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+    void eightRanks(int cards, int ports, String link, int gpus, int portsOfGpu) throws Exception {
+        Path loaded = folder.resolve("classes");
+        Path sysfs = folder.resolve("sys");
+        Process host =
+                new ProcessBuilder(
+                                "bash",
+                                "../native/src/softcard/sysfs.sh",
+                                sysfs.toString(),
+                                "" + cards,
+                                "" + ports,
+                                link,
+                                "" + gpus)
+                        .inheritIO()
+                        .start();
+        assertThat(host.waitFor()).isZero();
+        ProcessBuilder builder =
+                new ProcessBuilder(
+                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "-Xmx512m",
+                        "-Xlog:class+load:file=" + loaded,
+                        "--enable-native-access=ALL-UNNAMED",
+                        "--add-modules=jdk.incubator.vector",
+                        "-Ddeepep.sysfs=" + sysfs,
+                        "-cp",
+                        System.getProperty("java.class.path"),
+                        Program.class.getName());
+        builder.environment().keySet().removeIf(name -> name.contains("NVSHMEM"));
+        builder.environment()
+                .putAll(
+                        Map.of(
+                                "DEEPEP_CARD_FOLDER", folder.resolve("card").toString(),
+                                "DEEPEP_CARD_DEVICES", "" + cards,
+                                "DEEPEP_CARD_PORTS", "" + ports,
+                                "DEEPEP_CARD_LINK", link,
+                                "DEEPEP_EMULATOR_GPUS", "" + gpus));
+        Process process = builder.redirectErrorStream(true).start();
+        List<String> said = process.inputReader().lines().toList();
+        assertThat(process.waitFor()).as("%s", said).isZero();
+        assertThat(said)
+                .contains(PORTS + portsOfGpu, DONE)
+                .anyMatch(line -> line.startsWith(OPENED));
+        said.stream().filter(line -> line.startsWith(OPENED)).forEach(System.out::println);
+        assertThat(said)
+                .filteredOn(line -> line.startsWith(MAPPED))
+                .anyMatch(line -> line.contains("libmlx5"))
+                .noneMatch(line -> line.contains("nvshmem"));
+        assertThat(Files.readAllLines(loaded))
+                .anyMatch(line -> line.contains("io.deepep.cuda.ibgda."))
+                .noneMatch(line -> line.contains("io.deepep.cuda.nvshmem."));
+    }
+
+    /** The ranks, as threads. */
+    static final class Program {
+        private Program() {}
+
+        public static void main(String[] args) throws IOException {
+            TestBackend backend = TestBackends.load().named(BufferTestBackends.CUDA_IBGDA.name());
+            EpTopology topology = SHAPE.topology();
+            NormalWorld world = NormalWorld.of(RoutingSpec.of(8, 64, 64, 8), 256, DType.BF16);
+            AtomicLong slowest = new AtomicLong();
+            ConcurrentHashMap<Object, Object> common = new ConcurrentHashMap<>();
+            Ranks.runBare(
+                    backend,
+                    topology,
+                    communicator -> {
+                        Buffer.Builder builder =
+                                Ranks.builder(backend, communicator, topology)
+                                        .normal(world.limits())
+                                        .lowLatency(SHAPE.limits());
+                        long start = System.nanoTime();
+                        try (Buffer buffer = builder.open()) {
+                            long took = System.nanoTime() - start;
+                            slowest.accumulateAndGet(took, Math::max);
+                            RankContext context =
+                                    new RankContext(
+                                            backend,
+                                            buffer.topology(),
+                                            communicator,
+                                            buffer,
+                                            common);
+                            SHAPE.rank(context, 0).roundTrip(LowLatencyFormat.FP8);
+                            context.meet();
+                        }
+                    });
+            HostTopology host = HostTopology.read(HostTopology.SYSFS);
+            PciAddress gpu = PciAddress.parse(CudaDevice.of(0).pciBusId());
+            NicMapping mapping = NicMapping.of(host, NicOverride.parse(""));
+            System.out.println(PORTS + mapping.of(gpu).nics().size());
+            System.out.println(OPENED + slowest.get() / 1_000_000);
+            try (Stream<String> maps = Files.lines(Path.of("/proc/self/maps"))) {
+                maps.filter(line -> line.contains(".so"))
+                        .map(line -> MAPPED + line.substring(line.indexOf('/')))
+                        .distinct()
+                        .forEach(System.out::println);
+            }
+            System.out.println(DONE);
+        }
+    }
+}

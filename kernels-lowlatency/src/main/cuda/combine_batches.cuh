@@ -1,0 +1,129 @@
+// Rows of a combine that go to remote owners in batches: each row is one put, and one signal vouches for the whole
+// batch.
+//
+// A batch is a few items of an owner's list, one after the other. Warps compose parts of its rows in the outbox and
+// count them; who counts the last one puts all rows and, behind them in the same queue, the signal. The header of a
+// combine says how many batches come. A row cannot vouch for itself by a flag in its last bytes: where writes overtake
+// each other, on PCI or between packets, these may arrive first.
+//
+// Counters lie in the outbox, where flags of a part would be composed, and a batch's flag where its number is that of a
+// token and selection.
+#pragma once
+
+#include "combine_rows.cuh"
+
+namespace deepep::lowlatency {
+
+constexpr int kFewestBatchRows = 8, kMostBatchRows = 32;  // at most one for each lane
+
+// How the items for an owner are divided: as many batches as the rank has experts, if that makes them neither small
+// nor large.
+struct Batches {
+    int num_items;
+    int rows;  // of each but the last
+    int number;
+
+    __device__ Batches(const CombineParams& p, int items)
+        : num_items(items),
+          rows(min(max(small_div(items + p.experts_per_rank - 1, p.experts_per_rank), kFewestBatchRows),
+                   kMostBatchRows)),
+          number(small_div(items + rows - 1, rows)) {}
+    __device__ int of(int item) const { return small_div(item, rows); }
+    __device__ int rows_of(int batch) const { return min(rows, num_items - batch * rows); }
+};
+
+// kHasRows of a header: 0, or 1 and the number of batches.
+__device__ __forceinline__ uint32_t pack_batches(const CombineParams& p, int num_items) {
+    return 1 | static_cast<uint32_t>(Batches(p, num_items).number) << 1;
+}
+
+__device__ __forceinline__ int num_batches(uint32_t word) { return static_cast<int>(word >> 1); }
+
+__device__ __forceinline__ uint64_t batch_offset(const CombineParams& p, int source, int batch, uint32_t epoch) {
+    int token = small_div(batch, p.max_topk);
+    return flag_offset(p, source, token, batch - token * p.max_topk, 0, epoch);
+}
+
+// Adds a part of a batch to those of this epoch, and tells how many there are now.
+__device__ __forceinline__ uint32_t count_part(uint64_t counter, uint32_t epoch) {
+    auto word = at<unsigned long long>(counter);
+    for (unsigned long long seen = *static_cast<volatile unsigned long long*>(word);;) {
+        uint32_t count = (word_epoch(seen) == epoch ? word_value(seen) : 0) + 1;
+        unsigned long long old = atomicCAS(word, seen, static_cast<unsigned long long>(pack_word(epoch, count)));
+        if (old == seen) return count;
+        seen = old;
+    }
+}
+
+// All lanes of a warp that has acquired all parts of the batch.
+template <Wire kWire, typename Rows>
+__device__ __noinline__ void send_batch(const CombineParams& p, const Call& call, int owner, int batch) {
+    const Group& g = p.group;
+    int lane = threadIdx.x % 32, last_part = num_parts(p) - 1;
+    Batches batches(p, Rows::num_items(p, owner));
+    bool active = lane < batches.rows_of(batch);
+    uint32_t origin = active ? Rows::origin_of(p, owner, batch * batches.rows + lane) : 0;
+    RankCells cells = rows_of(p, call.epoch);
+    uint64_t in_cell = slot_offset(p, token_of(origin), selection_of(origin));
+    uint64_t num_bytes = part_offset<kWire>(last_part) + part_bytes<kWire>(p.hidden - last_part * kPartChannels);
+    send_many_flagged(g, active, owner, outgoing(g, cells, owner) + in_cell,
+                      cells.offset + g.rank * cells.stride + in_cell, num_bytes,
+                      batch_offset(p, g.rank, batch, call.epoch), call.epoch);
+}
+
+// A team's last warp, lane by warp that has stored, behind a fence: counts the parts of remote owners, and sends the
+// batches that are complete. item: whose part it is.
+template <Wire kWire, typename Rows>
+__device__ __forceinline__ void send_batches(const CombineParams& p, const Call& call, bool active, int owner,
+                                             int item) {
+    const Group& g = p.group;
+    int batch = 0;
+    bool complete = false;
+    if (active) {
+        Batches batches(p, Rows::num_items(p, owner));
+        batch = batches.of(item);
+        uint64_t counter = g.heap[g.rank] + g.outbox + batch_offset(p, owner, batch, call.epoch);
+        uint32_t needed = batches.rows_of(batch) * num_parts(p);
+        complete = count_part(counter, call.epoch) == needed;  // release and acquire, with the fences
+    }
+    uint32_t left = __ballot_sync(~0u, complete);
+    if (left == 0) return;
+    fence_sys();
+    __syncwarp();
+#pragma unroll 1
+    for (; left != 0; left &= left - 1) {
+        int lane = __ffs(left) - 1;
+        send_batch<kWire, Rows>(p, call, __shfl_sync(~0u, owner, lane), __shfl_sync(~0u, batch, lane));
+    }
+}
+
+// Waits for the batches of remote senders; those in `came` that are lost leave it. One warp.
+__device__ inline void await_batches(const CombineParams& p, const Call& call, RankSet& came) {
+    constexpr int kPairs = kCombineHeaderWords / 2, kAtOnce = 32 / kPairs;
+    const Group& g = p.group;
+    int lane = threadIdx.x % 32;
+#pragma unroll 1
+    for (int first_sender = 0; first_sender < g.num_ranks; first_sender += kAtOnce) {
+        int sender = first_sender + lane / kPairs;
+        bool missing = false;
+        if (sender < g.num_ranks && (came >> sender & 1) && is_remote(g, sender)) {
+            // It has come: collect_senders has seen it.
+            uint64_t word = load_relaxed_sys(header_from(g, kCombine, sender, call.epoch) + kHasRows);
+            int number = num_batches(word_value(word));
+#pragma unroll 1
+            for (int batch = lane % kPairs; batch < number && !missing; batch += kPairs) {
+                auto flag = at<const uint32_t>(g.heap[g.rank], batch_offset(p, sender, batch, call.epoch));
+                Wait wait(sender, kPhaseRows);
+                // acquire; pairs with the signal of send_batch
+                missing = !await(g, call, wait, call.epoch, [&] { return load_acquire_sys(flag); });
+            }
+        }
+        uint32_t lost = __ballot_sync(~0u, missing);
+        for (int r = 0; r < kAtOnce; ++r)
+            if (lost >> (r * kPairs) & ((1u << kPairs) - 1))
+                word_at(came, word_of(first_sender)) &= ~(1u << (bit_of(first_sender) + r));
+    }
+    __syncwarp();  // what the lanes have acquired, all of the block read
+}
+
+}  // namespace deepep::lowlatency

@@ -1,0 +1,48 @@
+package io.deepep.cuda.ibgda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+
+class CardAddressTest {
+    private static final Random RANDOM = new Random();
+
+    private static CardAddress of(List<List<Integer>> groups) {
+        return new CardAddress(RANDOM.nextLong(), List.of(), groups);
+    }
+
+    @Test
+    void anyNumbersArriveAsTheyWere() {
+        for (int i = 0; i < 1000; i++) {
+            List<List<Integer>> groups =
+                    IntStream.range(0, RANDOM.nextInt(3)).mapToObj(_ -> numbers()).toList();
+            CardAddress address = of(groups);
+            assertThat(CardAddress.decode(address.encode())).isEqualTo(address);
+        }
+    }
+
+    /** Runs that rise, fall or stand still, and numbers anywhere between. */
+    private static List<Integer> numbers() {
+        return IntStream.range(0, RANDOM.nextInt(6))
+                .boxed()
+                .flatMap(
+                        _ -> {
+                            int first = RANDOM.nextInt(1 << 24);
+                            int step = RANDOM.nextInt(-1, 3);
+                            return IntStream.range(0, RANDOM.nextInt(5))
+                                    .mapToObj(k -> first + step * k);
+                        })
+                .toList();
+    }
+
+    @Test
+    void numbersInARowTakeTheRoomOfOne() {
+        List<Integer> row = IntStream.range(1000, 6000).boxed().toList();
+        int one = of(List.of(Collections.nCopies(1, 1000))).encode().length();
+        assertThat(of(List.of(row)).encode()).hasSize(one);
+    }
+}
