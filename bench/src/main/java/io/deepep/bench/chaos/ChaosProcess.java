@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
@@ -37,25 +38,33 @@ final class ChaosProcess implements AutoCloseable {
     }
 
     /**
-     * Starts one, and returns when it waits for orders: a group must not wait for its Java.
+     * Starts one.
      *
      * @throws UsageException if it cannot be started
      */
     static ChaosProcess start(List<String> command) {
         try {
-            ChaosProcess rank =
-                    new ChaosProcess(
-                            new ProcessBuilder(command)
-                                    .redirectError(ProcessBuilder.Redirect.DISCARD)
-                                    .start());
-            rank.ready.orTimeout(START_MINUTES, TimeUnit.MINUTES).join();
-            return rank;
-        } catch (CompletionException notStarted) {
-            throw new UsageException(
-                    "chaos: a rank's process does not start: " + notStarted.getCause());
+            return new ChaosProcess(
+                    new ProcessBuilder(command)
+                            .redirectError(ProcessBuilder.Redirect.DISCARD)
+                            .start());
         } catch (IOException failure) {
             throw new UsageException(
                     "chaos: cannot start " + command.getFirst() + ": " + failure.getMessage());
+        }
+    }
+
+    /**
+     * Waits until it waits for orders: a group must not wait for its Java.
+     *
+     * @throws UsageException if it ends before
+     */
+    void awaitReady() {
+        try {
+            ready.orTimeout(START_MINUTES, TimeUnit.MINUTES).join();
+        } catch (CompletionException notStarted) {
+            throw new UsageException(
+                    "chaos: a rank's process does not start: " + notStarted.getCause());
         }
     }
 
@@ -93,23 +102,28 @@ final class ChaosProcess implements AutoCloseable {
         orders.println(Lines.write(order));
     }
 
-    /** How the process came out of the run that it was told to make. */
-    Outcome await(long deadline) {
+    /**
+     * How the process came out of the run that it was told to make.
+     *
+     * @return an outcome for each of its ranks
+     */
+    List<Outcome> await(long deadline, int numRanks) {
         try {
             String said =
                     outcomes.poll(Math.max(0, deadline - System.nanoTime()), TimeUnit.NANOSECONDS);
             if (said == null) {
                 hung = true;
-                return Outcome.HUNG;
+                return Collections.nCopies(numRanks, Outcome.HUNG);
             }
             if (said.equals(ENDED)) {
                 process.waitFor();
-                return Outcome.DEAD;
+                return Collections.nCopies(numRanks, Outcome.DEAD);
             }
             RankProgram.Answer answer = Lines.read(said, RankProgram.Answer.class);
             last = answer.usage();
             first = first == null ? last : first;
-            return answer.outcome();
+            hung = answer.outcomes().contains(Outcome.HUNG);
+            return answer.outcomes();
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
             throw new IllegalStateException("interrupted while ranks were running", interrupted);
@@ -126,7 +140,7 @@ final class ChaosProcess implements AutoCloseable {
 
     /** What it holds more now than after its first run. */
     Usage leftOver() {
-        return first == null ? new Usage(0, 0, 0) : last.since(first);
+        return first == null ? Usage.NOTHING : last.since(first);
     }
 
     @Override

@@ -39,10 +39,13 @@ public record RankRun(Placement placement, int ranksPerNode, Duration timeout) {
     /**
      * Makes a run as one rank, and tells how it came out of it.
      *
+     * @param meetingPort of rank 0, or 0 where ranks are threads
      * @param join makes the rank's way to the others
      */
-    Outcome run(Trial trial, int rank, Signals signals, Supplier<Communicator> join) {
-        try (Disturbance disturbance = new Disturbance(trial, rank, timeout, signals)) {
+    Outcome run(
+            Trial trial, int rank, Signals signals, int meetingPort, Supplier<Communicator> join) {
+        try (Disturbance disturbance =
+                new Disturbance(trial, rank, timeout, signals, meetingPort)) {
             disturbance.at(Moment.JOIN);
             try (Communicator communicator = join.get()) {
                 try {
