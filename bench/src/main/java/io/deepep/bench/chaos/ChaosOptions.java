@@ -49,7 +49,11 @@ public record ChaosOptions(
                 new Chaos(
                         console,
                         model ->
-                                new World(model, run, numRanks, () -> ChaosProcess.start(command)));
+                                new World(
+                                        model,
+                                        run,
+                                        numRanks,
+                                        seat -> ChaosProcess.start(command, seat)));
         chaos.run(drawn.subList(from, from + trials), limit, numGroups);
         return chaos.report();
     }

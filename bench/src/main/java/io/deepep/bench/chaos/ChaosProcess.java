@@ -24,6 +24,7 @@ final class ChaosProcess implements AutoCloseable {
     private final CompletableFuture<Void> ready = new CompletableFuture<>();
 
     private final Process process;
+    private final int seat;
     private final PrintWriter orders;
     private final BlockingQueue<String> outcomes = new LinkedBlockingQueue<>();
     private volatile Duration pause = Duration.ZERO;
@@ -31,8 +32,9 @@ final class ChaosProcess implements AutoCloseable {
     private Usage last;
     private boolean hung;
 
-    private ChaosProcess(Process process) {
+    private ChaosProcess(Process process, int seat) {
         this.process = process;
+        this.seat = seat;
         this.orders = new PrintWriter(process.outputWriter(StandardCharsets.UTF_8), true);
         Thread.ofVirtual().start(this::read);
     }
@@ -42,12 +44,13 @@ final class ChaosProcess implements AutoCloseable {
      *
      * @throws UsageException if it cannot be started
      */
-    static ChaosProcess start(List<String> command) {
+    static ChaosProcess start(List<String> command, int seat) {
         try {
             return new ChaosProcess(
                     new ProcessBuilder(command)
                             .redirectError(ProcessBuilder.Redirect.DISCARD)
-                            .start());
+                            .start(),
+                    seat);
         } catch (IOException failure) {
             throw new UsageException(
                     "chaos: cannot start " + command.getFirst() + ": " + failure.getMessage());
@@ -90,10 +93,15 @@ final class ChaosProcess implements AutoCloseable {
     private void goOn() {
         try {
             Thread.sleep(pause);
-            new ProcessBuilder("/bin/sh", "-c", "kill -CONT " + process.pid()).start().waitFor();
-        } catch (IOException | InterruptedException failure) {
+            Signals.goOn(process.pid());
+        } catch (InterruptedException failure) {
             throw new IllegalStateException("a stopped rank could not be continued", failure);
         }
+    }
+
+    /** Where it works. */
+    int seat() {
+        return seat;
     }
 
     /** Orders a run, in which the process stays stopped for {@code ifStopped} if it stops. */

@@ -34,8 +34,11 @@ public final class RankProgram {
         this.out = out;
     }
 
-    /** What a process is told: one run, as one rank or as all of them. */
-    record Order(Trial trial, int rank, int size, int port, String secret) {
+    /**
+     * What a process is told: one run, as one rank or as all of them. It keeps its seat, which says
+     * where it works, from run to run.
+     */
+    record Order(Trial trial, int rank, int seat, int size, int port, String secret) {
         /** Instead of a rank: each is a thread. */
         static final int ALL = -1;
     }
@@ -66,6 +69,7 @@ public final class RankProgram {
         return run.run(
                 order.trial(),
                 order.rank(),
+                order.seat(),
                 signals,
                 order.port(),
                 () -> ProcessCommunicator.open(environment(order), run.meetingTimeout()));

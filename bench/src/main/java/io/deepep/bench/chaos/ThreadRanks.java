@@ -34,6 +34,7 @@ final class ThreadRanks {
                                         run.run(
                                                 trial,
                                                 own,
+                                                own,
                                                 Signals.NONE,
                                                 0,
                                                 () -> group.communicator(own)));

@@ -48,6 +48,9 @@ public record Usage(long descriptors, int threads, long mappings, long deviceByt
     }
 
     private static Usage look(boolean usesGpus) {
+        if (usesGpus) {
+            System.gc(); // GPU memory goes with the tensors over it
+        }
         try (Stream<Path> files = Files.list(Path.of("/proc/self/fd"));
                 Stream<String> maps = Files.lines(Path.of("/proc/self/maps"))) {
             return new Usage(

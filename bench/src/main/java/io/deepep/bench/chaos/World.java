@@ -6,7 +6,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
-import java.util.function.Supplier;
+import java.util.function.IntFunction;
 
 /**
  * The processes of all runs of one model, which stay from run to run: one for each rank, or one
@@ -21,15 +21,15 @@ final class World implements AutoCloseable {
     private final RankRun run;
     private final int numProcesses;
     private final int ranksEach;
-    private final Supplier<ChaosProcess> starter;
+    private final IntFunction<ChaosProcess> starter;
     private final List<ChaosProcess> processes = new ArrayList<>();
 
     /**
      * No processes yet.
      *
-     * @param starter starts one
+     * @param starter starts one for a seat
      */
-    World(RankKind model, RankRun run, int numRanks, Supplier<ChaosProcess> starter) {
+    World(RankKind model, RankRun run, int numRanks, IntFunction<ChaosProcess> starter) {
         this.run = run;
         this.ranksEach = model == RankKind.THREADS ? numRanks : 1;
         this.numProcesses = numRanks / ranksEach;
@@ -49,13 +49,12 @@ final class World implements AutoCloseable {
         int numRanks = processes.size() * ranksEach;
         for (int i = 0; i < processes.size(); i++) {
             int rank = ranksEach > 1 ? RankProgram.Order.ALL : i;
-            processes
-                    .get(i)
-                    .tell(
-                            new RankProgram.Order(trial, rank, numRanks, port, secret),
-                            trial.action() == Action.FREEZE
-                                    ? run.timeout().multipliedBy(2)
-                                    : run.timeout().dividedBy(4));
+            ChaosProcess process = processes.get(i);
+            process.tell(
+                    new RankProgram.Order(trial, rank, process.seat(), numRanks, port, secret),
+                    trial.action() == Action.FREEZE
+                            ? run.timeout().multipliedBy(2)
+                            : run.timeout().dividedBy(4));
         }
         long deadline = System.nanoTime() + run.patience().plus(ANSWER).toNanos();
         List<Outcome> outcomes =
@@ -73,11 +72,17 @@ final class World implements AutoCloseable {
      */
     int replace() {
         int missing = numProcesses - processes.size();
-        for (int i = 0; i < missing; i++) {
-            processes.add(starter.get());
+        for (int seat = 0; seat < numProcesses; seat++) {
+            if (isFree(seat)) {
+                processes.add(starter.apply(seat));
+            }
         }
         processes.forEach(ChaosProcess::awaitReady);
         return missing;
+    }
+
+    private boolean isFree(int seat) {
+        return processes.stream().noneMatch(process -> process.seat() == seat);
     }
 
     /** What the processes hold more now than after their first runs, the most of any. */
