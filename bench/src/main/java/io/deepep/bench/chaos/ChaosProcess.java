@@ -28,6 +28,10 @@ final class ChaosProcess implements AutoCloseable {
     private final PrintWriter orders;
     private final BlockingQueue<String> outcomes = new LinkedBlockingQueue<>();
     private volatile Duration pause = Duration.ZERO;
+
+    /** Tells the run that was ordered last from the others: the port of its group. */
+    private volatile int told;
+
     private Usage first;
     private Usage last;
     private boolean hung;
@@ -89,11 +93,14 @@ final class ChaosProcess implements AutoCloseable {
         outcomes.add(ENDED);
     }
 
-    /** Continues the stopped process after its pause. */
+    /** Continues the stopped process after its pause; again if it stopped later than it said. */
     private void goOn() {
+        int run = told;
         try {
-            Thread.sleep(pause);
-            Signals.goOn(process.pid());
+            while (run == told && process.isAlive()) {
+                Thread.sleep(pause);
+                Signals.goOn(process.pid());
+            }
         } catch (InterruptedException failure) {
             throw new IllegalStateException("a stopped rank could not be continued", failure);
         }
@@ -105,9 +112,10 @@ final class ChaosProcess implements AutoCloseable {
     }
 
     /** Orders a run, in which the process stays stopped for {@code ifStopped} if it stops. */
-    void tell(RankProgram.Order order, Duration ifStopped) {
+    void tell(RankProgram.Order run, Duration ifStopped) {
         pause = ifStopped;
-        orders.println(Lines.write(order));
+        told = run.port();
+        orders.println(Lines.write(run));
     }
 
     /**

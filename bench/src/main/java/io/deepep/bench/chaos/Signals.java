@@ -95,10 +95,14 @@ interface Signals {
         };
     }
 
-    /** Continues a process that was stopped, if it is there. */
+    /** Continues a process if it is stopped. */
     static void goOn(long pid) {
         int sigcont = 18;
-        send(bind("kill", JAVA_INT, JAVA_INT), pid, sigcont);
+        try {
+            send(bind("kill", JAVA_INT, JAVA_INT), pid, sigcont);
+        } catch (IllegalStateException ended) {
+            // It was killed meanwhile: whoever waits for it learns that.
+        }
     }
 
     private static void send(MethodHandle kill, long pid, int signal) {
