@@ -292,7 +292,7 @@ __device__ inline void publish_received(const Group& g, uint32_t masked, uint4 r
     bool tells = lane < g.num_ranks && !(masked >> lane & 1);
     // release, with the fence; pairs with await_free_slots
     if (tells) store_relaxed_sys_v4(at<uint32_t>(outgoing(g, acks_of(g), lane)), received);
-    send_cell(g, tells, lane, acks_of(g), 0, sizeof(received));
+    send_words(g, tells, lane, acks_of(g), pack_word(received.x, received.y), pack_word(received.z, received.w));
 }
 
 // The same in rounds.
@@ -302,7 +302,8 @@ __device__ inline void publish_received(const Group& g, const WideSet& masked, u
         int rank = rank_of_lane(w);
         bool tells = rank < g.num_ranks && !(masked >> rank & 1);
         if (tells) store_relaxed_sys_v4(at<uint32_t>(outgoing(g, acks_of(g), rank)), received);
-        send_cell(g, tells, rank, acks_of(g), 0, sizeof(received));
+        send_words(g, tells, rank, acks_of(g), pack_word(received.x, received.y),
+                   pack_word(received.z, received.w));
     }
 }
 

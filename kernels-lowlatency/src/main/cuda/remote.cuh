@@ -54,6 +54,21 @@ __device__ __forceinline__ void send_cell(const Group& g, bool active, int rank,
 #endif
 }
 
+// The same for two words at the beginning of a cell that is written again and again, and may not fall back to what it
+// held: where writes may overtake each other, these do not.
+__device__ __forceinline__ void send_words(const Group& g, bool active, int rank, const RankCells& cells,
+                                           uint64_t first, uint64_t second) {
+#ifdef DEEPEP_LOWLATENCY_NETWORK
+    if constexpr (NetworkPolicy::kWritesOvertake) {
+        __syncwarp();
+        active = active && is_remote(g, rank);
+        NetworkPolicy::put_words(g.network, active, rank, cells.offset + g.rank * cells.stride, first, second);
+    } else {
+        send_cell(g, active, rank, cells, 0, sizeof(first) + sizeof(second));
+    }
+#endif
+}
+
 // All lanes of a warp, the active ones for a remote rank: sends what lies at `from` to that offset in the rank's heap,
 // then sets a flag of it. What was stored there must be visible to the lane.
 __device__ __forceinline__ void send_flagged(const Group& g, bool active, int rank, uint64_t from, uint64_t to,

@@ -100,7 +100,7 @@ __device__ inline bool relay_header(const Nodes<Net>& nodes, uint32_t epoch, int
         bool arrived = await_word(nodes, epoch, source, kPhaseHeader, flag, seen, true);
         if (lane == 0) tell_wait(g, kWaitForHeader, source, begin);
         // A lane alone may have given up just before the header came: all go on, or none.
-        if (!__all_sync(~0u, arrived)) return false;
+        if (!__all_sync(~0u, arrived)) return Routes<Net>::kMaskable && !__any_sync(~0u, has_given_up(g, epoch));
     }
     const int32_t* image = header_image<Net>(g, b, place, epoch);
     int num_words = num_counted(b, image[kOp]);
@@ -152,6 +152,8 @@ __device__ inline bool await_words(const Nodes<Net>& nodes, uint32_t epoch, int 
         auto direct = [=] { return Wait{rank, kPhaseHeader, epoch, word < kHeaderWords}; };
         arrived = (Routes<Net>::word(nodes.b.network) != 0 ? await(nodes, epoch, look, direct)
                                                            : await(nodes, epoch, look, relayed)) != 0;
+        // Otherwise somebody has masked the rank, and all refuse the call.
+        if constexpr (Routes<Net>::kMaskable) arrived = arrived || !has_given_up(g, epoch);
         // Of the contacts, relay_header tells.
         if (word == 0 && !Contacts<Net>::includes(g, nodes.b.network, rank)) tell_wait(g, kWaitForHeader, rank, begin);
     }
@@ -168,6 +170,14 @@ __device__ inline Judgement judgement() {
     return {first_bad, first_different};
 }
 
+// Whether a word of a header takes part in what ranks conclude. All do once all have come; where a call is refused
+// because masks differ, some may be missing.
+template <class Net>
+__device__ __forceinline__ bool is_heard(const Nodes<Net>& nodes, int rank, int word, uint32_t epoch) {
+    if (!nodes.is_source(rank)) return false;
+    return !Routes<Net>::kMaskable || word_epoch(header_slot(nodes.g, nodes.g.rank, rank, epoch)[word]) == epoch;
+}
+
 // What all ranks conclude alike: a rank's own status first, then words that differ from those of the first rank. All
 // threads; the result is the same in all of them.
 template <class Net>
@@ -175,14 +185,18 @@ __device__ inline Fault judge_words(const Nodes<Net>& nodes, uint32_t epoch) {
     const Group& g = nodes.g;
     const Internode& b = nodes.b;
     int first = Routes<Net>::first(b.network);
+    if constexpr (Routes<Net>::kMaskable)
+        while (!is_heard(nodes, first, kMasked, epoch)) ++first;
     auto [first_bad, first_different] = judgement();
     if (threadIdx.x == 0) first_bad = first_different = INT32_MAX;
     __syncthreads();
     for (int r = threadIdx.x; r < b.num_ranks; r += blockDim.x)
-        if (nodes.is_source(r) && header_word(g, r, kStatus, epoch) != kOk) atomicMin(&first_bad, r);
+        if (is_heard(nodes, r, kStatus, epoch) && header_word(g, r, kStatus, epoch) != kOk) atomicMin(&first_bad, r);
     for (int i = threadIdx.x; i < b.num_ranks * kNumCompared; i += blockDim.x)
-        if (nodes.is_source(i / kNumCompared) && header_word(g, i / kNumCompared, i % kNumCompared, epoch) !=
-                                                     header_word(g, first, i % kNumCompared, epoch))
+        if (is_heard(nodes, i / kNumCompared, i % kNumCompared, epoch) &&
+            (!Routes<Net>::kMaskable || is_heard(nodes, first, i % kNumCompared, epoch)) &&
+            header_word(g, i / kNumCompared, i % kNumCompared, epoch) !=
+                header_word(g, first, i % kNumCompared, epoch))
             atomicMin(&first_different, i);
     __syncthreads();
     Fault fault;

@@ -47,6 +47,22 @@ struct Nodes {
         return word_epoch(load_relaxed_sys(ending_of<Net>(g, b, Contacts::place(g, rank)) + kWaitingWord)) != epoch;
     }
 
+    // Whether a rank that came has masked the one whose header is waited for, and this rank has not. Then masks differ,
+    // and all refuse the call: nobody waits for a rank that others have given up. Where none are masked by a time-out,
+    // such a rank may still be in the call before. Masks of larger groups are hashes.
+    __device__ bool is_refused(uint32_t epoch, const Wait& wait) const {
+        if constexpr (Routes<Net>::kMaskable) {
+            bool may = wait.phase == kPhaseHeader && Routes<Net>::ends_together(b.network) && b.num_ranks <= 32;
+            int num_ranks = may ? b.num_ranks : 0;
+            for (int rank = 0; rank < num_ranks; ++rank) {
+                if (!is_source(rank)) continue;
+                uint64_t word = load_relaxed_sys(header_slot(g, g.rank, rank, epoch) + kMasked);
+                if (word_epoch(word) == epoch && (word_value(word) >> wait.peer & 1) != 0) return true;
+            }
+        }
+        return false;
+    }
+
     __device__ void say_to_wait(uint32_t epoch) const {
         node().say_to_wait(epoch);
         for (int place = 0; place < Contacts::size(b.network); ++place)  // pairs with is_silent

@@ -21,11 +21,6 @@ __device__ inline int32_t inclusive_sum(int32_t value) {
     return value;
 }
 
-__device__ __forceinline__ uint64_t* header_slot(const Group& g, int holder, int source, uint32_t epoch) {
-    return at<uint64_t>(g.heap[holder],
-                        g.header_offset + (epoch & 1) * g.header_parity_stride + source * g.header_rank_stride);
-}
-
 __device__ __forceinline__ uint64_t* meta_flag(const Group& g, int holder, int source) {
     return at<uint64_t>(g.heap[holder], g.meta_flag_offset + static_cast<uint64_t>(source) * kFlagStrideBytes);
 }

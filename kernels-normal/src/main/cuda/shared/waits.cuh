@@ -28,6 +28,11 @@ __device__ __forceinline__ bool is_later(uint64_t word, uint32_t epoch) {
     return word_epoch(word) != 0 && static_cast<int32_t>(word_epoch(word) - epoch) > 0;
 }
 
+__device__ __forceinline__ uint64_t* header_slot(const Group& g, int holder, int source, uint32_t epoch) {
+    return at<uint64_t>(g.heap[holder],
+                        g.header_offset + (epoch & 1) * g.header_parity_stride + source * g.header_rank_stride);
+}
+
 // Four words: epoch | code << 32 of the call that `source` has left; what the code is about, in two; the epoch in which
 // it says to wait itself.
 __device__ __forceinline__ uint64_t* done_flag(const Group& g, int holder, int source) {
@@ -113,6 +118,15 @@ __device__ inline bool neighbour_left(const Group& g, uint32_t epoch, Phase phas
 
 // ---- waits ----
 
+// What one thread waits for.
+struct Wait {
+    int peer;  // among all ranks
+    Phase phase;
+    int64_t expected;
+    bool in_every_call = false;  // the peer stores the word that is waited for in every call
+    bool counts = false;         // the word has the epoch and a count, which is expected
+};
+
 // The ranks of this node, where there are no others. Nodes of internode_waits.cuh are all ranks.
 struct OneNode {
     const Group& g;
@@ -131,6 +145,9 @@ struct OneNode {
         return false;
     }
 
+    // Whether the call is refused while a header is missing: see Nodes.
+    static __device__ __forceinline__ bool is_refused(uint32_t, const Wait&) { return false; }
+
     // Whether a rank has not said that it waits itself.
     __device__ bool is_silent(uint32_t epoch, int rank) const {
         uint64_t word = load_relaxed_sys(done_flag(g, g.rank, rank - g.first_rank) + kWaitingWord);
@@ -145,15 +162,6 @@ struct OneNode {
 
 constexpr uint32_t kSpinsPerLook = 64;
 constexpr uint64_t kShortWaitNs = 20'000;  // nobody is asked in so short a time
-
-// What one thread waits for.
-struct Wait {
-    int peer;  // among all ranks
-    Phase phase;
-    int64_t expected;
-    bool in_every_call = false;  // the peer stores the word that is waited for in every call
-    bool counts = false;         // the word has the epoch and a count, which is expected
-};
 
 // A wait that is not over soon. It goes on for `gone`, from 0, until this is less: then it is over, which has been
 // recorded. gone: 1 + the rank because of which the peer will not come, as the host knew when the thread looked last.
@@ -170,6 +178,8 @@ __device__ inline int go_on(const Others& others, uint32_t epoch, const Wait& wa
         fault = wait_fault(g, kOutOfStep, wait.phase, wait.peer, epoch, seen);
     } else if (waited < kShortWaitNs) {
         return 0;
+    } else if (others.is_refused(epoch, wait)) {
+        return -1;
     } else if (gone > 0) {  // what the peer stored before it went has been looked for since
         fault.code = kPeerGone;
         fault.peer = gone - 1;

@@ -134,9 +134,11 @@ public interface Buffer extends AutoCloseable {
      * <p>With {@link Builder#maskTimedOutRanks} a rank that does not come in time is masked. In
      * low-latency mode the call goes on without it. In normal mode the call fails on all others
      * with a {@code DeepEpTimeoutException} that names it; the buffer stays usable, and the call
-     * can be repeated without the rank. See that such a rank is dead, or end its process: one that
-     * was stopped while it sent rows in normal mode, and goes on later, writes over rows of later
-     * calls.
+     * can be repeated without the rank. If several did not come, others that are not named may be
+     * masked too; where ranks have masked different ones, the next call is refused once with a
+     * {@code RankMismatchException}, and they take over each other's masks. See that such a rank is
+     * dead, or end its process: one that was stopped while it sent rows in normal mode, and goes on
+     * later, writes over rows of later calls.
      *
      * <p>A rank that was masked by a time-out, or stayed away, is out of step. It comes back by
      * {@link #rejoin}.

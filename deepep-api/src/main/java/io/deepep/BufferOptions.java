@@ -61,10 +61,7 @@ public record BufferOptions(
                     "numNvlBytes=%s and numRdmaBytes=%s must not be negative"
                             .formatted(numNvlBytes, numRdmaBytes));
         }
-        if (timeout.isNegative() || timeout.isZero() || timeout.compareTo(LONGEST_TIMEOUT) > 0) {
-            throw new IllegalArgumentException(
-                    "timeout=" + timeout + " must be positive and at most " + LONGEST_TIMEOUT);
-        }
+        requireTimeout(timeout);
         if (lowLatency != null && lowLatency.numExperts() % topology.numRanks() != 0) {
             throw new IllegalArgumentException(
                     "numExperts=%s is not a multiple of numRanks=%s"
@@ -76,6 +73,15 @@ public record BufferOptions(
                                     + " tensors lie on")
                             .formatted(communicationStream.device(), device));
         }
+    }
+
+    /** {@code timeout}, if that is one. */
+    static Duration requireTimeout(Duration timeout) {
+        if (timeout.isNegative() || timeout.isZero() || timeout.compareTo(LONGEST_TIMEOUT) > 0) {
+            throw new IllegalArgumentException(
+                    "timeout=" + timeout + " must be positive and at most " + LONGEST_TIMEOUT);
+        }
+        return timeout;
     }
 
     /** The same options with the network that was chosen. */

@@ -1,5 +1,6 @@
 package io.deepep;
 
+import java.time.Duration;
 import java.util.Objects;
 import java.util.function.BiConsumer;
 
@@ -13,6 +14,7 @@ public final class CombinePlan extends Plan {
     private final Builder from;
 
     private CombinePlan(Builder from) {
+        super(from.timeout);
         this.x = from.x;
         this.handle = from.handle;
         this.from = from.copy();
@@ -102,6 +104,7 @@ public final class CombinePlan extends Plan {
         private CombineFormat format = CombineFormat.BF16;
         private Config config;
         private int numSms;
+        private Duration timeout;
 
         private Builder(Tensor x, DispatchHandle handle) {
             this.x = Objects.requireNonNull(x, "x");
@@ -117,6 +120,7 @@ public final class CombinePlan extends Plan {
             b.format = format;
             b.config = config;
             b.numSms = numSms;
+            b.timeout = timeout;
             return b;
         }
 
@@ -170,6 +174,15 @@ public final class CombinePlan extends Plan {
          */
         public Builder numSms(int number) {
             this.numSms = Config.requireNumSms(number);
+            return this;
+        }
+
+        /**
+         * How long calls of this plan wait for a peer, up to 365 days; by default as long as those
+         * of the buffer. Each wait of a call may take so long. Give all ranks the same.
+         */
+        public Builder timeout(Duration limit) {
+            this.timeout = BufferOptions.requireTimeout(limit);
             return this;
         }
 

@@ -1,5 +1,6 @@
 package io.deepep;
 
+import java.time.Duration;
 import java.util.Objects;
 import java.util.function.BiConsumer;
 
@@ -16,6 +17,7 @@ public final class DispatchPlan extends Plan {
     private final Builder from;
 
     private DispatchPlan(Builder from) {
+        super(from.timeout);
         this.from = from.copy();
     }
 
@@ -186,6 +188,7 @@ public final class DispatchPlan extends Plan {
         private Receive receive = Receive.VIEW;
         private Config config;
         private int numSms;
+        private Duration timeout;
 
         private Builder(Tensor x, Tensor scales) {
             this.x = x;
@@ -205,6 +208,7 @@ public final class DispatchPlan extends Plan {
             b.receive = receive;
             b.config = config;
             b.numSms = numSms;
+            b.timeout = timeout;
             return b;
         }
 
@@ -258,6 +262,15 @@ public final class DispatchPlan extends Plan {
          */
         public Builder numSms(int number) {
             this.numSms = Config.requireNumSms(number);
+            return this;
+        }
+
+        /**
+         * How long calls of this plan wait for a peer, up to 365 days; by default as long as those
+         * of the buffer. Each wait of a call may take so long. Give all ranks the same.
+         */
+        public Builder timeout(Duration limit) {
+            this.timeout = BufferOptions.requireTimeout(limit);
             return this;
         }
 

@@ -1,5 +1,6 @@
 package io.deepep;
 
+import java.time.Duration;
 import java.util.Objects;
 
 /** What low-latency dispatches and combines are asked for alike: see {@link Plan}. */
@@ -12,6 +13,7 @@ public abstract sealed class LowLatencyPlan extends Plan
     private final int numSms;
 
     LowLatencyPlan(Builder<?> from) {
+        super(from.timeout);
         x = from.x;
         topkIdx = from.topkIdx;
         waitCostStats = from.waitCostStats;
@@ -56,6 +58,7 @@ public abstract sealed class LowLatencyPlan extends Plan
         private Tensor waitCostStats;
         private boolean receiveHook;
         private int numSms;
+        private Duration timeout;
 
         Builder(Tensor x, Tensor topkIdx) {
             this.x = Objects.requireNonNull(x, "x");
@@ -76,6 +79,15 @@ public abstract sealed class LowLatencyPlan extends Plan
          */
         public B receiveHook(boolean on) {
             this.receiveHook = on;
+            return self();
+        }
+
+        /**
+         * How long calls of this plan wait for a peer, up to 365 days; by default as long as those
+         * of the buffer. Each wait of a call may take so long. Give all ranks the same.
+         */
+        public B timeout(Duration limit) {
+            this.timeout = BufferOptions.requireTimeout(limit);
             return self();
         }
 

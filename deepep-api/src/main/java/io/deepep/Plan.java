@@ -1,6 +1,7 @@
 package io.deepep;
 
 import io.deepep.spi.PlanState;
+import java.time.Duration;
 import java.util.function.BiConsumer;
 
 /**
@@ -24,8 +25,11 @@ import java.util.function.BiConsumer;
 @SuppressWarnings("exports") // the state is for buffers
 public abstract sealed class Plan permits DispatchPlan, CombinePlan, LowLatencyPlan {
     private final PlanState state = new PlanState(this::forEachTensor, this::forEachOutput);
+    private final Duration timeout;
 
-    Plan() {}
+    Plan(Duration timeout) {
+        this.timeout = timeout;
+    }
 
     /** Names what a call reads and writes, as errors name it; what was not given is null. */
     abstract void forEachTensor(BiConsumer<String, Tensor> action);
@@ -33,6 +37,11 @@ public abstract sealed class Plan permits DispatchPlan, CombinePlan, LowLatencyP
     /** Names what a call writes, which is part of {@link #forEachTensor}. */
     void forEachOutput(BiConsumer<String, Tensor> action) {
         // Results are the plan's own, or the buffer's.
+    }
+
+    /** How long its calls wait for a peer; null for the buffer's time-out. */
+    public final Duration timeout() {
+        return timeout;
     }
 
     /** For the buffer that runs the plan. */

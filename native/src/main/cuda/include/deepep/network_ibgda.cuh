@@ -25,6 +25,8 @@ namespace deepep {
 class Ibgda {
   public:
     static constexpr bool kPutsMany = true;
+    // Whether a put may overtake an earlier one to the same peer, by the settings this starts with.
+    static constexpr bool kWritesOvertake = true;
 
     static __device__ __forceinline__ uint64_t outgoing(const Network& net, const Cells& cells, int node) {
         return incoming(net, cells, node) + net.outbox;
@@ -63,7 +65,7 @@ class Ibgda {
             from += ahead, to += ahead, num_bytes -= ahead;
         }
         constexpr int kBlocks = mlx5::kWriteBlocks + mlx5::kSwapBlocks;
-        submit_warp<kBlocks>(net, active, node, [&](const Queue& queue, uint64_t index, bool last) {
+        submit_warp<kBlocks>(net, active, node, idx_of_block(net), [&](const Queue& queue, uint64_t index, bool last) {
             write_put(queue, index, false, to, from, num_bytes);
             write_signal(queue, index + mlx5::kWriteBlocks, last, flag, value);
         });
@@ -87,6 +89,16 @@ class Ibgda {
         if (lane == 0) write_signal(queue, first + num_puts, true, flag, value);
         __syncwarp();
         if (lane == 0) ring(queue, first, first + num_blocks);
+    }
+
+    // Two words side by side, by atomics in the first queue pair to the node, whichever the block: what a later call
+    // puts there is never replaced by what an earlier one did. All lanes of a warp.
+    static __device__ __forceinline__ void put_words(const Network& net, bool active, int node, uint64_t to,
+                                                     uint64_t first, uint64_t second) {
+        submit_warp<2 * mlx5::kSwapBlocks>(net, active, node, 0, [&](const Queue& queue, uint64_t index, bool last) {
+            write_signal(queue, index, false, to, first);
+            write_signal(queue, index + mlx5::kSwapBlocks, last, to + sizeof(first), second);
+        });
     }
 
     static __device__ __forceinline__ void signal(const Network& net, int node, const Cells& flags,
@@ -138,7 +150,7 @@ class Ibgda {
 
     static __device__ __forceinline__ void put_message(const Network& net, bool active, int node, uint64_t from,
                                                        uint64_t to, uint64_t num_bytes) {
-        submit_warp<mlx5::kWriteBlocks>(net, active, node, [&](const Queue& queue, uint64_t index, bool last) {
+        submit_warp<mlx5::kWriteBlocks>(net, active, node, idx_of_block(net), [&](const Queue& queue, uint64_t index, bool last) {
             write_put(queue, index, last, to, from, num_bytes);
         });
     }
@@ -154,8 +166,12 @@ class Ibgda {
         }
     }
 
+    static __device__ __forceinline__ uint32_t idx_of_block(const Network& net) {
+        return blockIdx.x % at<const IbgdaQueues>(net.queues)->queues_per_node;
+    }
+
     static __device__ __forceinline__ Queue queue_of_block(const Network& net, int node) {
-        return Queue(net, node, blockIdx.x % at<const IbgdaQueues>(net.queues)->queues_per_node);
+        return Queue(net, node, idx_of_block(net));
     }
 
     // Offset of the cell that this rank writes at its peers.
@@ -185,16 +201,17 @@ class Ibgda {
         *queue.block(index + 1) = mlx5::data(queue.shared->landing, queue.shared->local_key, sizeof(uint64_t));
     }
 
-    // A warp whose active lanes submit kBlocks each; those for the same node go together. write(queue, index, last)
+    // A warp whose active lanes submit kBlocks each to a queue pair of this index; those for the same node go together. write(queue, index, last)
     // writes them from `index` on.
     template <int kBlocks, typename Write>
-    static __device__ __forceinline__ void submit_warp(const Network& net, bool active, int node, Write write) {
+    static __device__ __forceinline__ void submit_warp(const Network& net, bool active, int node, uint32_t idx,
+                                                       Write write) {
         uint32_t lanes = __ballot_sync(~0u, active);
         if (!active) return;
         uint32_t group = __match_any_sync(lanes, node);
         uint32_t lane = threadIdx.x % 32;
         int leader = __ffs(group) - 1, size = __popc(group), place = __popc(group & ((1u << lane) - 1));
-        Queue queue = queue_of_block(net, node);
+        Queue queue(net, node, idx);
         uint64_t first = 0;
         if (place == 0) first = reserve(queue, size * kBlocks);
         first = __shfl_sync(group, first, leader);

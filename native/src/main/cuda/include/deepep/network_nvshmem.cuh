@@ -18,6 +18,8 @@ namespace deepep {
 
 struct Nvshmem {
     static constexpr bool kPutsMany = false;
+    // Whether a put may overtake an earlier one to the same peer, by the settings this starts with.
+    static constexpr bool kWritesOvertake = false;
 
     static __device__ __forceinline__ uint64_t outgoing(const Network& net, const Cells& cells, int node) {
         return incoming(net, cells, node) + net.outbox;

@@ -43,6 +43,7 @@ import picocli.CommandLine.Option;
 final class ChaosCommand implements Callable<Integer> {
     private static final int MOST_TRIALS = 1_000_000;
     private static final int MOST_MINUTES = 100_000;
+    private static final int MOST_GROUPS = 64;
 
     private final Console console;
 
@@ -73,6 +74,14 @@ final class ChaosCommand implements Callable<Integer> {
             paramLabel = "N",
             description = "Begins no trial after so long (default: no limit).")
     private Integer minutes;
+
+    @Option(
+            names = "--groups",
+            paramLabel = "N",
+            description =
+                    "Groups of ranks that make trials side by side (default: as many as keep the processors of"
+                            + " this machine busy, on GPUs one).")
+    private Integer groups;
 
     @Option(
             names = "--seed",
@@ -198,6 +207,9 @@ final class ChaosCommand implements Callable<Integer> {
         if (minutes != null) {
             UsageException.requireIn("--minutes", minutes, 1, MOST_MINUTES);
         }
+        if (groups != null) {
+            UsageException.requireIn("--groups", groups, 1, MOST_GROUPS);
+        }
         requireSome("--modes", modes);
         requireSome("--ranks-are", models);
         requireSome("--actions", actions);
@@ -218,6 +230,7 @@ final class ChaosCommand implements Callable<Integer> {
                                 from,
                                 trials,
                                 Duration.ofMinutes(minutes == null ? MOST_MINUTES : minutes),
+                                numGroups(run),
                                 first,
                                 modes,
                                 models,
@@ -235,6 +248,15 @@ final class ChaosCommand implements Callable<Integer> {
             write(first, report);
         }
         return report.isGood() ? Main.EXIT_PASSED : Main.EXIT_FAILED;
+    }
+
+    /** A trial waits for most of its time: a processor serves the ranks of a group. */
+    private int numGroups(RankRun run) {
+        if (groups != null) {
+            return groups;
+        }
+        int processors = Runtime.getRuntime().availableProcessors();
+        return run.placement().isCuda() ? 1 : Math.clamp(processors / 2, 1, MOST_GROUPS);
     }
 
     private static void requireSome(String option, List<?> chosen) {

@@ -170,9 +170,11 @@ final class PreparedOperation<R> {
     private void begin() {
         try {
             observed.begin();
+        } catch (RankMismatchException refused) {
+            owner.refused(observed.kind());
+            throw refused;
         } catch (RoutingException
                 | CapacityExceededException
-                | RankMismatchException
                 | CallOrderException
                 | IllegalArgumentException agreed) {
             // Every rank learned of it, or nothing was sent: the ranks are still in step.
@@ -188,10 +190,10 @@ final class PreparedOperation<R> {
     private void complete() {
         try {
             observed.complete();
-        } catch (RoutingException
-                | CapacityExceededException
-                | RankMismatchException
-                | CallOrderException agreed) {
+        } catch (RankMismatchException refused) {
+            owner.refused(observed.kind());
+            throw refused;
+        } catch (RoutingException | CapacityExceededException | CallOrderException agreed) {
             throw agreed;
         } catch (DeepEpTimeoutException late) {
             throw owner.fail(late, observed.kind());

@@ -209,6 +209,7 @@ final class RankBuffer implements Buffer {
             latest = theirs - latest > 0 ? theirs : latest;
         }
         if (normal != null) {
+            normal.takeSuspects();
             normal.startAfter(latest);
         }
         if (lowLatency != null) {
@@ -335,20 +336,39 @@ final class RankBuffer implements Buffer {
      * nobody is to be masked: its calls fail until it is in step again.
      */
     DeepEpTimeoutException fail(DeepEpTimeoutException late, CallKind kind) {
-        boolean normal = kind == CallKind.NORMAL_DISPATCH || kind == CallKind.NORMAL_COMBINE;
         DeepEpTimeoutException named = late.blaming(resources.departures().list());
         resources.networkFailure().ifPresent(named::addSuppressed);
-        boolean goesOn =
-                options.maskTimedOutRanks()
-                        && normal
-                        && resources.normal().canMask()
-                        && named.peer() != options.topology().rank();
+        boolean goesOn = masksAfterFailure(kind) && named.peer() != options.topology().rank();
         if (!goesOn) {
             fail((Throwable) named);
         } else if (!named.isPeerAhead()) {
             resources.updateMask(named.peer(), true);
+            maskSuspects();
         }
         return named;
+    }
+
+    /**
+     * Where ranks that are lost together were masked differently, the calls that the others refuse
+     * for that tell whom: once, not with another time-out.
+     */
+    void refused(CallKind kind) {
+        if (masksAfterFailure(kind)) {
+            maskSuspects();
+        }
+    }
+
+    private boolean masksAfterFailure(CallKind kind) {
+        boolean normal = kind == CallKind.NORMAL_DISPATCH || kind == CallKind.NORMAL_COMBINE;
+        return normal && options.maskTimedOutRanks() && resources.normal().canMask();
+    }
+
+    private void maskSuspects() {
+        for (int rank : resources.normal().takeSuspects()) {
+            if (rank != options.topology().rank()) {
+                resources.updateMask(rank, true);
+            }
+        }
     }
 
     /** Notes a failure after which the ranks are out of step. */

@@ -41,6 +41,7 @@ class IbgdaOrderTest {
     }
 
     private void setFaults(String text) throws IOException, InterruptedException {
+        Files.createDirectories(faults.getParent());
         Files.writeString(faults, text + "\n");
         Thread.sleep(LOOK_MILLIS);
     }

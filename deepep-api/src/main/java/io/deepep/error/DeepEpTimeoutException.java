@@ -1,5 +1,6 @@
 package io.deepep.error;
 
+import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
 
@@ -112,6 +113,13 @@ public final class DeepEpTimeoutException extends DeepEpException {
     /** Whether the peer is there, but has left this rank behind, which was too late. */
     public boolean isPeerAhead() {
         return isAhead;
+    }
+
+    /**
+     * How long the wait lasted: the time-out of the call, or less if it was known to be in vain.
+     */
+    public Duration waited() {
+        return Duration.ofNanos(waitedNanos);
     }
 
     /** What was waited for, for example {@code dispatch.header}. */

@@ -27,7 +27,7 @@ public final class HostWait {
 
     private final int rank;
     private final HostDoorbell doorbell;
-    private final long timeoutNanos;
+    private long timeoutNanos;
     private final Supplier<List<Departure>> departures;
     private long[] waited = new long[8];
     private long since;
@@ -55,6 +55,11 @@ public final class HostWait {
         this.doorbell = doorbell;
         this.timeoutNanos = timeoutNanos;
         this.departures = departures;
+    }
+
+    /** From now on, waits last so long at most: each call has a time-out of its own. */
+    public void allow(long nanos) {
+        this.timeoutNanos = nanos;
     }
 
     /** Begins a wait. */

@@ -38,6 +38,11 @@ public final class FaultMessages {
         }
     }
 
+    /** How long the operation waits. */
+    public long timeoutNanos() {
+        return timeoutNanos;
+    }
+
     /** What the operation waits for, as timeouts name it. */
     public String phase(FaultPhase phase) {
         return phases[phase.value()];

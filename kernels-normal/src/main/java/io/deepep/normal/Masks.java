@@ -1,7 +1,9 @@
 package io.deepep.normal;
 
 import io.deepep.EpTopology;
+import io.deepep.spi.FaultCode;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.stream.IntStream;
 
 /**
@@ -11,6 +13,7 @@ import java.util.stream.IntStream;
 public final class Masks {
     private final boolean[] masked;
     private final Rails rails;
+    private final BitSet suspects = new BitSet();
     private int word;
 
     /** None, as yet. */
@@ -40,6 +43,36 @@ public final class Masks {
     /** What ranks compare: bit r for rank r, in larger groups a hash; 0 for none. */
     public int word() {
         return word;
+    }
+
+    // ---- whom a call that failed shows to be lost ----
+
+    /** Notes a rank that did not come either, as another did not. */
+    public void suspect(int rank) {
+        suspects.set(rank);
+    }
+
+    /** Notes of a fault whom others have left out, if the call was refused because of that. */
+    public void learn(Fault fault) {
+        if (fault.code() == FaultCode.HEADER_MISMATCH && fault.k() == HeaderWord.MASKED.value()) {
+            for (int rank = 0; rank < masked.length; rank++) {
+                if (names(fault.expected() | fault.seen(), rank) && !masked[rank]) {
+                    suspects.set(rank);
+                }
+            }
+        }
+    }
+
+    /** The ranks noted since this was asked last. */
+    public int[] takeSuspects() {
+        int[] ranks = suspects.stream().toArray();
+        suspects.clear();
+        return ranks;
+    }
+
+    /** Whether a {@link #word} tells that a rank is left out; a hash tells of none. */
+    public boolean names(long maskWord, int rank) {
+        return masked.length <= Integer.SIZE && (maskWord >>> rank & 1) != 0;
     }
 
     /** How ranks on different nodes reach each other without those. */

@@ -39,6 +39,12 @@ public interface NormalKernels {
     /** Whether this backend can leave ranks of this group out. */
     boolean canMask();
 
+    /**
+     * The ranks that the calls which failed since the last question show to be lost, beside those
+     * that they named: ranks that did not come either, or that others have masked.
+     */
+    int[] takeSuspects();
+
     /** Which ranks are masked: [R], 1 for masked; a copy. */
     int[] queryMask();
 

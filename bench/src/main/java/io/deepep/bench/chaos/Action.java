@@ -16,7 +16,10 @@ public enum Action {
     FREEZE(RankKind.PROCESSES),
     /** It begins each call late, by less than the time-out. */
     SLOW(RankKind.THREADS, RankKind.PROCESSES),
-    /** Its process can open no more files, or enlarge none, for the rest of the trial. */
+    /**
+     * Its process can open no more files, or enlarge none, for the rest of the trial; or it finds
+     * the port taken at which it is to meet the others.
+     */
     STARVE(RankKind.PROCESSES);
 
     private final boolean fitsThreads;

@@ -9,13 +9,27 @@ import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
 
 /**
- * Makes trials one after another, each followed by runs that nothing disturbs: with whoever is
- * left, and with a new rank in the place of one that is gone.
+ * Makes trials, each followed by runs that nothing disturbs: with whoever is left, and with a new
+ * rank in the place of one that is gone. Several groups make trials side by side, one after another
+ * each, and take them in order.
  */
 final class Chaos {
+    /** So many processors start a group in the time that ranks wait for each other. */
+    private static final int PROCESSORS_TO_BEGIN = 8;
+
+    private final Semaphore beginning =
+            new Semaphore(
+                    Math.max(1, Runtime.getRuntime().availableProcessors() / PROCESSORS_TO_BEGIN));
+
     private final Console console;
     private final Function<RankKind, World> worlds;
     private final Map<String, Tally> tallies = new LinkedHashMap<>();
@@ -33,36 +47,81 @@ final class Chaos {
         this.worlds = worlds;
     }
 
-    /** Makes trials until all are made, or the time allowed is over. */
-    void run(List<Trial> trials, Duration limit) {
-        long begin = System.nanoTime();
-        Map<RankKind, World> open = new EnumMap<>(RankKind.class);
+    /** Makes trials in so many groups until all are made, or the time allowed is over. */
+    void run(List<Trial> trials, Duration limit, int numGroups) {
+        long end = System.nanoTime() + limit.toNanos();
+        AtomicInteger next = new AtomicInteger();
+        ExecutorService groups = Executors.newFixedThreadPool(numGroups);
         try (Progress progress = Progress.of(console, "trials", trials.size())) {
-            // Processes first: this one holds pipes to them, which are not its threads' doing.
-            for (RankKind model : List.of(RankKind.PROCESSES, RankKind.THREADS)) {
-                if (trials.stream().anyMatch(trial -> trial.model() == model)) {
-                    open.put(model, begin(model));
-                }
+            List<Future<?>> all = new ArrayList<>();
+            for (int i = 0; i < numGroups; i++) {
+                all.add(groups.submit(() -> group(trials, next, end, progress)));
             }
-            for (Trial trial : trials) {
-                if (System.nanoTime() - begin > limit.toNanos()) {
+            for (Future<?> group : all) {
+                group.get();
+            }
+        } catch (ExecutionException failure) {
+            if (failure.getCause() instanceof RuntimeException known) {
+                throw known;
+            }
+            throw new IllegalStateException(failure.getCause());
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException("interrupted while ranks were running", interrupted);
+        } finally {
+            groups.shutdownNow();
+            groups.close();
+        }
+    }
+
+    /** Takes trials as long as there are any. */
+    private void group(List<Trial> trials, AtomicInteger next, long end, Progress progress) {
+        Map<RankKind, World> open = new EnumMap<>(RankKind.class);
+        try {
+            beginning.acquireUninterruptibly();
+            try {
+                for (RankKind model : RankKind.values()) {
+                    if (trials.stream().anyMatch(trial -> trial.model() == model)) {
+                        open.put(model, begin(model));
+                    }
+                }
+            } finally {
+                beginning.release();
+            }
+            while (System.nanoTime() < end) {
+                int taken = next.getAndIncrement();
+                if (taken >= trials.size()) {
                     break;
                 }
-                progress.at(trial.kind());
+                Trial trial = trials.get(taken);
                 run(trial, open.get(trial.model()));
-                progress.step();
-                made++;
+                step(trial, progress);
             }
-            open.forEach((model, world) -> leftOver.put(model, world.leftOver()));
+            open.forEach(this::noteLeftOver);
         } finally {
             open.values().forEach(World::close);
         }
     }
 
+    private synchronized void step(Trial trial, Progress progress) {
+        progress.at(trial.kind());
+        progress.step();
+        made++;
+    }
+
+    private synchronized void noteLeftOver(RankKind model, World world) {
+        leftOver.merge(model, world.leftOver(), Usage::max);
+    }
+
     /** A first run of each mode, so that what stays for good is there before it is counted. */
     private World begin(RankKind model) {
         World world = worlds.apply(model);
-        world.replace();
+        try {
+            world.replace();
+        } catch (RuntimeException failure) {
+            world.close();
+            throw failure;
+        }
         for (Mode mode : Mode.values()) {
             quiet(Trial.quiet(mode.ordinal(), mode, model), world, "before the first trial");
         }
@@ -70,24 +129,35 @@ final class Chaos {
     }
 
     private void run(Trial trial, World world) {
-        int before = breaches.size();
         List<Outcome> outcomes = world.run(trial);
+        List<String> broken = Verdict.breaches(trial, outcomes);
+        broken.forEach(breach -> complain(trial, breach));
+        Trial after = Trial.quiet(trial.seed() + Trial.ROUNDS, trial.mode(), trial.model());
+        boolean verified = quiet(after, world, "after " + trial.kind());
+        Usage held = world.leftOver();
+        boolean leaks = held.exceeds(Usage.TOLERATED);
+        if (leaks) {
+            complain(trial, "ranks hold " + held + " more than after their first runs");
+        }
+        boolean lacking = world.replace() > 0;
+        boolean replaced = lacking && quiet(after, world, "with a new rank after " + trial.kind());
+        boolean kept = broken.isEmpty() && verified && !leaks && replaced == lacking;
+        count(trial, outcomes, verified, replaced, !kept);
+    }
+
+    private synchronized void count(
+            Trial trial,
+            List<Outcome> outcomes,
+            boolean verified,
+            boolean replaced,
+            boolean broken) {
         Tally tally = tallies.computeIfAbsent(key(trial), ignored -> new Tally(trial));
         for (int rank = 0; rank < outcomes.size(); rank++) {
             if (rank != trial.victim()) {
                 tally.count(outcomes.get(rank));
             }
         }
-        Verdict.breaches(trial, outcomes).forEach(breach -> complain(trial, breach));
-        Trial after = Trial.quiet(trial.seed() + Trial.ROUNDS, trial.mode(), trial.model());
-        boolean verified = quiet(after, world, "after " + trial.kind());
-        Usage held = world.leftOver();
-        if (held.exceeds(Usage.TOLERATED)) {
-            complain(trial, "ranks hold " + held + " more than after their first runs");
-        }
-        boolean replaced =
-                world.replace() > 0 && quiet(after, world, "with a new rank after " + trial.kind());
-        tally.end(verified, replaced, breaches.size() > before);
+        tally.end(verified, replaced, broken);
     }
 
     private boolean quiet(Trial trial, World world, String when) {
@@ -99,7 +169,7 @@ final class Chaos {
         return wrong.isEmpty();
     }
 
-    private void complain(Trial trial, String breach) {
+    private synchronized void complain(Trial trial, String breach) {
         String line = trial.kind() + " " + trial + ": " + breach;
         breaches.add(line);
         console.err().println("deepep: " + line);

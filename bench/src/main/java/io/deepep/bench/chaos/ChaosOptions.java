@@ -17,6 +17,7 @@ import java.util.List;
  * @param from the first trial that is made, of those that the seed draws, from 0
  * @param trials how many
  * @param limit after which no trial begins
+ * @param numGroups that make trials side by side
  * @param seed of all of them
  * @param rankArguments of the command line that starts a rank's process with the same {@code run}
  */
@@ -26,6 +27,7 @@ public record ChaosOptions(
         int from,
         int trials,
         Duration limit,
+        int numGroups,
         long seed,
         List<Mode> modes,
         List<RankKind> models,
@@ -42,16 +44,18 @@ public record ChaosOptions(
                     "none of these actions can be done to ranks that are threads; add processes to"
                             + " --ranks-are, or throw, leave or slow to --actions");
         }
-        Chaos chaos = new Chaos(console, this::world);
-        chaos.run(drawn.subList(from, from + trials), limit);
+        List<String> command = command();
+        Chaos chaos =
+                new Chaos(
+                        console,
+                        model ->
+                                new World(
+                                        model,
+                                        run,
+                                        numRanks,
+                                        seat -> ChaosProcess.start(command, seat)));
+        chaos.run(drawn.subList(from, from + trials), limit, numGroups);
         return chaos.report();
-    }
-
-    private World world(RankKind model) {
-        return switch (model) {
-            case THREADS -> new ThreadWorld(run, numRanks);
-            case PROCESSES -> new ProcessWorld(run, numRanks, () -> ChaosProcess.start(command()));
-        };
     }
 
     /** This very Java, with this process's options, as a rank. */

@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
@@ -23,39 +24,54 @@ final class ChaosProcess implements AutoCloseable {
     private final CompletableFuture<Void> ready = new CompletableFuture<>();
 
     private final Process process;
+    private final int seat;
     private final PrintWriter orders;
     private final BlockingQueue<String> outcomes = new LinkedBlockingQueue<>();
     private volatile Duration pause = Duration.ZERO;
+
+    /** Tells the run that was ordered last from the others: the port of its group. */
+    private volatile int told;
+
     private Usage first;
     private Usage last;
     private boolean hung;
 
-    private ChaosProcess(Process process) {
+    private ChaosProcess(Process process, int seat) {
         this.process = process;
+        this.seat = seat;
         this.orders = new PrintWriter(process.outputWriter(StandardCharsets.UTF_8), true);
         Thread.ofVirtual().start(this::read);
     }
 
     /**
-     * Starts one, and returns when it waits for orders: a group must not wait for its Java.
+     * Starts one.
      *
      * @throws UsageException if it cannot be started
      */
-    static ChaosProcess start(List<String> command) {
+    static ChaosProcess start(List<String> command, int seat) {
         try {
-            ChaosProcess rank =
-                    new ChaosProcess(
-                            new ProcessBuilder(command)
-                                    .redirectError(ProcessBuilder.Redirect.DISCARD)
-                                    .start());
-            rank.ready.orTimeout(START_MINUTES, TimeUnit.MINUTES).join();
-            return rank;
-        } catch (CompletionException notStarted) {
-            throw new UsageException(
-                    "chaos: a rank's process does not start: " + notStarted.getCause());
+            return new ChaosProcess(
+                    new ProcessBuilder(command)
+                            .redirectError(ProcessBuilder.Redirect.DISCARD)
+                            .start(),
+                    seat);
         } catch (IOException failure) {
             throw new UsageException(
                     "chaos: cannot start " + command.getFirst() + ": " + failure.getMessage());
+        }
+    }
+
+    /**
+     * Waits until it waits for orders: a group must not wait for its Java.
+     *
+     * @throws UsageException if it ends before
+     */
+    void awaitReady() {
+        try {
+            ready.orTimeout(START_MINUTES, TimeUnit.MINUTES).join();
+        } catch (CompletionException notStarted) {
+            throw new UsageException(
+                    "chaos: a rank's process does not start: " + notStarted.getCause());
         }
     }
 
@@ -77,39 +93,53 @@ final class ChaosProcess implements AutoCloseable {
         outcomes.add(ENDED);
     }
 
-    /** Continues the stopped process after its pause. */
+    /** Continues the stopped process after its pause; again if it stopped later than it said. */
     private void goOn() {
+        int run = told;
         try {
-            Thread.sleep(pause);
-            new ProcessBuilder("/bin/sh", "-c", "kill -CONT " + process.pid()).start().waitFor();
-        } catch (IOException | InterruptedException failure) {
+            while (run == told && process.isAlive()) {
+                Thread.sleep(pause);
+                Signals.goOn(process.pid());
+            }
+        } catch (InterruptedException failure) {
             throw new IllegalStateException("a stopped rank could not be continued", failure);
         }
     }
 
-    /** Orders a run, in which the process stays stopped for {@code ifStopped} if it stops. */
-    void tell(RankProgram.Order order, Duration ifStopped) {
-        pause = ifStopped;
-        orders.println(Lines.write(order));
+    /** Where it works. */
+    int seat() {
+        return seat;
     }
 
-    /** How the process came out of the run that it was told to make. */
-    Outcome await(long deadline) {
+    /** Orders a run, in which the process stays stopped for {@code ifStopped} if it stops. */
+    void tell(RankProgram.Order run, Duration ifStopped) {
+        pause = ifStopped;
+        told = run.port();
+        orders.println(Lines.write(run));
+    }
+
+    /**
+     * How the process came out of the run that it was told to make.
+     *
+     * @return an outcome for each of its ranks
+     */
+    List<Outcome> await(long deadline, int numRanks) {
         try {
             String said =
                     outcomes.poll(Math.max(0, deadline - System.nanoTime()), TimeUnit.NANOSECONDS);
             if (said == null) {
                 hung = true;
-                return Outcome.HUNG;
+                return Collections.nCopies(numRanks, Outcome.HUNG);
             }
             if (said.equals(ENDED)) {
                 process.waitFor();
-                return Outcome.DEAD;
+                return Collections.nCopies(numRanks, Outcome.DEAD);
             }
             RankProgram.Answer answer = Lines.read(said, RankProgram.Answer.class);
             last = answer.usage();
             first = first == null ? last : first;
-            return answer.outcome();
+            hung = answer.outcomes().contains(Outcome.HUNG);
+            return answer.outcomes();
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
             throw new IllegalStateException("interrupted while ranks were running", interrupted);
@@ -126,7 +156,7 @@ final class ChaosProcess implements AutoCloseable {
 
     /** What it holds more now than after its first run. */
     Usage leftOver() {
-        return first == null ? new Usage(0, 0, 0) : last.since(first);
+        return first == null ? Usage.NOTHING : last.since(first);
     }
 
     @Override

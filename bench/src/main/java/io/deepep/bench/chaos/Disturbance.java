@@ -3,6 +3,9 @@ package io.deepep.bench.chaos;
 import java.io.Closeable;
 import java.io.FileInputStream;
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -21,6 +24,7 @@ final class Disturbance implements AutoCloseable {
     private final boolean isVictim;
     private final Duration timeout;
     private final Signals signals;
+    private final int meetingPort;
     private final List<Closeable> hoard = new ArrayList<>();
     private boolean done;
     private boolean limited;
@@ -30,12 +34,14 @@ final class Disturbance implements AutoCloseable {
      *
      * @param timeout of its buffer
      * @param signals to its own process
+     * @param meetingPort of rank 0, if ranks are processes
      */
-    Disturbance(Trial trial, int rank, Duration timeout, Signals signals) {
+    Disturbance(Trial trial, int rank, Duration timeout, Signals signals, int meetingPort) {
         this.trial = trial;
         this.isVictim = rank == trial.victim();
         this.timeout = timeout;
         this.signals = signals;
+        this.meetingPort = meetingPort;
     }
 
     /** The victim closes everything in order, and goes. */
@@ -99,13 +105,33 @@ final class Disturbance implements AutoCloseable {
                         });
     }
 
-    /** Half of the trials take files to open, the others room in files and in shared memory. */
+    /**
+     * Half of the trials take files to open, the others room in files and in shared memory. Before
+     * ranks meet, rank 0 loses the port that they meet at.
+     */
     private void starve() {
-        if (trial.seed() % 2 == 0) {
+        if (trial.starvesPort()) {
+            takePort();
+        } else if (trial.seed() % 2 == 0) {
             signals.limitFileSize(0);
             limited = true;
-            return;
+        } else {
+            takeFiles();
         }
+    }
+
+    /** Somebody else listens there, and says nothing to those who come. */
+    private void takePort() {
+        try {
+            ServerSocket stranger = new ServerSocket();
+            hoard.add(stranger);
+            stranger.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), meetingPort));
+        } catch (IOException taken) {
+            throw new IllegalStateException("port " + meetingPort + " is not free", taken);
+        }
+    }
+
+    private void takeFiles() {
         try {
             while (true) {
                 hoard.add(new FileInputStream(NULL_DEVICE.toFile()));
@@ -122,7 +148,7 @@ final class Disturbance implements AutoCloseable {
             try {
                 file.close();
             } catch (IOException impossible) {
-                throw new IllegalStateException("closing " + NULL_DEVICE + " failed", impossible);
+                throw new IllegalStateException("closing " + file + " failed", impossible);
             }
         }
         hoard.clear();

@@ -7,10 +7,11 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 
 /**
- * A rank that is a process: makes one run after another as it is told on its input, each time in a
- * new group, and says how it came out of it. Ends with its input.
+ * A process that is a rank, or whose threads are all ranks: makes one run after another as it is
+ * told on its input, each time in a new group, and says how it came out of it. Ends with its input.
  */
 public final class RankProgram {
     /** Said by a process that waits for its first order. */
@@ -33,11 +34,17 @@ public final class RankProgram {
         this.out = out;
     }
 
-    /** What a process is told: one run. */
-    record Order(Trial trial, int rank, int size, int port, String secret) {}
+    /**
+     * What a process is told: one run, as one rank or as all of them. It keeps its seat, which says
+     * where it works, from run to run.
+     */
+    record Order(Trial trial, int rank, int seat, int size, int port, String secret) {
+        /** Instead of a rank: each is a thread. */
+        static final int ALL = -1;
+    }
 
-    /** What it answers: what the run left in use, and how it came out. */
-    record Answer(Usage usage, Outcome outcome) {}
+    /** What it answers: what the run left in use, and how its ranks came out of it. */
+    record Answer(Usage usage, List<Outcome> outcomes) {}
 
     /** Does what standard input says until it ends. */
     public void follow() throws IOException {
@@ -48,17 +55,24 @@ public final class RankProgram {
         out.flush();
         for (String line = orders.readLine(); line != null; line = orders.readLine()) {
             Order order = Lines.read(line, Order.class);
-            Outcome outcome =
-                    run.run(
-                            order.trial(),
-                            order.rank(),
-                            signals,
-                            () ->
-                                    ProcessCommunicator.open(
-                                            environment(order), run.meetingTimeout()));
-            out.println(OUTCOME + Lines.write(new Answer(Usage.ofThisProcess(), outcome)));
+            List<Outcome> outcomes =
+                    order.rank() == Order.ALL
+                            ? new ThreadRanks(run, order.size()).run(order.trial())
+                            : List.of(runAlone(order, signals));
+            Usage usage = Usage.ofThisProcess(run.placement().isCuda());
+            out.println(OUTCOME + Lines.write(new Answer(usage, outcomes)));
             out.flush();
         }
+    }
+
+    private Outcome runAlone(Order order, Signals signals) {
+        return run.run(
+                order.trial(),
+                order.rank(),
+                order.seat(),
+                signals,
+                order.port(),
+                () -> ProcessCommunicator.open(environment(order), run.meetingTimeout()));
     }
 
     private static ProcessEnvironment environment(Order order) {

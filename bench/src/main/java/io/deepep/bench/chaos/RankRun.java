@@ -39,14 +39,23 @@ public record RankRun(Placement placement, int ranksPerNode, Duration timeout) {
     /**
      * Makes a run as one rank, and tells how it came out of it.
      *
+     * @param seat a number that says which device it works on
+     * @param meetingPort of rank 0, or 0 where ranks are threads
      * @param join makes the rank's way to the others
      */
-    Outcome run(Trial trial, int rank, Signals signals, Supplier<Communicator> join) {
-        try (Disturbance disturbance = new Disturbance(trial, rank, timeout, signals)) {
+    Outcome run(
+            Trial trial,
+            int rank,
+            int seat,
+            Signals signals,
+            int meetingPort,
+            Supplier<Communicator> join) {
+        try (Disturbance disturbance =
+                new Disturbance(trial, rank, timeout, signals, meetingPort)) {
             disturbance.at(Moment.JOIN);
             try (Communicator communicator = join.get()) {
                 try {
-                    rounds(trial, communicator, disturbance);
+                    rounds(trial, seat, communicator, disturbance);
                     return Outcome.PASSED;
                 } catch (Disturbance.Left left) {
                     return Outcome.PASSED;
@@ -60,16 +69,16 @@ public record RankRun(Placement placement, int ranksPerNode, Duration timeout) {
         }
     }
 
-    private void rounds(Trial trial, Communicator communicator, Disturbance disturbance) {
+    private void rounds(Trial trial, int seat, Communicator communicator, Disturbance disturbance) {
         int nodeSize = nodeSize(communicator.size());
         Buffer.Builder builder =
                 Buffer.builder(communicator)
                         .ranksPerNode(nodeSize)
-                        .device(placement.device(communicator.rank()))
+                        .device(placement.device(seat))
                         .timeout(timeout);
         Rounds.limits(builder, trial.mode(), communicator.size());
         disturbance.at(Moment.OPEN);
-        try (RankMemory memory = RankMemory.of(placement, communicator.rank());
+        try (RankMemory memory = RankMemory.of(placement, seat);
                 Buffer buffer = builder.open()) {
             new Rounds(trial, nodeSize, buffer, memory, disturbance).run();
             disturbance.at(Moment.CLOSE);

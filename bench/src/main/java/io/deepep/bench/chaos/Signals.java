@@ -90,19 +90,32 @@ interface Signals {
             }
 
             private void send(int signal) {
-                try {
-                    int status =
-                            (int) send.invokeExact((int) ProcessHandle.current().pid(), signal);
-                    if (status != 0) {
-                        throw new IllegalStateException("kill returned " + status);
-                    }
-                } catch (RuntimeException | Error failure) {
-                    throw failure;
-                } catch (Throwable impossible) {
-                    throw new IllegalStateException(impossible);
-                }
+                Signals.send(send, ProcessHandle.current().pid(), signal);
             }
         };
+    }
+
+    /** Continues a process if it is stopped. */
+    static void goOn(long pid) {
+        int sigcont = 18;
+        try {
+            send(bind("kill", JAVA_INT, JAVA_INT), pid, sigcont);
+        } catch (IllegalStateException ended) {
+            // It was killed meanwhile: whoever waits for it learns that.
+        }
+    }
+
+    private static void send(MethodHandle kill, long pid, int signal) {
+        try {
+            int status = (int) kill.invokeExact((int) pid, signal);
+            if (status != 0) {
+                throw new IllegalStateException("kill returned " + status);
+            }
+        } catch (RuntimeException | Error failure) {
+            throw failure;
+        } catch (Throwable impossible) {
+            throw new IllegalStateException(impossible);
+        }
     }
 
     @SuppressWarnings("restricted") // Java has neither signals nor limits

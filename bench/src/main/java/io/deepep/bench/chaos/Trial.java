@@ -98,6 +98,11 @@ record Trial(
                 random.nextInt(LONGEST_DELAY_MICROS));
     }
 
+    /** Whether the victim finds the port taken at which it is to meet the others. */
+    boolean starvesPort() {
+        return action == Action.STARVE && moment == Moment.JOIN && victim == 0;
+    }
+
     /** Mode, model, action and moment in words. */
     String kind() {
         return "%s %s %s %s"

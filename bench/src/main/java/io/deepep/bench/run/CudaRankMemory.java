@@ -25,7 +25,8 @@ final class CudaRankMemory implements RankMemory {
     private final List<CudaMemory> plain = new ArrayList<>();
 
     CudaRankMemory(Device device) {
-        context = CudaContext.retain(CudaDevice.of(device.index()));
+        // Not one of its own: tensors out of the pool may go later than this.
+        context = CudaContext.shared(CudaDevice.of(device.index()));
         stream = CudaStream.create(context);
         pool = new DevicePool(stream);
     }
@@ -112,6 +113,5 @@ final class CudaRankMemory implements RankMemory {
         pool.close();
         plain.forEach(CudaMemory::close);
         stream.close();
-        context.close();
     }
 }

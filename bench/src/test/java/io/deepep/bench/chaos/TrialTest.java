@@ -44,9 +44,19 @@ class TrialTest {
     }
 
     @Test
+    void someTrialsStarveThePort() {
+        assertThat(draw(5, 2000)).anyMatch(Trial::starvesPort).anyMatch(TrialTest::starvesFiles);
+    }
+
+    private static boolean starvesFiles(Trial trial) {
+        return trial.action() == Action.STARVE && !trial.starvesPort();
+    }
+
+    @Test
     void processesGetWhatWasDrawn() {
         for (Trial trial : draw(3, 200)) {
-            RankProgram.Order order = new RankProgram.Order(trial, 2, NUM_RANKS, 20_000, "secret");
+            RankProgram.Order order =
+                    new RankProgram.Order(trial, 2, 1, NUM_RANKS, 20_000, "secret");
             assertThat(Lines.read(Lines.write(order), RankProgram.Order.class)).isEqualTo(order);
         }
     }

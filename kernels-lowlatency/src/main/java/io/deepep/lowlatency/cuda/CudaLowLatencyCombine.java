@@ -49,7 +49,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         this.pending = new RunsInFlight(state.banks);
         CudaFunction kernel = state.gpu.combine(plan);
         this.event = new CallEvent(state.stream);
-        this.status = state.newStatus(this, event, Kind.COMBINE);
+        this.status = state.newStatus(this, event, Kind.COMBINE, plan);
         this.out = plan.out() != null ? plan.out() : allocate();
         this.launches =
                 new RunLaunches(

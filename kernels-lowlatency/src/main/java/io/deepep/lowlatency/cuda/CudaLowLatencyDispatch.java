@@ -65,7 +65,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         boolean fp8 = plan.format().isFp8();
         CudaFunction kernel = fp8 ? state.gpu.dispatchFp8 : state.gpu.dispatchBf16;
         this.event = new CallEvent(state.stream);
-        this.status = state.newStatus(this, event, Kind.DISPATCH);
+        this.status = state.newStatus(this, event, Kind.DISPATCH, plan);
         int sharedBytes = (int) (scalesSharedOffset() + RowFormat.fp8(hidden()).scaleBytes());
         requireShared(sharedBytes);
         for (int i = 0; i < Banks.COUNT; i++) {

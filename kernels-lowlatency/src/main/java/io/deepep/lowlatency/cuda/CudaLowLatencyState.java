@@ -2,6 +2,7 @@ package io.deepep.lowlatency.cuda;
 
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
+import io.deepep.Plan;
 import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
@@ -35,7 +36,7 @@ final class CudaLowLatencyState implements AutoCloseable {
     final LowLatencyLayout layout;
     final LowLatencyChecks checks;
     final LowLatencyGpu gpu;
-    final long timeoutNanos;
+    private final long timeoutNanos;
     final DevicePool memory;
 
     /** i64 [R]: nanoseconds that observed calls waited for each rank. */
@@ -86,14 +87,14 @@ final class CudaLowLatencyState implements AutoCloseable {
     /**
      * Where the runs of {@code operation} say what went wrong; {@code end} is that of the latest.
      */
-    LowLatencyStatus newStatus(Object operation, CallEvent end, Kind kind) {
+    LowLatencyStatus newStatus(Object operation, CallEvent end, Kind kind, Plan plan) {
         return new LowLatencyStatus(
                 gpu.slots.take(operation, StatusStruct.BLOCK.numBytes(), end),
                 memory.allocateZeroed(Long.BYTES),
                 stream,
                 new LowLatencyFaults(
                         new LowLatencyErrors(kind, topology.rank(), limits.numExperts()),
-                        timeoutNanos));
+                        plan.timeout() == null ? timeoutNanos : plan.timeout().toNanos()));
     }
 
     long heap() {
@@ -125,7 +126,7 @@ final class CudaLowLatencyState implements AutoCloseable {
                 .set("ran", status.ranAddress())
                 .set("timed_out", mask.deviceAddress())
                 .set("gone", place.goneRanks())
-                .set("timeout_ns", timeoutNanos)
+                .set("timeout_ns", status.timeoutNanos())
                 .set("acks_offset", layout.acks().offset())
                 .setInt("rank", topology.rank())
                 .setInt("num_ranks", topology.numRanks())

@@ -54,6 +54,11 @@ final class LowLatencyStatus {
         memory.fill((byte) 0);
     }
 
+    /** How long its runs wait for a peer. */
+    long timeoutNanos() {
+        return faults.timeoutNanos();
+    }
+
     long deviceAddress() {
         return deviceAddress;
     }

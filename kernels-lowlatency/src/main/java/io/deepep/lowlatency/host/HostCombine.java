@@ -40,11 +40,13 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
 
     @Override
     public void begin() {
+        kernels.peers().allow(plan);
         runs.add(kernels.combiner().send(plan));
     }
 
     @Override
     public void complete() {
+        kernels.peers().allow(plan);
         completed = runs.take();
         kernels.combiner().receive(completed, plan, out);
     }

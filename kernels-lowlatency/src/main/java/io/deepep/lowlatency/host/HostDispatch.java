@@ -47,6 +47,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
 
     @Override
     public void begin() {
+        kernels.peers().allow(plan);
         long epoch = kernels.sender().send(plan);
         runs.add(epoch);
         int parity = parity(epoch);
@@ -59,6 +60,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
 
     @Override
     public void complete() {
+        kernels.peers().allow(plan);
         completed = runs.take();
         kernels.receiver().receive(completed, plan.cumulativeStats(), plan.waitCostStats());
     }

@@ -81,6 +81,10 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         return limits;
     }
 
+    Peers peers() {
+        return peers;
+    }
+
     LowLatencyLayout layout() {
         return layout;
     }

@@ -1,5 +1,6 @@
 package io.deepep.lowlatency.host;
 
+import io.deepep.Plan;
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.Departure;
@@ -35,6 +36,7 @@ final class Peers {
     private final HostHeap rdma;
     private final LowLatencyLayout layout;
     private final HostWait waiter;
+    private final long timeoutNanos;
     private final boolean maskTimedOut;
     private final boolean[] masked;
     private final boolean[] pending;
@@ -48,9 +50,15 @@ final class Peers {
         this.rdma = context.rdma();
         this.layout = layout;
         this.waiter = context.waiter();
+        this.timeoutNanos = waiter.timeoutNanos();
         this.maskTimedOut = maskTimedOut;
         this.masked = new boolean[numRanks];
         this.pending = new boolean[numRanks];
+    }
+
+    /** Before each half of a call: how long its waits may take. */
+    void allow(Plan plan) {
+        waiter.allow(plan.timeout() == null ? timeoutNanos : plan.timeout().toNanos());
     }
 
     int count() {

@@ -28,7 +28,7 @@ final class CountsWait {
             if (spins % SPINS_BETWEEN_LOOKS == 0) {
                 state.stream.isIdle(); // throws if the GPU has failed
                 long waited = System.nanoTime() - start;
-                if (waited > 3 * state.timeoutNanos + GRACE_NANOS) {
+                if (waited > 3 * status.timeoutNanos() + GRACE_NANOS) {
                     int rank = state.topology.rank();
                     throw new DeepEpTimeoutException(rank, rank, "dispatch.launch", 1, 0, waited);
                 }

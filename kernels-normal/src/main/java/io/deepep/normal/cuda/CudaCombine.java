@@ -76,6 +76,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                 state.status(
                         state.slots.take(this, statusBytes, event.finished()),
                         NormalCall.COMBINE,
+                        plan,
                         handle.numExperts());
         Arena arena = Arena.ofAuto();
         this.rows = NormalRows.ofCombine(plan.format(), handle.hidden());

@@ -73,6 +73,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                 state.status(
                         slot,
                         cached ? NormalCall.CACHED_DISPATCH : NormalCall.DISPATCH,
+                        plan,
                         handle.numExperts());
         this.outputs = new CudaDispatchOutputs(state, handle, plan, slot);
         this.expand = ExpandLaunch.of(state, handle, plan, config, outputs, status);

@@ -97,6 +97,11 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
     }
 
     @Override
+    public int[] takeSuspects() {
+        return state.masks.takeSuspects();
+    }
+
+    @Override
     public int[] queryMask() {
         return state.masks.toArray();
     }

@@ -3,6 +3,7 @@ package io.deepep.normal.cuda;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
+import io.deepep.Plan;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaStream;
@@ -38,7 +39,7 @@ final class CudaNormalState implements AutoCloseable {
 
     final Config dispatchConfig;
     final Config combineConfig;
-    final long timeoutNanos;
+    private final long timeoutNanos;
     private final long goneRanks;
     final boolean peersReachPlainMemory;
     final DevicePool memory;
@@ -163,8 +164,10 @@ final class CudaNormalState implements AutoCloseable {
     }
 
     /** The status of an operation, in its slot. */
-    StatusBlock status(PinnedSlots.Slot slot, NormalCall call, int numExperts) {
-        return new StatusBlock(slot, new FaultMessages(call, topology, timeoutNanos, numExperts));
+    StatusBlock status(PinnedSlots.Slot slot, NormalCall call, Plan plan, int numExperts) {
+        long timeout = plan.timeout() == null ? timeoutNanos : plan.timeout().toNanos();
+        FaultMessages messages = new FaultMessages(call, topology, timeout, numExperts);
+        return new StatusBlock(slot, messages, masks);
     }
 
     /** Fills the group at the beginning of {@code params}. */
@@ -184,7 +187,7 @@ final class CudaNormalState implements AutoCloseable {
         }
         p.set("state", localState.address())
                 .set("status", status.deviceAddress())
-                .set("timeout_ns", timeoutNanos)
+                .set("timeout_ns", status.timeoutNanos())
                 .set("gone", goneRanks)
                 .setInt("rank", topology.nvlRank())
                 .setInt("first_rank", firstRank);

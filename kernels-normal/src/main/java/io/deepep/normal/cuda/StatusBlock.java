@@ -5,6 +5,7 @@ import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.normal.Fault;
 import io.deepep.normal.FaultMessages;
+import io.deepep.normal.Masks;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
 import java.lang.foreign.MemorySegment;
@@ -30,17 +31,24 @@ final class StatusBlock {
     private final MemorySegment memory;
     private final long deviceAddress;
     private final FaultMessages messages;
+    private final Masks masks;
     private RuntimeException failure;
 
     /** The {@code done} word of the run that failed with {@link #failure}. */
     private long failedRun;
 
     /** The block at the beginning of {@code slot}. */
-    StatusBlock(PinnedSlots.Slot slot, FaultMessages messages) {
+    StatusBlock(PinnedSlots.Slot slot, FaultMessages messages, Masks masks) {
         this.messages = messages;
+        this.masks = masks;
         this.memory = slot.page().segment().asSlice(slot.offset(), STRUCT.numBytes());
         this.deviceAddress = slot.deviceAddress();
         clear();
+    }
+
+    /** How long its operation waits for a peer. */
+    long timeoutNanos() {
+        return messages.timeoutNanos();
     }
 
     long deviceAddress() {
@@ -116,7 +124,9 @@ final class StatusBlock {
         long run = (long) LONG.getAcquire(memory, DONE);
         int code = (int) INT.getAcquire(memory, CODE);
         if (code != 0) {
-            failure = messages.failure(fault(code));
+            Fault fault = fault(code);
+            masks.learn(fault);
+            failure = messages.failure(fault);
             failedRun = run;
             INT.setRelease(memory, CODE, 0);
         } else if (run != failedRun) {

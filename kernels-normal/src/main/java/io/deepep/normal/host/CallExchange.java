@@ -2,6 +2,7 @@ package io.deepep.normal.host;
 
 import io.deepep.EpTopology;
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.Departure;
 import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
 import io.deepep.host.HostWait;
@@ -72,6 +73,11 @@ final class CallExchange {
         return masks;
     }
 
+    /** Whether a rank that does not come is masked. */
+    boolean masksTimedOut() {
+        return masksTimedOut;
+    }
+
     /** Of the call, as {@link Word} counts them. */
     int epoch() {
         return epoch;
@@ -84,6 +90,7 @@ final class CallExchange {
     /** Enters the next call. */
     void enter(FaultMessages ofCall) {
         messages = ofCall;
+        waiter.allow(ofCall.timeoutNanos());
         fault = null;
         saidToWait = false;
         epoch = Word.epochAfter(epoch);
@@ -124,6 +131,30 @@ final class CallExchange {
             }
             throw late;
         }
+    }
+
+    /**
+     * Whether somebody told that it gave up on another, and this rank has time left to see who else
+     * does not come: where ranks are masked, all that are lost at once then cost one time-out.
+     */
+    boolean mayWaitOn() {
+        boolean told = fault != null && fault.code() == FaultCode.PEER_ABORTED;
+        return masksTimedOut && told && fault.k() != topology.rank() && !waiter.expired();
+    }
+
+    /** Whether this rank itself has waited in vain for all the time allowed. */
+    boolean hasExpired() {
+        return waiter.expired();
+    }
+
+    /** Whether the group knows that a rank is gone. */
+    boolean isGone(int rank) {
+        return Departure.of(waiter.departures(), rank) != null;
+    }
+
+    /** Waits a little, whoever gave up. */
+    void pause() {
+        waiter.pause();
     }
 
     /**
@@ -255,6 +286,7 @@ final class CallExchange {
     /** The exception of a fault that ends the call. */
     RuntimeException raise(Fault found) {
         fault = found;
+        masks.learn(found);
         return messages.failure(found);
     }
 

@@ -1,11 +1,13 @@
 package io.deepep.normal.host;
 
 import io.deepep.EpTopology;
+import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
 import io.deepep.normal.Fault;
 import io.deepep.normal.FaultMessages;
 import io.deepep.normal.HeaderWord;
+import io.deepep.normal.Masks;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
@@ -190,13 +192,89 @@ final class HeaderExchange {
         while (!isComplete()) {
             if (relay()) {
                 exchange.progress();
+            } else if (isRefused()) {
+                return;
             } else {
-                int missing = absentRank(numSeen);
-                long seen = nvl.flag(slots.at(parity(), missing));
-                long epoch = Integer.toUnsignedLong(exchange.epoch());
-                exchange.idle(missing, FaultPhase.HEADER, epoch, seen);
+                idle();
             }
         }
+    }
+
+    /**
+     * Waits a little. Who gives up notes all that it lacks; who is told that another gave up does
+     * so too when its own time is over.
+     */
+    private void idle() {
+        int missing = absentRank(numSeen);
+        long seen = nvl.flag(slots.at(parity(), missing));
+        long epoch = Integer.toUnsignedLong(exchange.epoch());
+        try {
+            exchange.idle(missing, FaultPhase.HEADER, epoch, seen);
+        } catch (DeepEpTimeoutException ended) {
+            while (exchange.mayWaitOn() && lacksMoreThan(ended.peer()) && !isRefused()) {
+                relay();
+                exchange.pause();
+            }
+            if (exchange.hasExpired()) {
+                noteLost();
+            }
+            throw ended;
+        }
+    }
+
+    /** Whether some other rank than {@code named} is lost, as far as the group does not know. */
+    private boolean lacksMoreThan(int named) {
+        for (int rank = 0; rank < topology.numRanks(); rank++) {
+            if (rank != named && isLost(rank) && !exchange.isGone(rank)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private void noteLost() {
+        for (int rank = 0; rank < topology.numRanks(); rank++) {
+            if (isLost(rank)) {
+                exchange.masks().suspect(rank);
+            }
+        }
+    }
+
+    /** Whether a rank that this one hears itself has not come and has not said that it waits. */
+    private boolean isLost(int rank) {
+        boolean near = rank / topology.numNvlRanks() == topology.rdmaRank();
+        return (near || rails().isContact(rank))
+                && !isMasked(rank)
+                && !hasArrived(rank)
+                && exchange.isSilent(rank);
+    }
+
+    /**
+     * Whether all that are missing are masked by ranks that came: then masks differ, and all refuse
+     * the call, without waiting for ranks that others have given up. Where none are masked by a
+     * time-out, such a rank may still be in the call before.
+     */
+    private boolean isRefused() {
+        if (!exchange.masksTimedOut()) {
+            return false;
+        }
+        Masks masks = exchange.masks();
+        int named = 0;
+        for (int rank = 0; rank < topology.numRanks(); rank++) {
+            named |= isHeard(rank) ? word(rank, HeaderWord.MASKED) : 0;
+        }
+        for (int rank = 0; rank < topology.numRanks(); rank++) {
+            if (!isMasked(rank) && !isHeard(rank) && !masks.names(named, rank)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** Whether a rank takes part, and its header of this call is here. */
+    private boolean isHeard(int rank) {
+        long flag = nvl.flag(slots.at(parity(), rank));
+        return !isMasked(rank) && Word.epoch(flag) == exchange.epoch();
     }
 
     /** Passes headers of other nodes on to this node; true if there was one. */
@@ -250,7 +328,7 @@ final class HeaderExchange {
     /** What all ranks conclude alike: a rank's own status first, then words that differ. */
     private void judge() {
         for (int rank = 0; rank < topology.numRanks(); rank++) {
-            int status = isMasked(rank) ? 0 : word(rank, HeaderWord.STATUS);
+            int status = isHeard(rank) ? word(rank, HeaderWord.STATUS) : 0;
             if (status != FaultCode.OK.value()) {
                 throw exchange.raise(
                         Fault.ofRouting(
@@ -265,11 +343,11 @@ final class HeaderExchange {
             }
         }
         int first = 0;
-        while (isMasked(first)) {
+        while (!isHeard(first)) {
             first++;
         }
         for (int rank = first + 1; rank < topology.numRanks(); rank++) {
-            for (int w = 0; w < HeaderWord.NUM_COMPARED && !isMasked(rank); w++) {
+            for (int w = 0; w < HeaderWord.NUM_COMPARED && isHeard(rank); w++) {
                 if (word(rank, w) != word(first, w)) {
                     throw exchange.raise(
                             new Fault(

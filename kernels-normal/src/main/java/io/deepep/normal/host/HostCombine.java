@@ -55,7 +55,7 @@ final class HostCombine implements Operation<CombineResult> {
                         plan.numSms(),
                         state.combineConfig,
                         state.envelope);
-        this.messages = state.messages(NormalCall.COMBINE, handle.numExperts());
+        this.messages = state.messages(NormalCall.COMBINE, plan, handle.numExperts());
         this.out = plan.out() != null ? plan.out() : allocate(DType.BF16, handle.hidden());
         this.weightsOut = plan.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
         this.sent = new SentRows(plan.format(), handle.hidden());

@@ -53,7 +53,7 @@ final class HostDispatch implements Operation<DispatchResult> {
         this.numBlocks = Math.min(config.numSms(), NormalRdmaLayout.MAX_BLOCKS);
         this.call = cached ? NormalCall.CACHED_DISPATCH : NormalCall.DISPATCH;
         this.handle = cached ? given : newHandle(state, plan);
-        this.messages = state.messages(call, handle.numExperts());
+        this.messages = state.messages(call, plan, handle.numExperts());
         this.outputs = new HostDispatchOutputs(state, handle, plan);
         TokenRows tokens = new TokenRows(plan);
         this.row = tokens.format();

@@ -57,6 +57,11 @@ public final class HostNormalKernels implements NormalKernels {
     }
 
     @Override
+    public int[] takeSuspects() {
+        return state.exchange.masks().takeSuspects();
+    }
+
+    @Override
     public int[] queryMask() {
         return state.exchange.masks().toArray();
     }

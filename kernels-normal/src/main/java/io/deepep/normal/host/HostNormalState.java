@@ -4,6 +4,7 @@ import io.deepep.Config;
 import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
+import io.deepep.Plan;
 import io.deepep.Tensor;
 import io.deepep.host.HostContext;
 import io.deepep.normal.FaultMessages;
@@ -28,6 +29,7 @@ final class HostNormalState {
     final NormalChecks checks;
     final CallExchange exchange;
     final HeaderExchange headers;
+    private final long timeoutNanos;
 
     HostNormalState(
             HostContext context,
@@ -38,6 +40,7 @@ final class HostNormalState {
         this.context = context;
         this.topology = context.topology();
         this.limits = limits;
+        this.timeoutNanos = context.waiter().timeoutNanos();
         this.dispatchConfig = dispatchConfig;
         this.combineConfig = combineConfig;
         NormalConfigs.requireFor(topology, dispatchConfig);
@@ -51,8 +54,8 @@ final class HostNormalState {
                 new HeaderExchange(context, nvlLayout, rdmaLayout, exchange, limits.maxExperts());
     }
 
-    FaultMessages messages(NormalCall call, int numExperts) {
-        long timeout = context.waiter().timeoutNanos();
+    FaultMessages messages(NormalCall call, Plan plan, int numExperts) {
+        long timeout = plan.timeout() == null ? timeoutNanos : plan.timeout().toNanos();
         return new FaultMessages(call, topology, timeout, numExperts);
     }
 

@@ -11,6 +11,7 @@ import io.deepep.cuda.driver.CuCall;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * A range of device memory that one object owns. Closing it frees or unmaps it: not before the GPU
@@ -30,6 +31,8 @@ public abstract sealed class CudaMemory implements AutoCloseable
     private static final CuCall MEMSET =
             CuCall.of("cuMemsetD8_v2", JAVA_LONG, JAVA_BYTE, JAVA_LONG);
 
+    private static final AtomicLong HELD_BYTES = new AtomicLong();
+
     private final CudaContext context;
     private final long address;
     private final long numBytes;
@@ -39,6 +42,12 @@ public abstract sealed class CudaMemory implements AutoCloseable
         this.context = context;
         this.address = address;
         this.numBytes = numBytes;
+        HELD_BYTES.addAndGet(numBytes);
+    }
+
+    /** Bytes of all such ranges that are open in this process, as they were asked for. */
+    public static long heldBytes() {
+        return HELD_BYTES.get();
     }
 
     /**
@@ -123,6 +132,7 @@ public abstract sealed class CudaMemory implements AutoCloseable
         if (closed.compareAndSet(false, true)) {
             context.makeCurrent();
             release(address);
+            HELD_BYTES.addAndGet(-numBytes);
         }
     }
 

@@ -73,6 +73,7 @@ public final class Misbehaviour {
         assertThat(error.rank()).isEqualTo(rank);
         assertThat(error.phase()).contains(phase);
         assertThat(error).hasMessageContaining("waited 0.3 s for rank " + CULPRIT);
+        assertThat(error.waited()).isEqualTo(SHORT);
         assertThat(error.isFatal()).isFalse();
     }
 

@@ -8,19 +8,22 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** Ranks that are threads of this process. */
-final class ThreadWorld implements World {
+/** Ranks that are threads of this process, new ones in each run. */
+final class ThreadRanks {
     private final RankRun run;
     private final int numRanks;
-    private Usage before;
 
-    ThreadWorld(RankRun run, int numRanks) {
+    ThreadRanks(RankRun run, int numRanks) {
         this.run = run;
         this.numRanks = numRanks;
     }
 
-    @Override
-    public List<Outcome> run(Trial trial) {
+    /**
+     * Has all ranks make a run in a new group.
+     *
+     * @return an outcome for each
+     */
+    List<Outcome> run(Trial trial) {
         List<FutureTask<Outcome>> ranks = new ArrayList<>();
         try (InProcessGroup group = InProcessGroup.of(numRanks)) {
             for (int rank = 0; rank < numRanks; rank++) {
@@ -31,17 +34,15 @@ final class ThreadWorld implements World {
                                         run.run(
                                                 trial,
                                                 own,
+                                                own,
                                                 Signals.NONE,
+                                                0,
                                                 () -> group.communicator(own)));
                 ranks.add(task);
                 Thread.ofPlatform().daemon().name("chaos-rank-" + rank).start(task);
             }
             long deadline = System.nanoTime() + run.patience().toNanos();
-            List<Outcome> outcomes = ranks.stream().map(rank -> await(rank, deadline)).toList();
-            if (before == null) {
-                before = Usage.ofThisProcess();
-            }
-            return outcomes;
+            return ranks.stream().map(rank -> await(rank, deadline)).toList();
         }
     }
 
@@ -56,25 +57,5 @@ final class ThreadWorld implements World {
             Thread.currentThread().interrupt();
             throw new IllegalStateException("interrupted while ranks were running", interrupted);
         }
-    }
-
-    @Override
-    public int size() {
-        return numRanks;
-    }
-
-    @Override
-    public int replace() {
-        return 0; // threads come anew with each run
-    }
-
-    @Override
-    public Usage leftOver() {
-        return Usage.ofThisProcess().since(before);
-    }
-
-    @Override
-    public void close() {
-        // The threads of each run have ended with it.
     }
 }
