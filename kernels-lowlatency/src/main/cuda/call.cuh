@@ -228,9 +228,9 @@ __device__ __noinline__ bool is_over(const Group& g, const Call& call, Wait& wai
     if (wait.decides()) {
         Kind other = static_cast<Kind>(1 - call.kind);
         const uint64_t* header = header_from(g, other, wait.peer, call.next_other);
-        bool has_begun = word_epoch(load_acquire_sys(header)) == call.next_other;  // pairs with the peer's store_words
         // Over a network each header travels in some queue, and this call's may come after the other's.
-        wait.lost = has_begun && (!is_remote(g, wait.peer) || now + g.timeout_ns / 2 > wait.deadline);
+        bool may_come = is_remote(g, wait.peer) && now + g.timeout_ns / 2 < wait.deadline;
+        wait.lost = !may_come && word_epoch(load_acquire_sys(header)) == call.next_other;  // pairs with store_words
     }
     if (now < wait.deadline && !wait.is_ahead(seen, expected) && wait.gone == 0) {
         wait.gone = ask_host(g, wait, now);
@@ -292,7 +292,7 @@ __device__ inline void publish_received(const Group& g, uint32_t masked, uint4 r
     bool tells = lane < g.num_ranks && !(masked >> lane & 1);
     // release, with the fence; pairs with await_free_slots
     if (tells) store_relaxed_sys_v4(at<uint32_t>(outgoing(g, acks_of(g), lane)), received);
-    send_words(g, tells, lane, acks_of(g), pack_word(received.x, received.y), pack_word(received.z, received.w));
+    send_words(g, tells, lane, acks_of(g), received);
 }
 
 // The same in rounds.
@@ -302,8 +302,7 @@ __device__ inline void publish_received(const Group& g, const WideSet& masked, u
         int rank = rank_of_lane(w);
         bool tells = rank < g.num_ranks && !(masked >> rank & 1);
         if (tells) store_relaxed_sys_v4(at<uint32_t>(outgoing(g, acks_of(g), rank)), received);
-        send_words(g, tells, rank, acks_of(g), pack_word(received.x, received.y),
-                   pack_word(received.z, received.w));
+        send_words(g, tells, rank, acks_of(g), received);
     }
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "deepep/memory.cuh"
+#include "deepep/status.cuh"
 #include "lowlatency_params.cuh"
 
 namespace deepep::lowlatency {
@@ -54,17 +55,18 @@ __device__ __forceinline__ void send_cell(const Group& g, bool active, int rank,
 #endif
 }
 
-// The same for two words at the beginning of a cell that is written again and again, and may not fall back to what it
-// held: where writes may overtake each other, these do not.
+// The same for the words at the beginning of a cell, where they have been stored, of which a later launch sends others:
+// where writes may overtake each other, these do not.
 __device__ __forceinline__ void send_words(const Group& g, bool active, int rank, const RankCells& cells,
-                                           uint64_t first, uint64_t second) {
+                                           const uint4& words) {
 #ifdef DEEPEP_LOWLATENCY_NETWORK
     if constexpr (NetworkPolicy::kWritesOvertake) {
         __syncwarp();
         active = active && is_remote(g, rank);
-        NetworkPolicy::put_words(g.network, active, rank, cells.offset + g.rank * cells.stride, first, second);
+        NetworkPolicy::put_words(g.network, active, rank, cells.offset + g.rank * cells.stride,
+                                 pack_word(words.x, words.y), pack_word(words.z, words.w));
     } else {
-        send_cell(g, active, rank, cells, 0, sizeof(first) + sizeof(second));
+        send_cell(g, active, rank, cells, 0, sizeof(words));
     }
 #endif
 }

@@ -150,9 +150,10 @@ class Ibgda {
 
     static __device__ __forceinline__ void put_message(const Network& net, bool active, int node, uint64_t from,
                                                        uint64_t to, uint64_t num_bytes) {
-        submit_warp<mlx5::kWriteBlocks>(net, active, node, idx_of_block(net), [&](const Queue& queue, uint64_t index, bool last) {
+        auto write = [&](const Queue& queue, uint64_t index, bool last) {
             write_put(queue, index, last, to, from, num_bytes);
-        });
+        };
+        submit_warp<mlx5::kWriteBlocks>(net, active, node, idx_of_block(net), write);
     }
 
     static __device__ __noinline__ void put_long(const Network& net, bool active, int node, uint64_t from, uint64_t to,
@@ -201,8 +202,8 @@ class Ibgda {
         *queue.block(index + 1) = mlx5::data(queue.shared->landing, queue.shared->local_key, sizeof(uint64_t));
     }
 
-    // A warp whose active lanes submit kBlocks each to a queue pair of this index; those for the same node go together. write(queue, index, last)
-    // writes them from `index` on.
+    // A warp whose active lanes submit kBlocks each to the queue pair idx of a node; those for the same go together.
+    // write(queue, index, last) writes them from `index` on.
     template <int kBlocks, typename Write>
     static __device__ __forceinline__ void submit_warp(const Network& net, bool active, int node, uint32_t idx,
                                                        Write write) {
