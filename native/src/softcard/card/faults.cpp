@@ -46,6 +46,7 @@ void Faults::refresh(Clock::time_point now) {
     std::stringstream text;
     text << in.rdbuf();
     max_delay_ = megabytes_ = 0;
+    max_hold_ = kUsualHold;
     port_up_ = true;
     rules_.clear();
     read(text.str());
@@ -71,6 +72,7 @@ bool Faults::read_rule(const std::string& line) {
         return own == nullptr || word != own || read_rule(rest);
     }
     if (verb == "delay") return static_cast<bool>(words >> max_delay_);
+    if (verb == "hold") return static_cast<bool>(words >> max_hold_);
     if (verb == "bandwidth") return static_cast<bool>(words >> megabytes_);
     if (verb == "port") {
         port_up_ = words >> word && word == "up";

@@ -34,6 +34,9 @@ class Faults {
     // When so many bytes may follow each other.
     std::chrono::microseconds duration(uint64_t num_bytes) const;
 
+    // How long a write is held back that may be overtaken.
+    std::chrono::microseconds hold() { return std::chrono::microseconds(random(max_hold_)); }
+
     bool port_up() const { return port_up_ && Clock::now() >= port_down_until_; }
     uint64_t random(uint64_t below) { return below == 0 ? 0 : random_() % below; }
 
@@ -51,8 +54,9 @@ class Faults {
     std::mt19937_64 random_;
     Clock::time_point next_look_{};
     int64_t changed_ = 0;
-    uint64_t max_delay_ = 0;      // microseconds
-    uint64_t megabytes_ = 0;      // per second; 0: no limit
+    static constexpr uint64_t kUsualHold = 300;
+    uint64_t max_delay_ = 0, max_hold_ = kUsualHold;  // microseconds
+    uint64_t megabytes_ = 0;                          // per second; 0: no limit
     bool port_up_ = true;
     Clock::time_point port_down_until_{};
     std::vector<Rule> rules_;

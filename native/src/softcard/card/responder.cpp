@@ -13,8 +13,8 @@ namespace card {
 namespace {
 
 constexpr uint64_t kSliceBytes = 256 << 10;
-// One of so many writes that may be overtaken is, within so many microseconds.
-constexpr uint64_t kHoldOneOf = 4, kHoldMicroseconds = 300;
+// One of so many writes that may be overtaken is.
+constexpr uint64_t kHoldOneOf = 4;
 
 }  // namespace
 
@@ -76,9 +76,8 @@ ibv_wc_status QueuePair::perform_write(const Frame& frame, const uint8_t* data) 
     card_.count_received(frame.num_bytes);
     bool relaxed = (region->access & IBV_ACCESS_RELAXED_ORDERING) != 0 && Settings::get().relaxed_ordering;
     if (relaxed && card_.faults().random(kHoldOneOf) == 0) {
-        auto time = std::chrono::microseconds(card_.faults().random(kHoldMicroseconds));
         held_.push_back({frame.key, frame.address, {data, data + frame.num_bytes}, frame.sequence,
-                         Clock::now() + time});
+                         Clock::now() + card_.faults().hold()});
     } else if (!region->write(frame.address, data, frame.num_bytes)) {
         return IBV_WC_REM_OP_ERR;
     }
