@@ -31,7 +31,7 @@ struct AnyRow {
 
 // A row on 16 bytes: nothing stands between its loads, so several are under way together.
 struct AlignedRow {
-    static constexpr int kUnitsAtOnce = 4;
+    static constexpr int kUnitsAtOnce = 3;
     uint64_t from;
 
     __device__ Unit load(int unit, bool active) const {
