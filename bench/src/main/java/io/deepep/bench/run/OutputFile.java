@@ -12,7 +12,9 @@ import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.attribute.BasicFileAttributes;
 
 /** Files that options name for results. */
 public final class OutputFile {
@@ -48,17 +50,33 @@ public final class OutputFile {
         }
     }
 
+    /** Other ranks of the job may look at the same moment: what one finds may be their probe. */
     private static void probe(Path file) throws IOException {
-        if (Files.isRegularFile(file)) {
-            FileChannel.open(file, WRITE).close();
-        } else if (!Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {
-            try (FileChannel channel = FileChannel.open(file, CREATE_NEW, WRITE, DELETE_ON_CLOSE)) {
-                channel.write(ByteBuffer.allocate(PROBE_BYTES));
-            } catch (FileAlreadyExistsException otherProcess) {
-                // Another rank of the job looks at the same moment.
+        BasicFileAttributes found;
+        try {
+            found = Files.readAttributes(file, BasicFileAttributes.class);
+        } catch (NoSuchFileException absent) {
+            if (Files.notExists(file, LinkOption.NOFOLLOW_LINKS)) {
+                probeAbsent(file);
             }
-        } else if (Files.exists(file) && !Files.isWritable(file)) {
+            return;
+        }
+        if (found.isRegularFile()) {
+            try {
+                FileChannel.open(file, WRITE).close();
+            } catch (NoSuchFileException wasProbe) {
+                // So that rank could write it.
+            }
+        } else if (!Files.isWritable(file)) {
             throw new AccessDeniedException(file.toString(), null, "permission denied");
+        }
+    }
+
+    private static void probeAbsent(Path file) throws IOException {
+        try (FileChannel channel = FileChannel.open(file, CREATE_NEW, WRITE, DELETE_ON_CLOSE)) {
+            channel.write(ByteBuffer.allocate(PROBE_BYTES));
+        } catch (FileAlreadyExistsException isProbe) {
+            // So that rank can write it.
         }
     }
 

@@ -7,11 +7,18 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Collections;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 class OutputFileTest {
     private static final Path FULL = Path.of("/dev/full");
+    private static final int NUM_RANKS = 4;
+    private static final int LOOKS = 1000;
 
     @TempDir private Path folder;
 
@@ -27,6 +34,25 @@ class OutputFileTest {
         try (var files = Files.list(folder)) {
             assertThat(files).containsExactlyInAnyOrder(there, dangling);
         }
+    }
+
+    /** Ranks that are processes of one job all look. */
+    @Test
+    void manyMayLookAtOnce() throws Exception {
+        Path file = folder.resolve("new");
+        Callable<Void> look =
+                () -> {
+                    for (int i = 0; i < LOOKS; i++) {
+                        OutputFile.require("--json", file);
+                    }
+                    return null;
+                };
+        try (ExecutorService ranks = Executors.newFixedThreadPool(NUM_RANKS)) {
+            for (Future<Void> rank : ranks.invokeAll(Collections.nCopies(NUM_RANKS, look))) {
+                rank.get();
+            }
+        }
+        assertThat(file).doesNotExist();
     }
 
     @Test
