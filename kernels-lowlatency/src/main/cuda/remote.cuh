@@ -8,8 +8,6 @@
 // the slot that it went to, two epochs later.
 #pragma once
 
-#include <type_traits>
-
 #include "deepep/memory.cuh"
 #include "deepep/status.cuh"
 #include "lowlatency_params.cuh"
@@ -22,6 +20,7 @@ using NetworkPolicy = DEEPEP_LOWLATENCY_NETWORK;
 constexpr bool kSendsBatches = NetworkPolicy::kPutsMany;  // of a combine's rows, see combine_batches.cuh
 #else
 constexpr bool kHasNetwork = false;
+using NetworkPolicy = void;
 constexpr bool kSendsBatches = false;
 #endif
 
@@ -59,11 +58,10 @@ __device__ __forceinline__ void send_cell(const Group& g, bool active, int rank,
 
 // The same for the words at the beginning of a cell, where they have been stored, of which a later launch sends others:
 // where writes may overtake each other, these do not.
-template <class G>  // always Group: so a policy need not have what it does not use
-__device__ __forceinline__ void send_words(const G& g, bool active, int rank, const RankCells& cells,
+template <class Policy = NetworkPolicy>  // a parameter, so that a policy need not have what it does not use
+__device__ __forceinline__ void send_words(const Group& g, bool active, int rank, const RankCells& cells,
                                            const uint4& words) {
 #ifdef DEEPEP_LOWLATENCY_NETWORK
-    using Policy = std::enable_if_t<sizeof(G) != 0, NetworkPolicy>;
     if constexpr (Policy::kWritesOvertake) {
         __syncwarp();
         active = active && is_remote(g, rank);
@@ -85,11 +83,10 @@ __device__ __forceinline__ void send_flagged(const Group& g, bool active, int ra
 }
 
 // The same for ranges of several lanes that go to one remote rank, with one flag behind them all. All lanes of a warp.
-template <class G>  // always Group
-__device__ __forceinline__ void send_many_flagged(const G& g, bool active, int rank, uint64_t from, uint64_t to,
+template <class Policy = NetworkPolicy>  // as for send_words
+__device__ __forceinline__ void send_many_flagged(const Group& g, bool active, int rank, uint64_t from, uint64_t to,
                                                   uint64_t num_bytes, uint64_t flag, uint64_t value) {
 #ifdef DEEPEP_LOWLATENCY_NETWORK
-    using Policy = std::enable_if_t<sizeof(G) != 0, NetworkPolicy>;
     if constexpr (Policy::kPutsMany)
         Policy::put_many_signal_from(g.network, active, rank, from, to, num_bytes, flag, value);
 #endif

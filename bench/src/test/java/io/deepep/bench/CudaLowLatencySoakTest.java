@@ -25,6 +25,10 @@ import org.junit.jupiter.params.provider.CsvSource;
 class CudaLowLatencySoakTest {
     @BeforeEach
     void needsCuda() {
+        requireCuda();
+    }
+
+    static void requireCuda() {
         RequiredBackends.assume(
                 Device.Kind.CUDA,
                 CudaDriver.isAvailable(),
@@ -41,13 +45,18 @@ class CudaLowLatencySoakTest {
         "2, 4, 64, 256, 4"
     })
     void everyRowAndSumIsRight(int nodes, int ranksPerNode, int experts, int hidden, int topk) {
+        soak(Network.auto(), nodes, ranksPerNode, experts, hidden, topk);
+    }
+
+    static void soak(
+            Network network, int nodes, int ranksPerNode, int experts, int hidden, int topk) {
         int ranks = nodes * ranksPerNode;
         RoutingSpec recipe = RoutingSpec.of(ranks, 1, experts, topk);
         Job job =
                 new Job(
                         Placement.cuda(0),
                         new EpTopology(0, ranks, ranksPerNode),
-                        Network.auto(),
+                        network,
                         recipe.generate(),
                         recipe,
                         hidden,

@@ -19,6 +19,7 @@ import io.deepep.lowlatency.LowLatencyChecks;
 import io.deepep.lowlatency.LowLatencyErrors;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.CallOrderException;
+import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.Region;
 
 /** What the operations of one rank's low-latency mode share. */
@@ -94,7 +95,7 @@ final class CudaLowLatencyState implements AutoCloseable {
                 stream,
                 new LowLatencyFaults(
                         new LowLatencyErrors(kind, topology.rank(), limits.numExperts()),
-                        plan.timeout() == null ? timeoutNanos : plan.timeout().toNanos()));
+                        CallTimeouts.nanos(plan, timeoutNanos)));
     }
 
     long heap() {

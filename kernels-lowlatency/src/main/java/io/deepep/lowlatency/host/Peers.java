@@ -11,6 +11,7 @@ import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.CallTimeouts;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -58,7 +59,7 @@ final class Peers {
 
     /** Before each half of a call: how long its waits may take. */
     void allow(Plan plan) {
-        waiter.allow(plan.timeout() == null ? timeoutNanos : plan.timeout().toNanos());
+        waiter.allow(CallTimeouts.nanos(plan, timeoutNanos));
     }
 
     int count() {

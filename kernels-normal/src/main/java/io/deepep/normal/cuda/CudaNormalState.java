@@ -18,6 +18,7 @@ import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.cuda.kernels.NormalModule;
 import io.deepep.normal.cuda.kernels.NormalStructs;
+import io.deepep.spi.CallTimeouts;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
 
@@ -165,7 +166,7 @@ final class CudaNormalState implements AutoCloseable {
 
     /** The status of an operation, in its slot. */
     StatusBlock status(PinnedSlots.Slot slot, NormalCall call, Plan plan, int numExperts) {
-        long timeout = plan.timeout() == null ? timeoutNanos : plan.timeout().toNanos();
+        long timeout = CallTimeouts.nanos(plan, timeoutNanos);
         FaultMessages messages = new FaultMessages(call, topology, timeout, numExperts);
         return new StatusBlock(slot, messages, masks);
     }

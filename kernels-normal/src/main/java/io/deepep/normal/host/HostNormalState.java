@@ -14,6 +14,7 @@ import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.Rails;
+import io.deepep.spi.CallTimeouts;
 import java.lang.foreign.MemorySegment;
 
 /** What all operations of one rank's normal mode share. */
@@ -55,7 +56,7 @@ final class HostNormalState {
     }
 
     FaultMessages messages(NormalCall call, Plan plan, int numExperts) {
-        long timeout = plan.timeout() == null ? timeoutNanos : plan.timeout().toNanos();
+        long timeout = CallTimeouts.nanos(plan, timeoutNanos);
         return new FaultMessages(call, topology, timeout, numExperts);
     }
 
