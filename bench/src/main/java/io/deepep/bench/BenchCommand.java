@@ -1,7 +1,9 @@
 package io.deepep.bench;
 
+import io.deepep.CombineFormat;
 import io.deepep.Network;
 import io.deepep.bench.cuda.PutBench;
+import io.deepep.bench.lowlatency.CombineRows;
 import io.deepep.bench.lowlatency.DecodeBench;
 import io.deepep.bench.lowlatency.LowLatencyBench;
 import io.deepep.bench.measure.BenchOptions;
@@ -137,6 +139,13 @@ final class BenchCommand implements Runnable {
                 description = "Ranks sum a token's rows before they send them.")
         private boolean preReduced;
 
+        @Option(
+                names = "--combine",
+                paramLabel = "FORMAT",
+                description =
+                        "How combine's rows travel: ${COMPLETION-CANDIDATES} (default: ${DEFAULT-VALUE}).")
+        private CombineFormat combine = CombineFormat.BF16;
+
         Decode(Console console) {
             this.console = console;
         }
@@ -146,6 +155,10 @@ final class BenchCommand implements Runnable {
             LaunchedGroup.refuse("bench decode");
             bench.validate();
             UsageException.requireIn("--layers", layers, 1, 10_000);
+            if (preReduced && combine == CombineFormat.LOGFMT) {
+                throw new UsageException(
+                        "--combine=logfmt with --pre-reduced is not measured; use --combine=bf16 or fp8");
+            }
             return TestCommand.exitCode(
                     options.run(
                             group,
@@ -155,7 +168,8 @@ final class BenchCommand implements Runnable {
                                             console,
                                             job,
                                             tokens.of(job),
-                                            new DecodeBench.Step(layers, preReduced),
+                                            new DecodeBench.Step(
+                                                    layers, CombineRows.of(combine, preReduced)),
                                             bench)));
         }
     }

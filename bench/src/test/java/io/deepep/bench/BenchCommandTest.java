@@ -7,10 +7,15 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** What {@code bench} writes. */
 final class BenchCommandTest {
@@ -125,5 +130,48 @@ final class BenchCommandTest {
         // A row comes back from each rank, as one has gone to each.
         assertThat(find(records, "ll-combine-pre-reduced", "bf16").get("wireBytes"))
                 .isEqualTo(find(records, "ll-dispatch", "bf16").get("wireBytes"));
+    }
+
+    /**
+     * The loop in each format, beside figures of another library of which one is about this work.
+     */
+    @ParameterizedTest
+    @CsvSource({"bf16,false", "fp8,false", "logfmt,false", "bf16,true", "fp8,true"})
+    void theDecodingLoop(String format, boolean preReduced, @TempDir Path folder) throws Exception {
+        String figure =
+                """
+                {"library": "Other", "op": "decode%s", "dtype": "%s", "ranks": 2, "nodes": 1,
+                 "tokens": 6, "hidden": %d, "topk": 2, "experts": 8, "micros": 1}""";
+        String op = preReduced ? "-pre-reduced" : "";
+        Path peer =
+                Files.writeString(
+                        folder.resolve("peer.json"),
+                        "[%s,%s]"
+                                .formatted(
+                                        figure.formatted(op, format, 256),
+                                        figure.formatted(op, format, 512)));
+        Path json = folder.resolve("d.json");
+        List<String> arguments = new ArrayList<>(List.of("bench", "decode", "--ranks", "2"));
+        arguments.addAll(SMALL);
+        arguments.addAll(List.of("--layers", "3", "--warmups", "1", "--repeats", "3"));
+        arguments.addAll(List.of("--combine", format, "--peer", peer + "", "--json", json + ""));
+        if (preReduced) {
+            arguments.add("--pre-reduced");
+        }
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        int exitCode =
+                Main.run(
+                        arguments.toArray(String[]::new),
+                        new PrintWriter(out),
+                        new PrintWriter(err));
+        assertThat(err.toString()).isEmpty();
+        assertThat(exitCode).isZero();
+        assertThat(out.toString())
+                .contains("combine in " + format.toUpperCase(Locale.ROOT))
+                .contains("1 of 2 figures of peer.json", "ours / theirs", "| Other");
+        JsonNode record = new ObjectMapper().readTree(json.toFile()).get(0);
+        assertThat(record.get("combineFormat").asText()).isEqualTo(format);
+        assertThat(record.get("preReduced").asBoolean()).isEqualTo(preReduced);
     }
 }

@@ -31,8 +31,12 @@ public enum CombineRows {
         return preReduced;
     }
 
-    /** What the plan of such a combine asks for. */
-    static CombineRows of(CombineFormat format, boolean preReduced) {
+    /**
+     * What the plan of such a combine asks for.
+     *
+     * @throws IllegalArgumentException for sums in LogFMT, which are not measured
+     */
+    public static CombineRows of(CombineFormat format, boolean preReduced) {
         for (CombineRows rows : values()) {
             if (rows.format == format && rows.preReduced == preReduced) {
                 return rows;

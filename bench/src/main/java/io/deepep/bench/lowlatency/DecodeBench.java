@@ -14,6 +14,7 @@ import io.deepep.bench.run.Job;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 
 /** {@code bench decode}: the layers of a decoding step, enqueued one after the other. */
 public final class DecodeBench {
@@ -22,9 +23,9 @@ public final class DecodeBench {
     /**
      * What is repeated.
      *
-     * @param preReduced whether ranks sum a token's rows before they send them
+     * @param rows what travels in a combine
      */
-    public record Step(int layers, boolean preReduced) {}
+    public record Step(int layers, CombineRows rows) {}
 
     /**
      * Measures, then verifies the last layer's results; returns true.
@@ -36,8 +37,10 @@ public final class DecodeBench {
         try (LowLatencySetup setup = LowLatencySetup.open(job)) {
             console.line("decoding, %s, %s", job.placement().describe(), job.describe());
             console.line(
-                    "microseconds per layer (a dispatch and a %scombine), %d layers",
-                    step.preReduced() ? "pre-reduced " : "", step.layers());
+                    "microseconds per layer (a dispatch in FP8 and a %scombine in %s), %d layers",
+                    step.rows().preReduced() ? "pre-reduced " : "",
+                    step.rows().format(),
+                    step.layers());
             List<DecodeRecord> records = new ArrayList<>();
             for (int number : tokens) {
                 for (int sms : LowLatencyBench.measuredSms(job)) {
@@ -45,6 +48,10 @@ public final class DecodeBench {
                     print(console, record);
                     records.add(record);
                 }
+            }
+            if (options.peers() != null) {
+                options.peers()
+                        .print(console, records.stream().map(DecodeRecord::asFigure).toList());
             }
             if (options.json() != null) {
                 BenchReport.write(options.json(), records);
@@ -128,7 +135,8 @@ public final class DecodeBench {
                 job.routing().numTopk(),
                 job.routing().numExperts(),
                 sms,
-                loop.isPreReduced(),
+                loop.rows().preReduced(),
+                loop.rows().format().name().toLowerCase(Locale.ROOT),
                 loop.layers(),
                 options.repeats(),
                 gpuMicros,

@@ -17,9 +17,9 @@ import java.util.IdentityHashMap;
 import java.util.List;
 
 /**
- * The layers of a decoding step, each a dispatch of FP8 rows and a combine of BF16 rows that lie in
- * the buffer, with reused plans; the combine pre-reduced if asked for. As by an engine whose
- * kernels run on the buffer's stream: no event lies between the calls.
+ * The layers of a decoding step, each a dispatch of FP8 rows and a combine of rows that lie in the
+ * buffer, with reused plans. As by an engine whose kernels run on the buffer's stream: no event
+ * lies between the calls.
  */
 final class DecodeLoop implements CollectiveCall {
     /** Results are kept for two dispatches, so every second one finds the memory of the first. */
@@ -28,14 +28,12 @@ final class DecodeLoop implements CollectiveCall {
     private final Session session;
     private final Verifier verifier;
     private final DecodeBench.Step step;
-    private final CombineRows rows;
     private final List<Rank> ranks;
 
     DecodeLoop(LowLatencySetup setup, DecodeBench.Step step, int sms) {
         this.session = setup.session();
         this.verifier = setup.verifier();
         this.step = step;
-        this.rows = step.preReduced() ? CombineRows.PRE_REDUCED : CombineRows.BF16;
         this.ranks = session.ask(rank -> new Rank(rank, sms));
         session.run(rank -> ranks.get(rank).run(NUM_PREPARED, CallOptions.sync()));
     }
@@ -62,7 +60,7 @@ final class DecodeLoop implements CollectiveCall {
                                     verifier.workload().x(rank), verifier.workload().topkIdx(rank))
                             .format(LowLatencyFormat.FP8)
                             .topkWeights(
-                                    step.preReduced()
+                                    step.rows().preReduced()
                                             ? verifier.workload().topkWeights(rank)
                                             : null)
                             .numSms(sms)
@@ -85,7 +83,7 @@ final class DecodeLoop implements CollectiveCall {
             LowLatencyWorkload workload = verifier.workload();
             var input = buffer.getLowLatencyCombineBuffer(handle);
             workload.copyOutputs(rank, input);
-            return workload.combine(rank, input, handle, rows).numSms(sms).build();
+            return workload.combine(rank, input, handle, step.rows()).numSms(sms).build();
         }
     }
 
@@ -101,8 +99,8 @@ final class DecodeLoop implements CollectiveCall {
         return step.layers();
     }
 
-    boolean isPreReduced() {
-        return step.preReduced();
+    CombineRows rows() {
+        return step.rows();
     }
 
     /** How many calls of {@link Buffer} a step makes. */
@@ -134,6 +132,6 @@ final class DecodeLoop implements CollectiveCall {
         Rank mine = ranks.get(rank);
         mine.home.event().synchronize();
         verifier.dispatched(rank, LowLatencyFormat.FP8, mine.received);
-        verifier.combined(rank, rows, mine.home.x());
+        verifier.combined(rank, step.rows(), mine.home.x());
     }
 }

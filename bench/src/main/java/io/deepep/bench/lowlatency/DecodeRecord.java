@@ -1,11 +1,13 @@
 package io.deepep.bench.lowlatency;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
+import io.deepep.bench.measure.PeerFigures;
 
 /**
  * What a decoding step took, a layer: medians, of the slowest rank, in microseconds.
  *
  * @param preReduced whether ranks sum a token's rows before they send them
+ * @param combineFormat how its rows travel: bf16, fp8 or logfmt
  * @param layers of a step
  * @param gpuMicros on the GPU alone, everything enqueued before it starts; left out on the host
  * @param launchedMicros from the host's first call until the results are there
@@ -29,6 +31,7 @@ record DecodeRecord(
         int experts,
         int sms,
         boolean preReduced,
+        String combineFormat,
         int layers,
         int repeats,
         Double gpuMicros,
@@ -41,4 +44,20 @@ record DecodeRecord(
         String driver,
         String version,
         String commit,
-        String time) {}
+        String time) {
+    /** How peers' figures name this: the time of a layer as a graph, on the host as launched. */
+    PeerFigures.Figure asFigure() {
+        return new PeerFigures.Figure(
+                null,
+                preReduced ? "decode-pre-reduced" : "decode",
+                combineFormat,
+                ranks,
+                1,
+                tokens,
+                hidden,
+                topk,
+                experts,
+                sms,
+                graphMicros == null ? launchedMicros : graphMicros);
+    }
+}

@@ -27,6 +27,16 @@ public final class BenchOptions {
             description = "Measured runs of each (default: ${DEFAULT-VALUE}).")
     private int repeats = 50;
 
+    @Option(
+            names = "--peer",
+            paramLabel = "FILE",
+            description =
+                    "Also prints another library's figures beside these (JSON; docs/measurements has"
+                            + " some).")
+    private Path peer;
+
+    private PeerFigures peers;
+
     /** For the option parser, and for tests with its defaults. */
     public BenchOptions() {}
 
@@ -39,11 +49,17 @@ public final class BenchOptions {
         UsageException.requireIn("--warmups", warmups, 0, MOST_RUNS);
         UsageException.requireIn("--repeats", repeats, 1, MOST_RUNS);
         OutputFile.require("--json", json);
+        peers = peer == null ? null : PeerFigures.read(peer);
     }
 
     /** The file, or null. */
     public Path json() {
         return json;
+    }
+
+    /** Another library's figures, or null. */
+    public PeerFigures peers() {
+        return peers;
     }
 
     /** Runs that are not measured. */

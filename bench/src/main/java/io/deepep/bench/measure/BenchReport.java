@@ -129,6 +129,10 @@ public final class BenchReport {
     public static void publish(
             Console console, Session session, List<OperationRecord> records, BenchOptions options) {
         print(console, records);
+        if (options.peers() != null) {
+            options.peers()
+                    .print(console, records.stream().map(OperationRecord::asFigure).toList());
+        }
         if (options.json() != null && session.writesResults()) {
             write(options.json(), RoutingCounts.addTo(records, session.job().routing()));
         }

@@ -61,6 +61,11 @@ public record OperationRecord(
                 && (routing == null || routing.hasWhatReportsNeed());
     }
 
+    PeerFigures.Figure asFigure() {
+        return new PeerFigures.Figure(
+                null, op, dtype, ranks, nodes, tokens, hidden, topk, experts, sms, p50Micros);
+    }
+
     OperationRecord with(RoutingCounts counts) {
         return new OperationRecord(
                 backend,

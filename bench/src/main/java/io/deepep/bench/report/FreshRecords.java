@@ -150,6 +150,7 @@ final class FreshRecords {
             if (first.path("preReduced").asBoolean()) {
                 words.add("--pre-reduced");
             }
+            add(words, "--combine", first.path("combineFormat").asText("bf16"));
         }
         return words;
     }

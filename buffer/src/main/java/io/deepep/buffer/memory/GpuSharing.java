@@ -112,7 +112,7 @@ public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
         int fewest = options.topology().isInternode() ? FEWEST_SMS_OF_SEVERAL_NODES : FEWEST_SMS;
         Config recommended = Config.recommended(gpus.size());
         return options.normal() == null
-                ? of(gpus, Map.of(), fewest)
+                ? of(gpus, Map.of("lowLatency", FEWEST_SMS), FEWEST_SMS)
                 : of(
                         gpus,
                         Map.of(
@@ -166,7 +166,9 @@ public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
                     name
                             + " needs "
                             + number
-                            + " multiprocessors for each of the ranks "
+                            + " multiprocessor"
+                            + (number == 1 ? "" : "s")
+                            + " for each of the ranks "
                             + ranks
                             + " that share one "
                             + gpu.name()
