@@ -141,7 +141,7 @@ public interface Buffer extends AutoCloseable {
      * later, writes over rows of later calls.
      *
      * <p>A rank that was masked by a time-out, or stayed away, is out of step. It comes back by
-     * {@link #rejoin}.
+     * {@link #rejoin}; a new process takes the place of a dead one by {@link #admit}.
      *
      * @throws UnsupportedOperationException if the buffer has only normal mode, on GPUs of several
      *     nodes that a network connects
@@ -159,6 +159,44 @@ public interface Buffer extends AutoCloseable {
      * a dispatch with other masks, and low-latency ones are invalid.
      */
     void rejoin();
+
+    /**
+     * Takes new processes (or threads) into the places of ranks that are gone: collective among
+     * those that stay, which call this, and the new ones, which call {@link Builder#join}. All ranks
+     * meet in a new group, in which each that stays has the rank that it has here, and each new one
+     * that of the rank whose place it takes. Then no rank is masked, and all make their next calls
+     * together. What ranks that stay have goes on: the buffer and its memory, plans, and graphs,
+     * which find the new ranks' memory where that of the dead was. Handles from before are no longer
+     * valid.
+     *
+     * <pre>{@code
+     * // where rank 3 was masked                        // in the new process
+     * Communicator group = ...;                         Communicator group = ...; // as rank 3
+     * buffer.admit(group);                              Buffer buffer = Buffer.builder(group)
+     *                                                           .normal(limits).join();
+     * }</pre>
+     *
+     * <p>Several ranks can be replaced at once, also none: then ranks that are all there change to
+     * a new group, as after a failure of the network between them. Rank 0 is like any other.
+     *
+     * <p>If this throws, the buffer goes on in the group that it had, with the masks that it had, and
+     * the call can be repeated in another new group. If it was a new rank that was lost, in the last
+     * moment, some of the others may have taken it in: their next call then names whom it lacks, and
+     * another new group brings all together. After this returned, nothing here uses the old group.
+     *
+     * <p>See that the ranks that are replaced are dead: see {@link #updateMask}.
+     *
+     * @param group with as many ranks as this one's; stays open as long as this buffer
+     * @throws IllegalArgumentException if it is of another size, or this rank is another there
+     * @throws UnsupportedOperationException if ranks of this buffer cannot be masked, or its memory
+     *     cannot be replaced: where a network connects the nodes, and on GPUs whose memory
+     *     processes share by CUDA IPC; the others learn it by a {@code RankMismatchException}
+     * @throws io.deepep.error.RankMismatchException on all ranks, if a new one gave other options
+     * @throws io.deepep.error.DeepEpUnavailableException on all ranks, if one cannot reach the
+     *     memory of another
+     * @throws io.deepep.error.DeepEpTimeoutException naming a rank that did not come
+     */
+    void admit(Communicator group);
 
     /** The stream that asynchronous calls run on, the engine's if it gave one. */
     Stream communicationStream();
@@ -338,29 +376,44 @@ public interface Buffer extends AutoCloseable {
          *     used here
          */
         public Buffer open() {
+            return BufferProvider.load().open(options());
+        }
+
+        /**
+         * Opens the buffer in the place of a rank that is gone, beside ranks that keep theirs:
+         * collective with their {@link Buffer#admit}, which says what is needed.
+         *
+         * @throws IllegalArgumentException if this rank's options do not fit together
+         * @throws io.deepep.error.RankMismatchException if they differ from those of the others
+         * @throws io.deepep.error.DeepEpUnavailableException if the device cannot be used here, or
+         *     ranks cannot reach each other's memory
+         */
+        public Buffer join() {
+            return BufferProvider.load().join(options());
+        }
+
+        private BufferOptions options() {
             int numRanks = communicator.size();
             int nodeSize =
                     ranksPerNode != 0
                             ? ranksPerNode
                             : limits().nodeSize(numRanks, communicator.localSize());
             Config recommended = Config.recommended(numRanks);
-            return BufferProvider.load()
-                    .open(
-                            new BufferOptions(
-                                    communicator,
-                                    new EpTopology(communicator.rank(), numRanks, nodeSize),
-                                    device,
-                                    communicationStream,
-                                    network,
-                                    normal,
-                                    lowLatency,
-                                    numNvlBytes,
-                                    numRdmaBytes,
-                                    dispatchConfig != null ? dispatchConfig : recommended,
-                                    combineConfig != null ? combineConfig : recommended,
-                                    timeout,
-                                    maskTimedOutRanks,
-                                    observers));
+            return new BufferOptions(
+                    communicator,
+                    new EpTopology(communicator.rank(), numRanks, nodeSize),
+                    device,
+                    communicationStream,
+                    network,
+                    normal,
+                    lowLatency,
+                    numNvlBytes,
+                    numRdmaBytes,
+                    dispatchConfig != null ? dispatchConfig : recommended,
+                    combineConfig != null ? combineConfig : recommended,
+                    timeout,
+                    maskTimedOutRanks,
+                    observers);
         }
     }
 }

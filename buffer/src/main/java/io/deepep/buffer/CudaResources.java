@@ -2,6 +2,7 @@ package io.deepep.buffer;
 
 import io.deepep.BufferOptions;
 import io.deepep.CallOptions;
+import io.deepep.Communicator;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.Event;
@@ -23,6 +24,7 @@ import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
+import io.deepep.spi.Meeting;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -36,7 +38,9 @@ import java.util.stream.IntStream;
  * rank never waits for a kernel that waits for it.
  */
 final class CudaResources implements Resources {
+    private final BufferOptions options;
     private final CudaContext context;
+    private final GpuSharing sharing;
     private final CudaStream stream;
 
     /** Null where a mode that is not used would need it. */
@@ -54,13 +58,16 @@ final class CudaResources implements Resources {
     /** The end of a compute stream when a call was made, used again by the next call. */
     private final CudaEvent entered;
 
-    private CudaResources(BufferOptions options, BufferSizes sizes) {
+    private CudaResources(BufferOptions options, BufferSizes sizes, Agreement agreement) {
+        this.options = options;
+        CudaHeaps.Ranks ranks = agreement.ranks(options);
         context = CudaContext.shared(CudaDevice.of(options.device().index()));
         // Those of both modes, whichever this buffer uses: when another buffer opens here later, a
         // kernel of this group may be waiting, and loading would wait for it.
         CudaNormalKernels.load(context);
         CudaLowLatencyKernels.load(context);
-        GpuSharing sharing = GpuSharing.agree(options, context.cudaDevice());
+        sharing = GpuSharing.agree(agreement.group(), options, context.cudaDevice());
+        requireSameGpus(agreement, true);
         stream = openStream(options);
         entered = CudaEvent.create(context);
         timer = new DeviceTimer(context, stream);
@@ -68,14 +75,14 @@ final class CudaResources implements Resources {
                 options.numNvlBytes() == 0
                         ? null
                         : CudaHeaps.open(
-                                CudaHeaps.Ranks.of(options),
+                                ranks,
                                 context,
                                 options.numNvlBytes(),
                                 CudaHeaps.Reach.NODE);
         rdma =
                 options.numRdmaBytes() == 0
                         ? null
-                        : RdmaBuffer.open(options, sizes, context, stream, sharing);
+                        : RdmaBuffer.open(options, sizes, context, stream, sharing, ranks);
         ownMemory =
                 new OwnMemory(
                         context.device(),
@@ -102,12 +109,68 @@ final class CudaResources implements Resources {
     }
 
     /** Allocates and meets the peers: collective. */
-    static CudaResources open(BufferOptions options, BufferSizes sizes) {
-        CudaResources resources = new CudaResources(options, sizes);
+    static CudaResources open(BufferOptions options, BufferSizes sizes, Agreement agreement) {
+        CudaResources resources = new CudaResources(options, sizes, agreement);
         // Nobody launches before everybody's memory is zeroed and kernels are loaded: loading can
         // wait for a kernel that waits for it.
-        options.communicator().barrier(options.timeout());
+        agreement.group().barrier(options.timeout());
         return resources;
+    }
+
+    /** The places of ranks decide how many blocks they have, so a new one takes that of the old. */
+    private void requireSameGpus(Agreement agreement, boolean unchanged) {
+        if (agreement.isFirst()) {
+            return;
+        }
+        new Meeting(
+                        agreement.group(),
+                        options.timeout(),
+                        "the new ranks are on other GPUs than those whose places they take",
+                        "give a new rank the GPU of the old one")
+                .together(
+                        () -> {
+                            if (!unchanged) {
+                                throw new IllegalStateException(
+                                        "the GPUs of the ranks were " + sharing.gpuIdxs());
+                            }
+                            return "";
+                        });
+    }
+
+    @Override
+    public void requireReplaceable() {
+        if (rdma != null && rdma.peers().isEmpty()) {
+            throw new UnsupportedOperationException(
+                    "new ranks cannot be admitted where a network connects the nodes; close the"
+                            + " buffer, and open one in the new group");
+        }
+        boolean fixed = nvl != null && !nvl.canAdmit();
+        if (fixed || (rdma != null && !rdma.peers().get().canAdmit())) {
+            throw new UnsupportedOperationException(
+                    "new ranks cannot be admitted where processes share GPU memory by CUDA IPC, whose"
+                            + " addresses the driver chooses; close the buffer, and open one in the"
+                            + " new group");
+        }
+    }
+
+    @Override
+    public void admit(Agreement agreement) {
+        GpuSharing now = GpuSharing.agree(agreement.group(), options, context.cudaDevice());
+        requireSameGpus(agreement, now.equals(sharing));
+        CudaHeaps.Ranks ranks = agreement.ranks(options);
+        if (nvl != null) {
+            nvl.admit(ranks);
+        }
+        if (rdma != null) {
+            rdma.peers().orElseThrow().admit(ranks);
+        }
+        agreement.group().barrier(options.timeout());
+    }
+
+    @Override
+    public void moveTo(Communicator group) {
+        departures.moveTo(group);
+        gone.follow();
     }
 
     private CudaNormalKernels openNormal(BufferOptions options, GpuSharing sharing) {

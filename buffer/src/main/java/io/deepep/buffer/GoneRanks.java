@@ -22,19 +22,23 @@ final class GoneRanks implements AutoCloseable {
     private static final Map<CudaContext, PinnedSlots> SLOTS = new ConcurrentHashMap<>();
 
     private final KnownDepartures known;
-    private final Communicator communicator;
     private final PinnedSlots.Slot slot;
-    private final Runnable forget;
+    private Runnable forget = () -> {};
 
     /** Tells of all that go from now on, and of those that are gone. */
     GoneRanks(CudaContext context, KnownDepartures known) {
         this.known = known;
-        this.communicator = known.communicator();
         this.slot =
                 SLOTS.computeIfAbsent(context, PinnedSlots::new)
-                        .take(this, (long) Integer.BYTES * communicator.size(), null);
+                        .take(this, (long) Integer.BYTES * known.communicator().size(), null);
         memory().fill((byte) 0);
-        this.forget = communicator.onDeparture(this::update);
+        follow();
+    }
+
+    /** From now on, tells of the group that the rank is in now. */
+    void follow() {
+        forget.run();
+        forget = known.communicator().onDeparture(this::update);
         update();
     }
 
@@ -49,6 +53,7 @@ final class GoneRanks implements AutoCloseable {
 
     /** Writes down who is known to be gone now. */
     synchronized void update() {
+        Communicator communicator = known.communicator();
         List<Departure> departures = known.list();
         MemorySegment ranks = memory();
         for (int peer = 0; peer < communicator.size(); peer++) {

@@ -6,9 +6,12 @@ import io.deepep.Network;
 import io.deepep.buffer.memory.BufferSizes;
 import io.deepep.error.RankMismatchException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
 
 /**
  * What ranks tell each other before they share memory: everything that must be equal, by name, so
@@ -20,14 +23,77 @@ final class Handshake {
     private static final String PROTOCOL_VERSION = "1";
 
     private static final String FAILURE = "failure";
+    private static final String CALL = "the call";
+    private static final String JOIN = "join() or admit()";
+
+    /** Given by ranks that have a buffer: which. */
+    private static final String BUFFER = "the buffer";
+
+    /** Given by the others: a part of what is to tell theirs from any other. */
+    private static final String NEW = "new";
 
     private Handshake() {}
 
     /**
-     * Agrees with the other ranks: collective. Throws on every rank if two differ or one failed.
+     * Agrees with the other ranks to open a buffer: collective. Throws on every rank if two differ
+     * or one failed.
      */
-    static void agree(BufferOptions options, BufferSizes sizes) {
+    static Agreement open(BufferOptions options, BufferSizes sizes) {
+        Map<String, String> mine = describe("open()", options, sizes);
+        mine.put(NEW, UUID.randomUUID().toString());
+        return agree("open", options, options.communicator(), mine);
+    }
+
+    /** The same as one that joins ranks which {@link #admit}. */
+    static Agreement join(BufferOptions options, BufferSizes sizes) {
+        Map<String, String> mine = describe(JOIN, options, sizes);
+        mine.put(NEW, UUID.randomUUID().toString());
+        return agree("join", options, options.communicator(), mine);
+    }
+
+    /** The same as one that has the buffer, with those that {@link #join}. */
+    static Agreement admit(
+            Communicator group, BufferOptions options, BufferSizes sizes, String buffer) {
+        Map<String, String> mine = describe(JOIN, options, sizes);
+        mine.put(BUFFER, buffer);
+        return agree("admit", options, group, mine);
+    }
+
+    private static Agreement agree(
+            String operation,
+            BufferOptions options,
+            Communicator group,
+            Map<String, String> mine) {
+        List<Map<String, String>> ranks = exchange(group, options, mine);
+        compare(operation, ranks);
+        BitSet newRanks = new BitSet();
+        List<String> parts = new ArrayList<>();
+        String buffer = null;
+        for (int rank = 0; rank < ranks.size(); rank++) {
+            Map<String, String> theirs = ranks.get(rank);
+            newRanks.set(rank, theirs.containsKey(NEW));
+            parts.add(theirs.get(NEW));
+            String itsBuffer = theirs.get(BUFFER);
+            if (buffer != null && itsBuffer != null && !buffer.equals(itsBuffer)) {
+                int first = newRanks.nextClearBit(0);
+                throw RankMismatchException.of(operation, BUFFER, first, buffer, rank, itsBuffer);
+            }
+            buffer = buffer == null ? itsBuffer : buffer;
+        }
+        if (buffer == null) {
+            if (mine.get(CALL).equals(JOIN)) {
+                throw new RankMismatchException(
+                        "join: no rank has the buffer; ranks that are all new open one by open()");
+            }
+            buffer = Integer.toHexString(parts.hashCode());
+        }
+        return new Agreement(group, buffer, newRanks);
+    }
+
+    private static Map<String, String> describe(
+            String call, BufferOptions options, BufferSizes sizes) {
         Map<String, String> mine = new LinkedHashMap<>();
+        mine.put(CALL, call);
         mine.put("protocol version", PROTOCOL_VERSION);
         mine.put("kind of device", options.device().kind().name());
         mine.put("network", name(options.network()));
@@ -40,7 +106,7 @@ final class Handshake {
         mine.put("numNvlBytes", Long.toString(options.numNvlBytes()));
         mine.put("numRdmaBytes", Long.toString(options.numRdmaBytes()));
         mine.put("layout hash", Long.toHexString(sizes.layoutHash()));
-        compare(exchange(options, mine));
+        return mine;
     }
 
     /** NICs and interfaces may differ; what else NVSHMEM is started with, it compares itself. */
@@ -53,36 +119,45 @@ final class Handshake {
     }
 
     /**
-     * Tells the others that this rank cannot open: collective, the counterpart of their {@link
-     * #agree}.
+     * Tells the others that this rank cannot open, join or admit: collective, the counterpart of
+     * theirs.
      */
-    static void refuse(BufferOptions options, RuntimeException why) {
-        exchange(options, Map.of(FAILURE, String.valueOf(why.getMessage()).replace('\n', ' ')));
+    static void refuse(Communicator group, BufferOptions options, RuntimeException why) {
+        String text = String.valueOf(why.getMessage()).replace('\n', ' ');
+        exchange(group, options, Map.of(FAILURE, text));
     }
 
     private static List<Map<String, String>> exchange(
-            BufferOptions options, Map<String, String> mine) {
-        Communicator communicator = options.communicator();
-        return communicator.allGather(encode(mine), options.timeout()).stream()
+            Communicator group, BufferOptions options, Map<String, String> mine) {
+        return group.allGather(encode(mine), options.timeout()).stream()
                 .map(Handshake::decode)
                 .toList();
     }
 
-    private static void compare(List<Map<String, String>> ranks) {
+    private static void compare(String operation, List<Map<String, String>> ranks) {
         for (int rank = 0; rank < ranks.size(); rank++) {
             String failure = ranks.get(rank).get(FAILURE);
             if (failure != null) {
                 throw new RankMismatchException(
-                        "open: rank " + rank + " could not open its buffer: " + failure);
+                        operation
+                                + ": rank "
+                                + rank
+                                + (operation.equals("open")
+                                        ? " could not open its buffer: "
+                                        : " cannot take part: ")
+                                + failure);
             }
         }
         Map<String, String> first = ranks.getFirst();
         for (int rank = 1; rank < ranks.size(); rank++) {
             for (Map.Entry<String, String> entry : first.entrySet()) {
+                if (entry.getKey().equals(BUFFER) || entry.getKey().equals(NEW)) {
+                    continue;
+                }
                 String other = ranks.get(rank).get(entry.getKey());
                 if (!entry.getValue().equals(other)) {
                     throw RankMismatchException.of(
-                            "open", entry.getKey(), 0, entry.getValue(), rank, other);
+                            operation, entry.getKey(), 0, entry.getValue(), rank, other);
                 }
             }
         }

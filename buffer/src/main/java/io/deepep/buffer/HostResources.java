@@ -2,6 +2,7 @@ package io.deepep.buffer;
 
 import io.deepep.BufferOptions;
 import io.deepep.CallOptions;
+import io.deepep.Communicator;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.Event;
@@ -23,6 +24,7 @@ import java.lang.foreign.MemorySegment;
  * the communication stream's.
  */
 final class HostResources implements Resources {
+    private final BufferOptions options;
     private final HostHeaps heaps;
     private final HostWait waiter;
     private final KnownDepartures departures;
@@ -39,6 +41,7 @@ final class HostResources implements Resources {
             KnownDepartures departures,
             NormalKernels normal,
             LowLatencyKernels lowLatency) {
+        this.options = options;
         this.heaps = heaps;
         this.departures = departures;
         this.waiter = waiter;
@@ -53,13 +56,14 @@ final class HostResources implements Resources {
     }
 
     /** Allocates and meets the peers: collective. */
-    static HostResources open(BufferOptions options, BufferSizes sizes) {
+    static HostResources open(BufferOptions options, BufferSizes sizes, Agreement agreement) {
         HostHeaps heaps =
                 HostHeaps.open(
-                        options.communicator(),
+                        agreement.group(),
                         options.topology(),
                         options.numNvlBytes(),
                         options.numRdmaBytes(),
+                        agreement.newRanks(),
                         options.timeout());
         KnownDepartures departures = new KnownDepartures(options.communicator());
         HostWait waiter =
@@ -105,6 +109,22 @@ final class HostResources implements Resources {
     @Override
     public KnownDepartures departures() {
         return departures;
+    }
+
+    @Override
+    public void requireReplaceable() {
+        // It always is.
+    }
+
+    @Override
+    public void admit(Agreement agreement) {
+        heaps.admit(agreement.group(), agreement.newRanks(), options.timeout());
+    }
+
+    @Override
+    public void moveTo(Communicator group) {
+        departures.moveTo(group);
+        waiter.askAgain();
     }
 
     @Override

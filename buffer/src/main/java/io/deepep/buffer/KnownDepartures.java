@@ -7,15 +7,21 @@ import java.util.function.IntPredicate;
 
 /** The ranks that the group knows to be gone, without those that this rank has masked. */
 final class KnownDepartures {
-    private final Communicator communicator;
+    private volatile Communicator communicator;
     private volatile IntPredicate masked = rank -> false;
 
     KnownDepartures(Communicator communicator) {
         this.communicator = communicator;
     }
 
+    /** The group that the rank is in. */
     Communicator communicator() {
         return communicator;
+    }
+
+    /** The rank is in another group from here on. */
+    void moveTo(Communicator group) {
+        communicator = group;
     }
 
     /** Has ranks be left out, by a predicate that is asked each time. */

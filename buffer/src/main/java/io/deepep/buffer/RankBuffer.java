@@ -5,6 +5,7 @@ import io.deepep.BufferOptions;
 import io.deepep.CallOptions;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
+import io.deepep.Communicator;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
@@ -26,7 +27,6 @@ import io.deepep.observe.CallKind;
 import io.deepep.spi.Operation;
 import java.lang.ref.Reference;
 import java.lang.ref.WeakReference;
-import java.nio.ByteBuffer;
 import java.util.Objects;
 
 /**
@@ -38,6 +38,7 @@ final class RankBuffer implements Buffer {
 
     private final BufferOptions options;
     private final Resources resources;
+    private final Membership membership;
     private final CallObservers observers;
     private volatile Throwable failure;
     private volatile boolean closed;
@@ -45,9 +46,10 @@ final class RankBuffer implements Buffer {
     /** Undoes {@link #closeAtEndOfGroup}. */
     private Runnable forgetEnd = () -> {};
 
-    RankBuffer(BufferOptions options, Resources resources) {
+    RankBuffer(BufferOptions options, Resources resources, Membership membership) {
         this.options = options;
         this.resources = resources;
+        this.membership = membership;
         this.observers = new CallObservers(options);
     }
 
@@ -158,9 +160,9 @@ final class RankBuffer implements Buffer {
         resources.communicationStream().synchronize();
         lowLatency.quiet();
         resources.mendNetwork();
-        options.communicator().barrier(options.timeout());
+        membership.group().barrier(options.timeout());
         lowLatency.reset();
-        options.communicator().barrier(options.timeout());
+        membership.group().barrier(options.timeout());
     }
 
     @Override
@@ -176,52 +178,21 @@ final class RankBuffer implements Buffer {
     @Override
     public int[] queryMask() {
         requireUsable();
-        int[] mask = new int[options.topology().numRanks()];
-        if (resources.normal() != null) {
-            addMask(mask, resources.normal().queryMask());
-        }
-        if (resources.lowLatency() != null) {
-            addMask(mask, resources.lowLatency().queryMask());
-        }
-        return mask;
-    }
-
-    private static void addMask(int[] mask, int[] ofMode) {
-        for (int rank = 0; rank < mask.length; rank++) {
-            mask[rank] |= ofMode[rank];
-        }
+        return membership.queryMask();
     }
 
     @Override
     public void rejoin() {
         requireUsable();
-        NormalKernels normal = resources.normal();
-        LowLatencyKernels lowLatency = resources.lowLatency();
-        resources.communicationStream().synchronize();
-        if (lowLatency != null) {
-            lowLatency.quiet();
-        }
-        int epoch = normal == null ? 0 : normal.epoch();
-        int latest = epoch;
-        byte[] mine = ByteBuffer.allocate(Integer.BYTES).putInt(epoch).array();
-        for (byte[] other : options.communicator().allGather(mine, options.timeout())) {
-            int theirs = ByteBuffer.wrap(other).getInt();
-            latest = theirs - latest > 0 ? theirs : latest;
-        }
-        if (normal != null) {
-            normal.takeSuspects();
-            normal.startAfter(latest);
-        }
-        if (lowLatency != null) {
-            lowLatency.reset();
-        }
-        int[] masked = queryMask();
-        for (int rank = 0; rank < masked.length; rank++) {
-            if (masked[rank] != 0) {
-                resources.updateMask(rank, false);
-            }
-        }
-        options.communicator().barrier(options.timeout());
+        membership.rejoin();
+    }
+
+    @Override
+    public void admit(Communicator group) {
+        Objects.requireNonNull(group, "group");
+        membership.admit(group, this::requireUsable);
+        forgetEnd.run();
+        closeAtEndOfGroup();
     }
 
     private void requireMaskable(int rank, boolean masked) {
@@ -292,7 +263,7 @@ final class RankBuffer implements Buffer {
                             }
                         }
                         : () -> abandon(opener);
-        forgetEnd = options.communicator().atEnd(abandon);
+        forgetEnd = membership.group().atEnd(abandon);
     }
 
     /** A rank that still runs may be in the middle of a call: what it uses is not taken away. */

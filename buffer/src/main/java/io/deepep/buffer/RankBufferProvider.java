@@ -9,6 +9,7 @@ import io.deepep.NormalLimits;
 import io.deepep.buffer.memory.BufferSizes;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.spi.BufferProvider;
+import java.util.function.BiFunction;
 
 /** Opens {@link RankBuffer}s. */
 public final class RankBufferProvider implements BufferProvider {
@@ -17,6 +18,16 @@ public final class RankBufferProvider implements BufferProvider {
 
     @Override
     public Buffer open(BufferOptions given) {
+        return open(given, Handshake::open);
+    }
+
+    @Override
+    public Buffer join(BufferOptions given) {
+        return open(given, Handshake::join);
+    }
+
+    private static RankBuffer open(
+            BufferOptions given, BiFunction<BufferOptions, BufferSizes, Agreement> meeting) {
         BufferOptions options;
         BufferSizes sizes;
         try {
@@ -24,15 +35,24 @@ public final class RankBufferProvider implements BufferProvider {
             sizes = BufferSizes.of(chosen);
             options = sizes.applyTo(chosen);
         } catch (RuntimeException unusable) {
-            Handshake.refuse(given, unusable);
+            Handshake.refuse(given.communicator(), given, unusable);
             throw unusable;
         }
-        Handshake.agree(options, sizes);
+        Agreement agreement = meeting.apply(options, sizes);
         Resources resources =
                 options.device().isHost()
-                        ? HostResources.open(options, sizes)
-                        : CudaResources.open(options, sizes);
-        RankBuffer buffer = new RankBuffer(options, resources);
+                        ? HostResources.open(options, sizes, agreement)
+                        : CudaResources.open(options, sizes, agreement);
+        Membership membership = new Membership(options, sizes, agreement, resources);
+        if (!agreement.isFirst()) {
+            try {
+                membership.join();
+            } catch (RuntimeException | Error failure) {
+                resources.close();
+                throw failure;
+            }
+        }
+        RankBuffer buffer = new RankBuffer(options, resources, membership);
         buffer.closeAtEndOfGroup();
         return buffer;
     }

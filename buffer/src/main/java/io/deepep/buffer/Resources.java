@@ -1,6 +1,7 @@
 package io.deepep.buffer;
 
 import io.deepep.CallOptions;
+import io.deepep.Communicator;
 import io.deepep.DType;
 import io.deepep.Stream;
 import io.deepep.Tensor;
@@ -22,6 +23,22 @@ interface Resources extends AutoCloseable {
 
     /** Whom the group knows to be gone, but for those masked in normal mode. */
     KnownDepartures departures();
+
+    /**
+     * Demands that memory of this rank's peers can be replaced.
+     *
+     * @throws UnsupportedOperationException if it cannot, as on all ranks
+     */
+    void requireReplaceable();
+
+    /**
+     * Takes in the memory of new ranks: collective with their opening, once no call of this rank is
+     * under way.
+     */
+    void admit(Agreement agreement);
+
+    /** The rank is in another group from here on. */
+    void moveTo(Communicator group);
 
     /** What the network of this rank has reported; empty if it has nothing to report. */
     default Optional<NativeCallException> networkFailure() {

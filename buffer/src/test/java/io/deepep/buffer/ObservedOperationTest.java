@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.BufferOptions;
 import io.deepep.CallOptions;
+import io.deepep.Communicator;
 import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.Device;
@@ -96,6 +97,21 @@ class ObservedOperationTest {
 
     /** Only what observation asks for. */
     private final class Stage implements Resources {
+        @Override
+        public void requireReplaceable() {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public void admit(Agreement agreement) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public void moveTo(Communicator group) {
+            throw new UnsupportedOperationException();
+        }
+
         @Override
         public KnownDepartures departures() {
             throw new UnsupportedOperationException();

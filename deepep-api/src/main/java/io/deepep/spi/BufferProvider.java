@@ -14,6 +14,9 @@ public interface BufferProvider {
     /** Opens one rank's buffer; collective. */
     Buffer open(BufferOptions options);
 
+    /** Opens one rank's buffer beside ranks that keep theirs; collective with their admit. */
+    Buffer join(BufferOptions options);
+
     /** Bytes of NVL buffer that normal mode needs. */
     long normalNvlBytes(Config config, NormalLimits limits, EpTopology topology);
 

@@ -8,10 +8,11 @@ import io.deepep.spi.posix.SharedMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.BitSet;
 import java.util.List;
 
 /**
- * Opens the heaps of ranks that are processes of one host. Each rank makes {@link SharedMemory},
+ * The heaps of ranks that are processes of one host. Each rank makes {@link SharedMemory},
  * which holds both of its heaps and which the others open by process and descriptor:
  *
  * <pre>
@@ -30,25 +31,20 @@ final class ProcessHeaps {
             "run all ranks on one host, as one user, in one PID namespace (containers: one for all ranks), with room for their buffers";
 
     private final EpTopology topology;
-    private final Meeting meeting;
     private final long nvlBytes;
     private final long rdmaBytes;
     private final Arena arena = Arena.ofShared();
     private final MemorySegment[] nvl;
     private final MemorySegment[] rdma;
+    private JobMemory job;
+
+    /** Stays open, for ranks that come later. */
     private SharedMemory own;
 
-    private ProcessHeaps(
-            Communicator communicator,
-            EpTopology topology,
-            long nvlBytes,
-            long rdmaBytes,
-            Duration timeout) {
+    private ProcessHeaps(EpTopology topology, long nvlBytes, long rdmaBytes) {
         this.topology = topology;
         this.nvlBytes = nvlBytes;
         this.rdmaBytes = rdmaBytes;
-        this.meeting =
-                new Meeting(communicator, timeout, "the processes cannot share host memory", CURE);
         this.nvl = new MemorySegment[topology.numRanks()];
         this.rdma = new MemorySegment[topology.numRanks()];
     }
@@ -59,49 +55,63 @@ final class ProcessHeaps {
             EpTopology topology,
             long nvlBytes,
             long rdmaBytes,
+            BitSet newRanks,
             Duration timeout) {
-        ProcessHeaps heaps = new ProcessHeaps(communicator, topology, nvlBytes, rdmaBytes, timeout);
+        ProcessHeaps heaps = new ProcessHeaps(topology, nvlBytes, rdmaBytes);
         try {
-            return heaps.meet();
+            heaps.meet(communicator, newRanks, timeout);
         } catch (RuntimeException | Error failure) {
-            heaps.arena.close();
+            heaps.release();
             throw failure;
-        }
-    }
-
-    private HostHeaps meet() {
-        try {
-            JobMemory job = JobMemory.agree(meeting, this::requireRoom);
-            List<String> offers = meeting.together(() -> offer(job));
-            meeting.together(() -> mapAll(job, offers));
-        } finally {
-            if (own != null) {
-                own.close();
-            }
         }
         HostDoorbell[] doorbells = new HostDoorbell[topology.numRanks()];
         for (int peer = 0; peer < doorbells.length; peer++) {
             doorbells[peer] = new HostDoorbell();
         }
-        return HostHeaps.of(topology.rank(), nvl, rdma, doorbells, arena::close);
+        return HostHeaps.of(
+                topology.rank(), heaps.nvl, heaps.rdma, doorbells, heaps::meet, heaps::release);
+    }
+
+    /** New ranks make memory, and everybody maps what is new to it. */
+    private void meet(Communicator communicator, BitSet newRanks, Duration timeout) {
+        Meeting meeting =
+                new Meeting(communicator, timeout, "the processes cannot share host memory", CURE);
+        boolean isNew = newRanks.get(topology.rank());
+        Runnable first = isNew ? () -> requireRoom(newRanks.cardinality()) : () -> {};
+        job =
+                newRanks.cardinality() == topology.numRanks()
+                        ? JobMemory.agree(meeting, first)
+                        : JobMemory.join(meeting, job, first);
+        List<String> offers = meeting.together(() -> offer(isNew));
+        meeting.together(() -> mapAll(newRanks, offers));
+    }
+
+    private void release() {
+        if (own != null) {
+            own.close();
+        }
+        arena.close();
     }
 
     /** For all, before anybody takes memory. */
-    private void requireRoom() {
+    private void requireRoom(int numNew) {
         SharedMemory.requireRoom(
-                Math.multiplyExact(numBytes(), (long) topology.numRanks()),
-                "the buffers of " + topology.numRanks() + " ranks on this host");
+                Math.multiplyExact(numBytes(), (long) numNew),
+                "the buffers of " + numNew + " ranks on this host");
     }
 
-    private String offer(JobMemory job) {
-        own = job.create(topology.rank(), numBytes());
-        map(topology.rank(), own);
+    private String offer(boolean isNew) {
+        if (isNew) {
+            own = job.create(topology.rank(), numBytes());
+            map(topology.rank(), own);
+        }
         return JobMemory.offer(own);
     }
 
-    private String mapAll(JobMemory job, List<String> offers) {
+    private String mapAll(BitSet newRanks, List<String> offers) {
+        boolean isNew = newRanks.get(topology.rank());
         for (int peer = 0; peer < offers.size(); peer++) {
-            if (peer != topology.rank()) {
+            if (peer != topology.rank() && (isNew || newRanks.get(peer))) {
                 try (SharedMemory memory = job.open(peer, offers.get(peer), numBytes())) {
                     map(peer, memory);
                 }
@@ -110,7 +120,15 @@ final class ProcessHeaps {
         return "";
     }
 
+    /** Where a dead rank's memory was, if there was one. */
     private void map(int peer, SharedMemory memory) {
+        if (rdma[peer] != null) {
+            if (nvl[peer] != null) {
+                memory.mapOver(0, nvl[peer]);
+            }
+            memory.mapOver(rdmaOffset(), rdma[peer]);
+            return;
+        }
         boolean sameNode = peer / topology.numNvlRanks() == topology.rdmaRank();
         nvl[peer] = sameNode ? memory.map(0, nvlBytes, arena) : null;
         rdma[peer] = memory.map(rdmaOffset(), rdmaBytes, arena);

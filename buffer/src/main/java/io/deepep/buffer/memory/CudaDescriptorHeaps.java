@@ -32,25 +32,41 @@ final class CudaDescriptorHeaps extends CudaProcessHeaps {
     }
 
     @Override
-    long accept(Offer offer) {
+    long accept(int peer, Offer offer) {
         int space = offer.handle().indexOf(' ');
         long pid = Long.parseLong(offer.handle().substring(0, space));
         int theirs = Integer.parseInt(offer.handle().substring(space + 1));
         if (offer.isOfThisProcess()) {
-            return keep(VirtualMemory.importPosixFd(context, theirs, numBytes), offer);
+            return accept(peer, theirs, offer);
         }
         int mine = PosixFd.fetch(pid, theirs);
         try {
-            return keep(VirtualMemory.importPosixFd(context, mine, numBytes), offer);
+            return accept(peer, mine, offer);
         } finally {
             PosixFd.close(mine);
         }
+    }
+
+    private long accept(int peer, int fd, Offer offer) {
+        VirtualMemory memory = (VirtualMemory) opened(peer);
+        if (memory == null) {
+            memory = VirtualMemory.importPosixFd(context, fd, numBytes);
+        } else {
+            memory.replaceBy(fd);
+        }
+        return keep(peer, memory, offer);
+    }
+
+    @Override
+    boolean canReplace() {
+        return true;
     }
 
     @Override
     void withdraw() {
         if (descriptor != NONE) {
             PosixFd.close(descriptor);
+            descriptor = NONE;
         }
     }
 

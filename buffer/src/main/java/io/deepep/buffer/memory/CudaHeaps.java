@@ -8,10 +8,10 @@ import io.deepep.cuda.PeerAccess;
 import io.deepep.cuda.memory.VirtualMemory;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.List;
-import java.util.Queue;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
  * One symmetric heap of one rank, the NVL or the RDMA buffer, and its peers' as this rank's GPU
@@ -27,6 +27,7 @@ public final class CudaHeaps implements AutoCloseable {
     private final int rank;
     private final long numBytes;
     private final List<Long> addresses;
+    private final Meetings meetings;
     private final Runnable release;
     private boolean closed;
 
@@ -34,23 +35,53 @@ public final class CudaHeaps implements AutoCloseable {
      * Heaps that are open.
      *
      * @param addresses of every rank's; 0 for those out of reach
+     * @param meetings with ranks that come later, null if none can
      * @param release gives up what is open
      */
-    CudaHeaps(int rank, long numBytes, List<Long> addresses, Runnable release) {
+    CudaHeaps(
+            int rank, long numBytes, List<Long> addresses, Meetings meetings, Runnable release) {
         this.rank = rank;
         this.numBytes = numBytes;
         this.addresses = List.copyOf(addresses);
+        this.meetings = meetings;
         this.release = release;
+    }
+
+    /** How memory is shared between ranks that have it and new ones: collective. */
+    @FunctionalInterface
+    interface Meetings {
+        void meet(Ranks ranks);
     }
 
     /**
      * The ranks that share heaps.
      *
+     * @param newRanks those that have no heaps yet; the others {@link #admit} them
      * @param timeout for their meetings
      */
-    public record Ranks(Communicator communicator, EpTopology topology, Duration timeout) {
+    public record Ranks(
+            Communicator communicator, EpTopology topology, BitSet newRanks, Duration timeout) {
+        /** Ranks that are all new. */
+        public Ranks(Communicator communicator, EpTopology topology, Duration timeout) {
+            this(communicator, topology, all(topology), timeout);
+        }
+
+        private static BitSet all(EpTopology topology) {
+            BitSet all = new BitSet();
+            all.set(0, topology.numRanks());
+            return all;
+        }
+
         public static Ranks of(BufferOptions options) {
             return new Ranks(options.communicator(), options.topology(), options.timeout());
+        }
+
+        boolean allNew() {
+            return newRanks.cardinality() == topology.numRanks();
+        }
+
+        boolean isNew() {
+            return newRanks.get(topology.rank());
         }
     }
 
@@ -66,19 +97,29 @@ public final class CudaHeaps implements AutoCloseable {
         }
     }
 
-    /** What each rank shows the others. */
-    private record Share(CudaContext context, long address) {}
-
-    /** All ranks' memory, closed by the last. */
-    private record Group(Queue<VirtualMemory> memories, AtomicInteger users) {
+    /**
+     * All ranks' memory, closed by the last.
+     *
+     * @param memories by rank; a new rank takes over that of the rank whose place it takes
+     */
+    private record Group(AtomicReferenceArray<VirtualMemory> memories, AtomicInteger users) {
         Group(int numRanks) {
-            this(new ConcurrentLinkedQueue<>(), new AtomicInteger(numRanks));
+            this(new AtomicReferenceArray<>(numRanks), new AtomicInteger(numRanks));
         }
 
         void release() {
             if (users.decrementAndGet() == 0) {
-                memories.forEach(VirtualMemory::close);
+                for (int rank = 0; rank < memories.length(); rank++) {
+                    if (memories.get(rank) != null) {
+                        memories.get(rank).close();
+                    }
+                }
             }
+        }
+
+        /** Shows this group to new ranks. */
+        void meet(Ranks ranks) {
+            ranks.communicator().exchangeReferences(this, ranks.timeout());
         }
     }
 
@@ -97,9 +138,32 @@ public final class CudaHeaps implements AutoCloseable {
      * Peers can reach the memory once all ranks have returned.
      */
     public static CudaHeaps open(Ranks ranks, CudaContext context, long numBytes, Reach reach) {
-        return ranks.communicator().isInProcess()
+        if (!ranks.communicator().isInProcess()) {
+            return CudaProcessHeaps.open(ranks, context, numBytes, reach);
+        }
+        return ranks.allNew()
                 ? openInProcess(ranks, context, numBytes, reach)
-                : CudaProcessHeaps.open(ranks, context, numBytes, reach);
+                : joinInProcess(ranks, context, numBytes, reach);
+    }
+
+    /** The others hold the memory meanwhile, and close no heaps while they meet. */
+    private static CudaHeaps joinInProcess(
+            Ranks ranks, CudaContext context, long numBytes, Reach reach) {
+        EpTopology topology = ranks.topology();
+        Group group =
+                (Group)
+                        ranks.communicator()
+                                .exchangeReferences(ranks, ranks.timeout())
+                                .get(ranks.newRanks().nextClearBit(0));
+        group.users().incrementAndGet();
+        group.memories().get(topology.rank()).clear();
+        List<Long> addresses = new ArrayList<>();
+        for (int peer = 0; peer < topology.numRanks(); peer++) {
+            boolean within = reach.includes(topology, peer);
+            addresses.add(within ? reach(context, group.memories().get(peer)) : 0L);
+        }
+        return new CudaHeaps(
+                topology.rank(), numBytes, addresses, group::meet, group::release);
     }
 
     @SuppressWarnings("unchecked")
@@ -111,28 +175,39 @@ public final class CudaHeaps implements AutoCloseable {
         Group group = (Group) groups.getFirst();
         VirtualMemory memory = VirtualMemory.allocate(context, numBytes, VirtualMemory.Export.NONE);
         memory.clear();
-        group.memories().add(memory);
-        List<Share> shares =
-                (List<Share>)
-                        (List<?>)
-                                ranks.communicator()
-                                        .exchangeReferences(
-                                                new Share(context, memory.address()),
-                                                ranks.timeout());
+        group.memories().set(ranks.topology().rank(), memory);
+        ranks.communicator().barrier(ranks.timeout());
         List<Long> addresses = new ArrayList<>();
         for (int peer = 0; peer < numRanks; peer++) {
-            if (!reach.includes(ranks.topology(), peer)) {
-                addresses.add(0L);
-                continue;
-            }
-            CudaContext other = shares.get(peer).context();
-            if (!other.device().equals(context.device())) {
-                PeerAccess.enable(context, other);
-                memory.allowAccess(other);
-            }
-            addresses.add(shares.get(peer).address());
+            boolean within = reach.includes(ranks.topology(), peer);
+            addresses.add(within ? reach(context, group.memories().get(peer)) : 0L);
         }
-        return new CudaHeaps(ranks.topology().rank(), numBytes, addresses, group::release);
+        return new CudaHeaps(
+                ranks.topology().rank(), numBytes, addresses, group::meet, group::release);
+    }
+
+    /** The address of memory of this process, which kernels of {@code context} may use. */
+    private static long reach(CudaContext context, VirtualMemory memory) {
+        if (!memory.context().device().equals(context.device())) {
+            PeerAccess.enable(context, memory.context());
+            memory.allowAccess(context);
+            context.makeCurrent();
+        }
+        return memory.address();
+    }
+
+    /** Whether {@link #admit} can be called; the same on all ranks. */
+    public boolean canAdmit() {
+        return meetings != null;
+    }
+
+    /**
+     * Takes in the memory of new ranks at the addresses of those which are gone: collective with
+     * their {@link #open}, while no kernel of this rank runs. Kernels and captured graphs go on with
+     * the addresses that they have.
+     */
+    public void admit(Ranks ranks) {
+        meetings.meet(ranks);
     }
 
     /** Every rank's heap as this GPU sees it; 0 where it does not. */

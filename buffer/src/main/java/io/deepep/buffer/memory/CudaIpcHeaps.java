@@ -73,7 +73,7 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
     }
 
     @Override
-    long accept(Offer offer) {
+    long accept(int peer, Offer offer) {
         String[] words = offer.handle().split(" ", 3);
         if (offer.isOfThisProcess()) {
             CudaDevice owner = CudaDevice.of(Integer.parseInt(words[0]));
@@ -81,7 +81,16 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
             return Long.parseLong(words[1]);
         }
         // Of threads that share a GPU, one maps it for all.
-        return keep(IpcHandle.fromBytes(HexFormat.of().parseHex(words[2])).open(context), offer);
+        return keep(
+                peer,
+                IpcHandle.fromBytes(HexFormat.of().parseHex(words[2])).open(context),
+                offer);
+    }
+
+    /** The driver chooses the address. */
+    @Override
+    boolean canReplace() {
+        return false;
     }
 
     /** A handle is valid as long as the memory is. */

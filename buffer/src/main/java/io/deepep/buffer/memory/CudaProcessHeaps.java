@@ -10,7 +10,9 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
 
@@ -36,10 +38,15 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
     final long numBytes;
     private final EpTopology topology;
     private final CudaHeaps.Reach reach;
-    private final Meeting meeting;
+    private final String way;
     private final long mark = ThreadLocalRandom.current().nextLong();
     private CudaMemory own;
-    private final List<CudaMemory> opened = new ArrayList<>();
+
+    /** What lay where the mark is, in memory that is in use. */
+    private long underMark;
+
+    /** Peers' memory, by rank. */
+    private final Map<Integer, CudaMemory> opened = new HashMap<>();
 
     CudaProcessHeaps(
             CudaHeaps.Ranks ranks,
@@ -52,12 +59,7 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
         this.reach = reach;
         this.context = context;
         this.numBytes = numBytes;
-        this.meeting =
-                new Meeting(
-                        ranks.communicator(),
-                        ranks.timeout(),
-                        "the processes cannot share device memory by " + way,
-                        CURE);
+        this.way = way;
     }
 
     /** What a rank tells the others of its memory. */
@@ -84,15 +86,19 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
      */
     static CudaHeaps open(
             CudaHeaps.Ranks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
+        if (!ranks.allNew()) {
+            // The others would not have come so far with CUDA IPC.
+            return new CudaDescriptorHeaps(ranks, context, numBytes, reach).open(ranks);
+        }
         if (IPC_ONLY) {
-            return CudaIpcHeaps.create(ranks, context, numBytes, reach).meet();
+            return CudaIpcHeaps.create(ranks, context, numBytes, reach).open(ranks);
         }
         try {
-            return new CudaDescriptorHeaps(ranks, context, numBytes, reach).meet();
+            return new CudaDescriptorHeaps(ranks, context, numBytes, reach).open(ranks);
         } catch (DeepEpUnavailableException refused) {
             LOG.log(System.Logger.Level.DEBUG, "{0}; trying CUDA IPC", refused.getMessage());
             try {
-                return CudaIpcHeaps.create(ranks, context, numBytes, reach).meet();
+                return CudaIpcHeaps.create(ranks, context, numBytes, reach).open(ranks);
             } catch (DeepEpUnavailableException refusedToo) {
                 throw new DeepEpUnavailableException(
                         refused.reason() + "; " + refusedToo.reason(),
@@ -109,7 +115,10 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
     abstract String handle(CudaMemory memory);
 
     /** The address of a peer's memory as this GPU sees it. */
-    abstract long accept(Offer offer);
+    abstract long accept(int peer, Offer offer);
+
+    /** Whether a peer's memory can take the place of another's, at the same address. */
+    abstract boolean canReplace();
 
     /** Everybody has opened the memory, or gives up. */
     abstract void withdraw();
@@ -117,38 +126,79 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
     /** Frees this rank's memory, now that this rank uses nobody's any more. */
     abstract void release(CudaMemory memory);
 
+    /** What {@link #accept} has opened of a rank that is gone, or null. */
+    final CudaMemory opened(int peer) {
+        return opened.get(peer);
+    }
+
     /** Keeps a peer's memory open until this rank closes, and gives its address. */
-    final long keep(CudaMemory memory, Offer offer) {
-        opened.add(memory);
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment seen = arena.allocate(ValueLayout.JAVA_LONG);
-            memory.copyTo(0, seen);
-            if (seen.get(ValueLayout.JAVA_LONG, 0) != offer.mark()) {
-                throw new IllegalStateException("the memory it opened is not what was offered");
-            }
+    final long keep(int peer, CudaMemory memory, Offer offer) {
+        opened.put(peer, memory);
+        if (readFirst(memory) != offer.mark()) {
+            throw new IllegalStateException("the memory it opened is not what was offered");
         }
         return memory.address();
     }
 
-    final CudaHeaps meet() {
+    private static long readFirst(CudaMemory memory) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment seen = arena.allocate(ValueLayout.JAVA_LONG);
+            memory.copyTo(0, seen);
+            return seen.get(ValueLayout.JAVA_LONG, 0);
+        }
+    }
+
+    private static void writeFirst(CudaMemory memory, long value) {
+        try (Arena arena = Arena.ofConfined()) {
+            memory.copyFrom(0, arena.allocateFrom(ValueLayout.JAVA_LONG, value));
+        }
+    }
+
+    final CudaHeaps open(CudaHeaps.Ranks ranks) {
         try {
-            List<String> offers = meeting.together(this::offer);
-            List<Long> addresses = new ArrayList<>();
-            meeting.together(() -> openAll(offers, addresses));
-            // All have looked at the mark.
-            own.clear();
-            return new CudaHeaps(rank, numBytes, addresses, this::close);
+            List<Long> addresses = meet(ranks);
+            return new CudaHeaps(
+                    rank, numBytes, addresses, canReplace() ? this::meet : null, this::close);
         } catch (RuntimeException | Error failure) {
             if (own != null) {
                 close();
             }
             throw failure;
+        }
+    }
+
+    /** New ranks make memory, and everybody opens what is new to it. */
+    private List<Long> meet(CudaHeaps.Ranks ranks) {
+        Meeting meeting =
+                new Meeting(
+                        ranks.communicator(),
+                        ranks.timeout(),
+                        "the processes cannot share device memory by " + way,
+                        CURE);
+        try {
+            List<String> offers = meeting.together(() -> offer(ranks));
+            List<Long> addresses = new ArrayList<>();
+            meeting.together(() -> openAll(ranks, offers, addresses));
+            return addresses;
         } finally {
+            // All have looked at the mark, or give up.
+            if (own != null) {
+                writeFirst(own, underMark);
+            }
             withdraw();
         }
     }
 
-    private String offer() {
+    private String offer(CudaHeaps.Ranks ranks) {
+        if (ranks.isNew()) {
+            make();
+        }
+        underMark = readFirst(own);
+        writeFirst(own, mark);
+        return new Offer(PROCESS, mark, handle(own)).text();
+    }
+
+    private void make() {
         try {
             own = allocate();
         } catch (NativeCallException refused) {
@@ -164,27 +214,25 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
                     refused);
         }
         own.clear();
-        try (Arena arena = Arena.ofConfined()) {
-            own.copyFrom(0, arena.allocateFrom(ValueLayout.JAVA_LONG, mark));
-        }
-        return new Offer(PROCESS, mark, handle(own)).text();
     }
 
-    private String openAll(List<String> offers, List<Long> addresses) {
+    private String openAll(CudaHeaps.Ranks ranks, List<String> offers, List<Long> addresses) {
         for (int peer = 0; peer < topology.numRanks(); peer++) {
             if (peer == rank) {
                 addresses.add(own.address());
-            } else if (reach.includes(topology, peer)) {
-                addresses.add(accept(Offer.parse(offers.get(peer))));
-            } else {
+            } else if (!reach.includes(topology, peer)) {
                 addresses.add(0L);
+            } else if (ranks.isNew() || ranks.newRanks().get(peer)) {
+                addresses.add(accept(peer, Offer.parse(offers.get(peer))));
+            } else {
+                addresses.add(opened.get(peer).address());
             }
         }
         return "";
     }
 
     private void close() {
-        opened.forEach(CudaMemory::close);
+        opened.values().forEach(CudaMemory::close);
         release(own);
     }
 }

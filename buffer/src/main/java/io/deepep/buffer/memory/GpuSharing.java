@@ -1,6 +1,7 @@
 package io.deepep.buffer.memory;
 
 import io.deepep.BufferOptions;
+import io.deepep.Communicator;
 import io.deepep.Config;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaStream;
@@ -84,16 +85,18 @@ public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
     /**
      * Meets the other ranks: collective.
      *
+     * @param communicator of the ranks
      * @throws IllegalArgumentException on every rank, if the kernels of the ranks on one GPU do not
      *     fit there at once or one of them would run on the GPU's default stream
      */
-    public static GpuSharing agree(BufferOptions options, CudaDevice device) {
+    public static GpuSharing agree(
+            Communicator communicator, BufferOptions options, CudaDevice device) {
         boolean onDefaultStream =
                 options.communicationStream() instanceof CudaStream given && given.isDefault();
         Seat own =
                 new Seat(new Gpu(device.uuid(), device.numSms(), device.name()), onDefaultStream);
         List<Seat> seats =
-                options.communicator().allGather(own.encode(), options.timeout()).stream()
+                communicator.allGather(own.encode(), options.timeout()).stream()
                         .map(Seat::decode)
                         .toList();
         List<Gpu> gpus = seats.stream().map(Seat::gpu).toList();

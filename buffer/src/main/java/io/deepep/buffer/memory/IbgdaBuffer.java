@@ -18,6 +18,7 @@ import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.Layout;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.IntPredicate;
 import java.util.stream.IntStream;
 
@@ -59,6 +60,7 @@ final class IbgdaBuffer {
                     RdmaHeaps.over(normalQueues, mapped(options, network, heaps)),
                     outbox,
                     new RdmaBuffer.Queues(lowLatencyQueues, ibgda),
+                    Optional.empty(),
                     () -> {
                         ibgda.close();
                         heaps.close();

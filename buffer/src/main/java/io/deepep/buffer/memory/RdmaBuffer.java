@@ -23,9 +23,16 @@ import java.util.stream.IntStream;
  * @param heaps of all ranks, as this one reaches them
  * @param outbox bytes from the buffer to the outbox behind it, from where a network sends
  * @param queues null where kernels drive no network card
+ * @param peers the memory of all ranks, if no network is needed to reach it
  * @param release gives this rank's back, without waiting for anybody
  */
-public record RdmaBuffer(int rank, RdmaHeaps heaps, long outbox, Queues queues, Runnable release)
+public record RdmaBuffer(
+        int rank,
+        RdmaHeaps heaps,
+        long outbox,
+        Queues queues,
+        Optional<CudaHeaps> peers,
+        Runnable release)
         implements AutoCloseable {
     /**
      * Queues of a network card that kernels drive.
@@ -41,7 +48,8 @@ public record RdmaBuffer(int rank, RdmaHeaps heaps, long outbox, Queues queues, 
             BufferSizes sizes,
             CudaContext context,
             CudaStream stream,
-            GpuSharing sharing) {
+            GpuSharing sharing,
+            CudaHeaps.Ranks ranks) {
         boolean crosses = options.topology().isInternode();
         if (crosses && options.network() instanceof Network.Ibgda network) {
             return IbgdaBuffer.open(options, network, sizes, context);
@@ -61,15 +69,13 @@ public record RdmaBuffer(int rank, RdmaHeaps heaps, long outbox, Queues queues, 
         }
         CudaHeaps peers =
                 CudaHeaps.open(
-                        CudaHeaps.Ranks.of(options),
-                        context,
-                        options.numRdmaBytes(),
-                        CudaHeaps.Reach.GROUP);
+                        ranks, context, options.numRdmaBytes(), CudaHeaps.Reach.GROUP);
         return new RdmaBuffer(
                 options.topology().rank(),
                 RdmaHeaps.ofPeers(peers.addresses()),
                 0,
                 null,
+                Optional.of(peers),
                 peers::close);
     }
 
@@ -103,6 +109,7 @@ public record RdmaBuffer(int rank, RdmaHeaps heaps, long outbox, Queues queues, 
                 new RdmaHeaps(addresses, library, 0),
                 outbox,
                 null,
+                Optional.empty(),
                 () -> world.release(allocation));
     }
 

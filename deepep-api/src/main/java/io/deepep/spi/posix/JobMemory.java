@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.UUID;
 import java.util.function.Supplier;
 
@@ -33,6 +34,29 @@ public final class JobMemory {
                 };
         String all = String.join(" ", meeting.together(contribution));
         return new JobMemory(hash(all));
+    }
+
+    /**
+     * Agrees with ranks that have agreed before on the names of theirs: collective.
+     *
+     * @param own what this rank agreed on, or null if it is new
+     * @param first what each rank does or checks before anybody goes on
+     */
+    public static JobMemory join(Meeting meeting, JobMemory own, Runnable first) {
+        Supplier<String> contribution =
+                () -> {
+                    first.run();
+                    return own == null ? "" : own.job;
+                };
+        List<String> known =
+                meeting.together(contribution).stream()
+                        .filter(job -> !job.isEmpty())
+                        .distinct()
+                        .toList();
+        if (known.size() != 1) {
+            throw new IllegalStateException("ranks are of " + known.size() + " jobs instead of one");
+        }
+        return new JobMemory(known.getFirst());
     }
 
     private static String hash(String text) {

@@ -37,6 +37,12 @@ final class Libc {
     private final MethodHandle geteuid = bind("geteuid", FunctionDescriptor.of(JAVA_INT));
     private final MethodHandle memfdCreate =
             bind("memfd_create", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT));
+    private final MethodHandle mmap =
+            bind(
+                    "mmap",
+                    FunctionDescriptor.of(
+                            JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT,
+                            JAVA_LONG));
     private final MethodHandle open =
             bind("open", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT), 2);
     private final MethodHandle strerror =
@@ -125,6 +131,11 @@ final class Libc {
         try (Arena arena = Arena.ofConfined()) {
             return (int) call("memfd_create", memfdCreate, arena.allocateFrom(name), flags);
         }
+    }
+
+    /** Returns where the mapping begins. */
+    long mmap(long address, long bytes, int protection, int flags, int fd, long offset) {
+        return call("mmap", mmap, address, bytes, protection, flags, fd, offset);
     }
 
     int open(String path, int flags) {

@@ -20,6 +20,8 @@ public final class SharedMemory implements AutoCloseable {
     private static final int O_NOCTTY = 0400;
     private static final int O_NONBLOCK = 04000;
     private static final int O_CLOEXEC = 02000000;
+    private static final int PROT_READ_WRITE = 3;
+    private static final int MAP_SHARED_FIXED = 0x11;
     private static final int MFD_CLOEXEC = 1;
     private static final int MFD_ALLOW_SEALING = 2;
     private static final int F_ADD_SEALS = 1033;
@@ -198,6 +200,38 @@ public final class SharedMemory implements AutoCloseable {
         } catch (IOException failure) {
             throw new DeepEpUnavailableException(
                     "shared memory cannot be mapped: " + failure, CURE, failure);
+        }
+    }
+
+    /**
+     * Maps a part in the place of one that {@link #map} mapped, of other memory: who reads and
+     * writes {@code place} does so here from now on, and the other memory is given up. Nobody may
+     * be doing so meanwhile.
+     *
+     * @param offset bytes from the beginning, a multiple of the page size
+     * @param place what {@link #map} returned for a part of the same size
+     */
+    public void mapOver(long offset, MemorySegment place) {
+        if (place.byteSize() == 0) {
+            return; // nothing is mapped there
+        }
+        if (!place.isMapped() || offset < 0 || offset > numBytes - place.byteSize()) {
+            throw new IllegalArgumentException(
+                    "offset=%s with %s is not within %s bytes, or that is not mapped"
+                            .formatted(offset, place, numBytes));
+        }
+        try {
+            Libc.get()
+                    .mmap(
+                            place.address(),
+                            place.byteSize(),
+                            PROT_READ_WRITE,
+                            MAP_SHARED_FIXED,
+                            fd,
+                            offset);
+        } catch (Libc.Failure failure) {
+            throw new DeepEpUnavailableException(
+                    "shared memory cannot be mapped: " + failure.getMessage(), CURE, failure);
         }
     }
 

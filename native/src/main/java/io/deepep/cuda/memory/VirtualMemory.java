@@ -60,7 +60,7 @@ public final class VirtualMemory extends CudaMemory {
     private static final CuCall IMPORT =
             CuCall.of("cuMemImportFromShareableHandle", ADDRESS, ADDRESS, JAVA_INT);
 
-    private final long handle;
+    private long handle;
     private final long mappedBytes;
     private final Export export;
 
@@ -107,10 +107,42 @@ public final class VirtualMemory extends CudaMemory {
         try (Arena arena = Arena.ofConfined()) {
             Export export = Export.POSIX_FD;
             long mappedBytes = roundUp(numBytes, properties(arena, context.cudaDevice(), export));
-            // The descriptor travels in the pointer argument itself.
-            IMPORT.call(CallSlots.first(), MemorySegment.ofAddress(fd), export.handleType);
-            return map(context, numBytes, CallSlots.asLong(CallSlots.first()), mappedBytes, export);
+            return map(context, numBytes, importHandle(fd), mappedBytes, export);
         }
+    }
+
+    /** The descriptor travels in the pointer argument itself. */
+    private static long importHandle(int fd) {
+        IMPORT.call(
+                CallSlots.first(), MemorySegment.ofAddress(fd), Export.POSIX_FD.handleType);
+        return CallSlots.asLong(CallSlots.first());
+    }
+
+    /**
+     * Maps memory of the same size that another process allocated in the place of this one's, which
+     * is given up. Kernels find it at the address that they have; none may be using it meanwhile.
+     *
+     * @param fd as for {@link #importPosixFd}
+     */
+    public void replaceBy(int fd) {
+        context().makeCurrent();
+        long old = handle;
+        long next = importHandle(fd);
+        UNMAP.call(address(), mappedBytes);
+        try {
+            mapAt(next);
+        } catch (RuntimeException refused) {
+            RELEASE.call(next);
+            mapAt(old);
+            throw refused;
+        }
+        handle = next;
+        RELEASE.call(old);
+    }
+
+    private void mapAt(long itsHandle) {
+        MAP.call(address(), mappedBytes, 0L, itsHandle, 0L);
+        setAccess(address(), mappedBytes, context().cudaDevice());
     }
 
     /** Gives the mapping an address; what was done is undone if a step fails. */

@@ -5,6 +5,10 @@ import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
 import io.deepep.RankFailedException;
 import io.deepep.spi.CommunicatorProvider;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
@@ -40,6 +44,23 @@ final class ProcessRanks {
     /** How many there are, in all processes. */
     static int number() {
         return Holder.OWN[0].size();
+    }
+
+    /** A new group of the same ranks, which meets at another port: collective. */
+    static Communicator regroup(Communicator old) {
+        byte[] mine = new byte[0];
+        if (old.rank() == 0) {
+            try (ServerSocket free = new ServerSocket(0)) {
+                mine = Integer.toString(free.getLocalPort()).getBytes(StandardCharsets.US_ASCII);
+            } catch (IOException failure) {
+                throw new UncheckedIOException(failure);
+            }
+        }
+        byte[] port = old.allGather(mine, START).getFirst();
+        int perProcess = Integer.getInteger(PROPERTY);
+        Map<String, String> variables = variables(perProcess, old.rank() % perProcess);
+        variables.put("DEEPEP_MASTER_PORT", new String(port, StandardCharsets.US_ASCII));
+        return CommunicatorProvider.load().open(variables, START);
     }
 
     /** Runs {@code body} on this process's ranks while the other processes do the same. */

@@ -70,6 +70,26 @@ public final class Ranks {
         }
     }
 
+    /**
+     * A new group of the ranks of a test, for the calling rank, whatever became of those before it:
+     * collective.
+     *
+     * @param number tells it from others of the same test
+     */
+    public static Communicator regroup(RankContext context, int number) {
+        if (ProcessRanks.areRequested()) {
+            return ProcessRanks.regroup(context.communicator());
+        }
+        int size = context.topology().numRanks();
+        InProcessGroup group = context.shared("group " + number, _ -> InProcessGroup.of(size));
+        return group.communicator(context.rank());
+    }
+
+    /** Whether ranks are threads, which may fail and be there again. */
+    public static boolean areThreads() {
+        return !ProcessRanks.areRequested();
+    }
+
     private static void runThreads(EpTopology topology, InProcessGroup.RankTask body)
             throws InterruptedException {
         try (InProcessGroup group = InProcessGroup.of(topology.numRanks())) {

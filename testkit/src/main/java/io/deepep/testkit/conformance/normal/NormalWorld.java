@@ -58,7 +58,7 @@ public final class NormalWorld {
     }
 
     /** The same while several are. */
-    NormalWorld without(Set<Integer> ranks) {
+    public NormalWorld without(Set<Integer> ranks) {
         return new NormalWorld(routing, routing.without(ranks), hidden, DType.BF16, seed);
     }
 

@@ -1,0 +1,141 @@
+package io.deepep.buffer;
+
+import io.deepep.BufferOptions;
+import io.deepep.Communicator;
+import io.deepep.buffer.memory.BufferSizes;
+import io.deepep.lowlatency.LowLatencyKernels;
+import io.deepep.normal.NormalKernels;
+import java.nio.ByteBuffer;
+
+/** Which group the ranks of a buffer are in, whom they leave out, and how all get in step again. */
+final class Membership {
+    /**
+     * Calls by which a rank that died may have been ahead of those that stay, and more: flags that
+     * it left in their memory are of the past then.
+     */
+    private static final int LEAP = 1 << 10;
+
+    private final BufferOptions options;
+    private final BufferSizes sizes;
+    private final String buffer;
+    private final Resources resources;
+
+    Membership(
+            BufferOptions options, BufferSizes sizes, Agreement agreement, Resources resources) {
+        this.options = options;
+        this.sizes = sizes;
+        this.buffer = agreement.buffer();
+        this.resources = resources;
+    }
+
+    /** The group that the rank is in. */
+    Communicator group() {
+        return resources.departures().communicator();
+    }
+
+    /** Which ranks are masked in either mode: [R], 1 for masked. */
+    int[] queryMask() {
+        int[] mask = new int[options.topology().numRanks()];
+        if (resources.normal() != null) {
+            addMask(mask, resources.normal().queryMask());
+        }
+        if (resources.lowLatency() != null) {
+            addMask(mask, resources.lowLatency().queryMask());
+        }
+        return mask;
+    }
+
+    private static void addMask(int[] mask, int[] ofMode) {
+        for (int rank = 0; rank < mask.length; rank++) {
+            mask[rank] |= ofMode[rank];
+        }
+    }
+
+    /** Gets in step with all ranks of the group: collective. */
+    void rejoin() {
+        becomeQuiet();
+        getInStep(group(), 0);
+    }
+
+    /**
+     * Gets in step with all ranks of another group, some of which may be new: collective.
+     *
+     * @param check refuses what this rank cannot do, which the others then learn
+     */
+    void admit(Communicator group, Runnable check) {
+        try {
+            check.run();
+            requireSamePlace(group);
+            requireMaskable();
+            resources.requireReplaceable();
+        } catch (RuntimeException unusable) {
+            Handshake.refuse(group, options, unusable);
+            throw unusable;
+        }
+        becomeQuiet();
+        Agreement agreement = Handshake.admit(group, options, sizes, buffer);
+        resources.admit(agreement);
+        getInStep(group, LEAP);
+    }
+
+    /** The same for one of the new ranks, whose memory is there. */
+    void join() {
+        getInStep(group(), LEAP);
+    }
+
+    private void requireSamePlace(Communicator group) {
+        int rank = options.topology().rank();
+        int numRanks = options.topology().numRanks();
+        if (group.rank() != rank
+                || group.size() != numRanks
+                || group.isInProcess() != group().isInProcess()) {
+            throw new IllegalArgumentException(
+                    ("group is %s, but this is %s; in a new group a rank keeps its number among as many"
+                                    + " ranks, which stay threads of one process or processes")
+                            .formatted(group, group()));
+        }
+    }
+
+    private void requireMaskable() {
+        if (resources.normal() != null && !resources.normal().canMask()) {
+            throw new UnsupportedOperationException(
+                    "this buffer cannot leave ranks out (updateMask says why), so that none can be"
+                            + " replaced; close it, and open one in the new group");
+        }
+    }
+
+    private void becomeQuiet() {
+        resources.communicationStream().synchronize();
+        if (resources.lowLatency() != null) {
+            resources.lowLatency().quiet();
+        }
+    }
+
+    /** The masks and the group change last, once nothing can fail any more. */
+    private void getInStep(Communicator group, int leap) {
+        NormalKernels normal = resources.normal();
+        LowLatencyKernels lowLatency = resources.lowLatency();
+        int epoch = normal == null ? 0 : normal.epoch();
+        int latest = epoch;
+        byte[] mine = ByteBuffer.allocate(Integer.BYTES).putInt(epoch).array();
+        for (byte[] other : group.allGather(mine, options.timeout())) {
+            int theirs = ByteBuffer.wrap(other).getInt();
+            latest = theirs - latest > 0 ? theirs : latest;
+        }
+        if (normal != null) {
+            normal.takeSuspects();
+            normal.startAfter(latest + leap);
+        }
+        if (lowLatency != null) {
+            lowLatency.reset();
+        }
+        group.barrier(options.timeout());
+        resources.moveTo(group);
+        int[] masked = queryMask();
+        for (int rank = 0; rank < masked.length; rank++) {
+            if (masked[rank] != 0) {
+                resources.updateMask(rank, false);
+            }
+        }
+    }
+}

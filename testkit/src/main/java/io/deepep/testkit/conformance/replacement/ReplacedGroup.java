@@ -1,0 +1,143 @@
+package io.deepep.testkit.conformance.replacement;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.Buffer;
+import io.deepep.Communicator;
+import io.deepep.EpTopology;
+import io.deepep.LowLatencyFormat;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
+import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
+import io.deepep.testkit.conformance.lowlatency.LowLatencyWorld;
+import io.deepep.testkit.conformance.normal.NormalRank;
+import io.deepep.testkit.conformance.normal.NormalWorld;
+import io.deepep.testkit.routing.RoutingSpec;
+import java.util.Set;
+import java.util.function.Consumer;
+import java.util.function.Function;
+
+/**
+ * A group some of whose ranks die and are replaced, and what its ranks do: verified calls of both
+ * modes.
+ */
+record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead) {
+    private static final int MAX_TOKENS = 12;
+    private static final int HIDDEN = 256;
+    private static final int TOPK = 4;
+    private static final int EXPERTS_PER_RANK = 4;
+    private static final int ROUNDS = 2;
+
+    private int numExperts() {
+        return EXPERTS_PER_RANK * topology.numRanks();
+    }
+
+    NormalWorld normal() {
+        RoutingSpec spec =
+                RoutingSpec.of(topology.numRanks(), MAX_TOKENS, numExperts(), TOPK)
+                        .withVaryingTokens(true);
+        return NormalWorld.bf16(spec, HIDDEN);
+    }
+
+    private LowLatencyShape lowLatency() {
+        return new LowLatencyShape(
+                topology.numRdmaRanks(),
+                topology.numNvlRanks(),
+                MAX_TOKENS,
+                HIDDEN,
+                TOPK,
+                numExperts());
+    }
+
+    void limit(Buffer.Builder builder) {
+        builder.normal(normal().limits()).lowLatency(lowLatency().limits());
+    }
+
+    void run(Ranks.Body body) {
+        run(builder -> {}, body);
+    }
+
+    void run(Consumer<Buffer.Builder> more, Ranks.Body body) {
+        Ranks.run(
+                backend,
+                topology,
+                builder -> {
+                    limit(builder);
+                    more.accept(builder);
+                },
+                body);
+    }
+
+    boolean isDead(RankContext context) {
+        return dead.contains(context.rank());
+    }
+
+    /** Verified calls of all ranks. */
+    void calls(RankContext context) {
+        calls(
+                context,
+                context.shared("normal", _ -> normal()),
+                context.shared("ll", _ -> lowLatency().world(7)));
+    }
+
+    /** Verified calls of the ranks that are left. */
+    void callsOfTheRest(RankContext context) {
+        NormalWorld rest = context.shared("normal " + dead, _ -> normal().without(dead));
+        Function<Object, LowLatencyWorld> make =
+                _ -> LowLatencyWorld.without(dead, lowLatency().spec(), lowLatency().limits());
+        calls(context, rest, context.shared("ll " + dead, make));
+    }
+
+    private static void calls(RankContext context, NormalWorld normal, LowLatencyWorld lowLatency) {
+        NormalRank rank = new NormalRank(context, normal);
+        LowLatencyRank low = new LowLatencyRank(context, lowLatency);
+        for (int round = 0; round < ROUNDS; round++) {
+            rank.roundTrip(rank.plan(), normal.check());
+            low.roundTrip(LowLatencyFormat.FP8);
+        }
+    }
+
+    /** Masks the dead. */
+    void mask(RankContext context) {
+        dead.forEach(rank -> context.buffer().updateMask(rank, true));
+    }
+
+    static void requireNobodyMasked(Buffer buffer) {
+        assertThat(buffer.queryMask()).containsOnly(0);
+    }
+
+    /** Opens a buffer in the place of a dead rank. */
+    Buffer join(Communicator group, Consumer<Buffer.Builder> more) {
+        Buffer.Builder builder = Ranks.builder(backend, group, topology);
+        limit(builder);
+        more.accept(builder);
+        return builder.join();
+    }
+
+    /**
+     * Each rank's part in a new group, in which the dead are replaced; then all make verified calls.
+     */
+    void replace(RankContext context, int number, Consumer<Buffer.Builder> more) {
+        try (Communicator group = Ranks.regroup(context, number)) {
+            if (isDead(context)) {
+                try (Buffer buffer = join(group, more)) {
+                    goOn(new RankContext(
+                            backend, buffer.topology(), group, buffer, context.common()));
+                }
+            } else {
+                context.buffer().admit(group);
+                goOn(context);
+            }
+            group.barrier(Ranks.TIMEOUT);
+        }
+    }
+
+    private void goOn(RankContext context) {
+        requireNobodyMasked(context.buffer());
+        calls(context);
+        context.buffer().rejoin();
+        calls(context);
+    }
+}

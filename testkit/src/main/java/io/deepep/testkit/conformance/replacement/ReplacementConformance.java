@@ -1,0 +1,332 @@
+package io.deepep.testkit.conformance.replacement;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import io.deepep.Buffer;
+import io.deepep.Communicator;
+import io.deepep.DispatchPlan;
+import io.deepep.EpTopology;
+import io.deepep.InProcessGroup;
+import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.RankMismatchException;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.conformance.normal.NormalRank;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.Set;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** New ranks that take the places of dead ones in buffers that stay open. */
+@BackendSuite
+public record ReplacementConformance(TestBackend backend) {
+    private static final Duration SHORT = Duration.ofMillis(300);
+
+    static Stream<Arguments> groups(TestBackend backend) {
+        return Stream.of(
+                        new ReplacedGroup(backend, Ranks.topology(1, 4), Set.of(2)),
+                        new ReplacedGroup(backend, Ranks.topology(1, 3), Set.of(0)),
+                        new ReplacedGroup(backend, Ranks.topology(1, 2), Set.of(1)),
+                        new ReplacedGroup(backend, Ranks.topology(1, 4), Set.of(0, 3)),
+                        new ReplacedGroup(backend, Ranks.topology(2, 2), Set.of(3)),
+                        new ReplacedGroup(backend, Ranks.topology(2, 2), Set.of(0, 1)))
+                .filter(group -> Ranks.fit(backend, group.topology()))
+                .filter(group -> isMaskable(backend, group.topology()))
+                .map(Arguments::of);
+    }
+
+    static Stream<Arguments> oneGroup(TestBackend backend) {
+        return groups(backend).limit(1);
+    }
+
+    static Stream<Arguments> oneGroupOfThreads(TestBackend backend) {
+        return groups(backend).filter(group -> Ranks.areThreads()).limit(1);
+    }
+
+    static Stream<EpTopology> groupsOverNetworks(TestBackend backend) {
+        return Stream.of(Ranks.topology(2, 2))
+                .filter(group -> Ranks.fit(backend, group) && !isMaskable(backend, group));
+    }
+
+    private static boolean isMaskable(TestBackend backend, EpTopology topology) {
+        return !topology.isInternode() || backend.masksAcrossNodes();
+    }
+
+    /** Masked, left out, and replaced, by a rank that is replaced itself. */
+    @Cases
+    @MethodSource("groups")
+    public void replaced(ReplacedGroup group) {
+        group.run(
+                context -> {
+                    group.calls(context);
+                    context.meet();
+                    if (group.isDead(context)) {
+                        context.buffer().close();
+                    } else {
+                        group.mask(context);
+                        group.callsOfTheRest(context);
+                    }
+                    group.replace(context, 1, builder -> {});
+                    group.replace(context, 2, builder -> {});
+                });
+    }
+
+    /** A plan from before the death finds the new rank. */
+    @Cases
+    @MethodSource("oneGroup")
+    public void plansGoOn(ReplacedGroup group) {
+        group.run(
+                context -> {
+                    NormalRank rank = new NormalRank(context, group.normal());
+                    DispatchPlan plan = rank.plan().build();
+                    rank.verify(context.buffer().dispatch(plan), rank.world().check());
+                    context.meet();
+                    try (Communicator next = Ranks.regroup(context, 1)) {
+                        if (group.isDead(context)) {
+                            context.buffer().close();
+                            try (Buffer buffer = group.join(next, builder -> {})) {
+                                NormalRank fresh =
+                                        new NormalRank(context.with(buffer), group.normal());
+                                fresh.dispatch(fresh.plan(), rank.world().check());
+                                next.barrier(Ranks.TIMEOUT);
+                            }
+                        } else {
+                            context.buffer().admit(next);
+                            rank.verify(context.buffer().dispatch(plan), rank.world().check());
+                            next.barrier(Ranks.TIMEOUT);
+                        }
+                    }
+                });
+    }
+
+    /** A rank that failed is known to be gone; its successor is not. */
+    @Cases
+    @MethodSource("oneGroupOfThreads")
+    public void failed(ReplacedGroup group) {
+        group.run(
+                builder -> builder.maskTimedOutRanks(true),
+                context -> {
+                    group.calls(context);
+                    context.meet();
+                    if (group.isDead(context)) {
+                        context.communicator().fail(new IOException("disk full"));
+                    } else {
+                        assertThatThrownBy(() -> group.callsOfTheRest(context))
+                                .isInstanceOf(DeepEpTimeoutException.class)
+                                .hasMessageContaining("in vain: rank 2 failed");
+                        group.callsOfTheRest(context);
+                    }
+                    group.replace(context, 1, builder -> builder.maskTimedOutRanks(true));
+                });
+    }
+
+    /** What the dead rank said of a call that the others had not begun is not taken for news. */
+    @Cases
+    @MethodSource("oneGroupOfThreads")
+    public void aDeadRankWasAhead(ReplacedGroup group) {
+        group.run(
+                context -> {
+                    group.calls(context);
+                    context.meet();
+                    if (group.isDead(context)) {
+                        NormalRank rank =
+                                new NormalRank(context, group.normal().without(context.rank()));
+                        DispatchPlan lonely = rank.plan().timeout(SHORT).build();
+                        assertThatThrownBy(() -> rank.call(lonely))
+                                .isInstanceOf(DeepEpTimeoutException.class);
+                        context.buffer().close();
+                    }
+                    group.replace(context, 1, builder -> {});
+                });
+    }
+
+    /** The new rank is lost on its way: the others go on as they were, and take in the next. */
+    @Cases
+    @MethodSource("oneGroupOfThreads")
+    public void lostOnTheWay(ReplacedGroup group) {
+        group.run(
+                context -> {
+                    group.calls(context);
+                    context.meet();
+                    Communicator lost = Ranks.regroup(context, 1);
+                    if (group.isDead(context)) {
+                        context.buffer().close();
+                        lost.fail(new IOException("disk full"));
+                    } else {
+                        group.mask(context);
+                        DeepEpTimeoutException late =
+                                catchThrowableOfType(
+                                        DeepEpTimeoutException.class,
+                                        () -> context.buffer().admit(lost));
+                        assertThat(late.peer()).isIn(group.dead());
+                        lost.close();
+                        group.callsOfTheRest(context);
+                    }
+                    group.replace(context, 2, builder -> {});
+                });
+    }
+
+    /** One that would stay is lost meanwhile: the others go on, and both are replaced. */
+    @Cases
+    @MethodSource("oneGroupOfThreads")
+    public void anotherIsLostMeanwhile(ReplacedGroup group) {
+        int second = 1;
+        ReplacedGroup both = new ReplacedGroup(backend, group.topology(), Set.of(second, 2));
+        group.run(
+                context -> {
+                    group.calls(context);
+                    context.meet();
+                    try (Communicator lost = Ranks.regroup(context, 1)) {
+                        if (context.rank() == second) {
+                            lost.fail(new IOException("disk full"));
+                            context.buffer().close();
+                        } else if (group.isDead(context)) {
+                            context.buffer().close();
+                            requirePeer(second, () -> group.join(lost, builder -> {}));
+                        } else {
+                            group.mask(context);
+                            requirePeer(second, () -> context.buffer().admit(lost));
+                            both.mask(context);
+                            both.callsOfTheRest(context);
+                        }
+                    }
+                    both.replace(context, 2, builder -> {});
+                });
+    }
+
+    private static void requirePeer(int peer, Runnable act) {
+        DeepEpTimeoutException late =
+                catchThrowableOfType(DeepEpTimeoutException.class, act::run);
+        assertThat(late).isNotNull();
+        assertThat(late.peer()).as(late.getMessage()).isEqualTo(peer);
+    }
+
+    /** A new rank with other options is refused on all ranks, and nothing is lost. */
+    @Cases
+    @MethodSource("oneGroup")
+    public void otherOptions(ReplacedGroup group) {
+        group.run(
+                context -> {
+                    group.calls(context);
+                    context.meet();
+                    if (group.isDead(context)) {
+                        context.buffer().close();
+                    } else {
+                        group.mask(context);
+                    }
+                    try (Communicator other = Ranks.regroup(context, 1)) {
+                        Throwable refused =
+                                catchThrowable(
+                                        () -> {
+                                            if (group.isDead(context)) {
+                                                group.join(other, b -> b.maskTimedOutRanks(true));
+                                            } else {
+                                                context.buffer().admit(other);
+                                            }
+                                        });
+                        assertThat(refused)
+                                .isInstanceOf(RankMismatchException.class)
+                                .hasMessageContaining("maskTimedOutRanks");
+                        other.barrier(Ranks.TIMEOUT);
+                    }
+                    if (!group.isDead(context)) {
+                        assertThat(context.buffer().queryMask())
+                                .containsExactly(
+                                        IntStream.range(0, group.topology().numRanks())
+                                                .map(rank -> group.dead().contains(rank) ? 1 : 0)
+                                                .toArray());
+                        group.callsOfTheRest(context);
+                    }
+                    group.replace(context, 2, builder -> {});
+                });
+    }
+
+    /** Ranks that admit into different buffers, or that open where others join, are told. */
+    @Cases
+    @MethodSource("oneGroup")
+    public void differentCalls(ReplacedGroup group) {
+        group.run(
+                context -> {
+                    Communicator old = context.communicator();
+                    Buffer.Builder builder = Ranks.builder(backend, old, group.topology());
+                    group.limit(builder);
+                    try (Buffer second = builder.open();
+                            Communicator next = Ranks.regroup(context, 1)) {
+                        Buffer mine = context.rank() == 0 ? context.buffer() : second;
+                        requireMismatch("the buffer", () -> mine.admit(next));
+                        Runnable join = () -> group.join(next, b -> {});
+                        requireMismatch("no rank has the buffer", join);
+                        Buffer.Builder fresh = Ranks.builder(backend, next, group.topology());
+                        group.limit(fresh);
+                        requireMismatch(
+                                "the call", context.rank() == 0 ? join : () -> fresh.open());
+                        // Nobody is new: the group alone changes.
+                        context.buffer().admit(next);
+                        group.calls(context);
+                        next.barrier(Ranks.TIMEOUT);
+                    }
+                });
+    }
+
+    /** A rank that cannot take part says why, to all; a group that is not one is refused. */
+    @Cases
+    @MethodSource("oneGroupOfThreads")
+    public void unfitGroups(ReplacedGroup group) {
+        group.run(
+                context -> {
+                    Buffer buffer = context.buffer();
+                    Communicator next = Ranks.regroup(context, 1);
+                    int wrong = context.rank() == 0 ? 1 : context.rank() == 1 ? 0 : context.rank();
+                    Communicator swapped =
+                            context.shared("swapped", _ -> InProcessGroup.of(next.size()))
+                                    .communicator(wrong);
+                    assertThatThrownBy(() -> buffer.admit(swapped))
+                            .isInstanceOf(
+                                    wrong == context.rank()
+                                            ? RankMismatchException.class
+                                            : IllegalArgumentException.class)
+                            .hasMessageContaining("keeps its number");
+                    if (group.isDead(context)) {
+                        buffer.close();
+                    }
+                    assertThatThrownBy(() -> buffer.admit(next))
+                            .isInstanceOf(
+                                    group.isDead(context)
+                                            ? IllegalStateException.class
+                                            : RankMismatchException.class)
+                            .hasMessageContaining("the buffer of rank 2 is closed");
+                });
+    }
+
+    private static void requireMismatch(String what, Runnable act) {
+        assertThatThrownBy(act::run)
+                .isInstanceOf(RankMismatchException.class)
+                .hasMessageContaining(what);
+    }
+
+    /** Where a network connects the nodes, nobody can be replaced, and calls go on. */
+    @Cases
+    @MethodSource("groupsOverNetworks")
+    public void refusedOverNetworks(EpTopology topology) {
+        ReplacedGroup group = new ReplacedGroup(backend, topology, Set.of());
+        group.run(
+                context -> {
+                    try (Communicator next = Ranks.regroup(context, 1)) {
+                        assertThatThrownBy(() -> context.buffer().admit(next))
+                                .isInstanceOf(UnsupportedOperationException.class)
+                                .hasMessageContaining("cannot leave ranks out");
+                        next.barrier(Ranks.TIMEOUT);
+                    }
+                    group.calls(context);
+                });
+    }
+}
