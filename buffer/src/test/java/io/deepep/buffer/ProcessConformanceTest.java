@@ -25,6 +25,7 @@ import io.deepep.testkit.conformance.normal.NormalDispatchConformance;
 import io.deepep.testkit.conformance.normal.NormalGraphConformance;
 import io.deepep.testkit.conformance.normal.NormalReuseConformance;
 import io.deepep.testkit.conformance.normal.RoutingErrorConformance;
+import io.deepep.testkit.conformance.replacement.ReplacementConformance;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Stream;
@@ -64,7 +65,8 @@ class ProcessConformanceTest {
                 LowLatencyConformance.class),
         LOW_LATENCY_BAD_INPUT(
                 LowLatencyAgreementConformance.class, LowLatencyBadInputConformance.class),
-        LOW_LATENCY_GRAPHS(LowLatencyGraphConformance.class);
+        LOW_LATENCY_GRAPHS(LowLatencyGraphConformance.class),
+        REPLACEMENT(ReplacementConformance.class);
 
         @SuppressWarnings("ImmutableEnumChecker") // of List.of
         private final List<Class<?>> classes;
@@ -102,6 +104,10 @@ class ProcessConformanceTest {
         return usable(
                 new Group(HOST, Suites.NORMAL, 2, 1),
                 new Group(HOST, Suites.LOW_LATENCY, 2, 2),
+                new Group(HOST, Suites.REPLACEMENT, 4, 1),
+                new Group(CUDA, Suites.REPLACEMENT, 2, 1),
+                new Group(CUDA, Suites.REPLACEMENT, 2, 2),
+                new Group(CUDA_VIRTUAL_NODES, Suites.REPLACEMENT, 4, 1),
                 new Group(CUDA, Suites.NORMAL, 2, 1),
                 new Group(CUDA, Suites.NORMAL, 2, 2),
                 new Group(CUDA, Suites.NORMAL, 2, 1, BY_CUDA_IPC),

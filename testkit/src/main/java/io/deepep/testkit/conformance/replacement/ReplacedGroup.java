@@ -41,6 +41,21 @@ record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead
         return NormalWorld.bf16(spec, HIDDEN);
     }
 
+    /** Exchanges of one shape, whatever the seed. */
+    NormalWorld normal(long seed) {
+        RoutingSpec spec = RoutingSpec.of(topology.numRanks(), MAX_TOKENS, numExperts(), TOPK);
+        return NormalWorld.bf16(spec.withSeed(seed), HIDDEN);
+    }
+
+    LowLatencyWorld lowLatency(long seed) {
+        return lowLatency().world(seed);
+    }
+
+    /** That a rank can receive in normal mode. */
+    int mostRows() {
+        return MAX_TOKENS * topology.numRanks();
+    }
+
     private LowLatencyShape lowLatency() {
         return new LowLatencyShape(
                 topology.numRdmaRanks(),
@@ -52,7 +67,7 @@ record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead
     }
 
     void limit(Buffer.Builder builder) {
-        builder.normal(normal().limits()).lowLatency(lowLatency().limits());
+        builder.normal(normal(0).limits()).lowLatency(lowLatency().limits());
     }
 
     void run(Ranks.Body body) {

@@ -12,6 +12,7 @@ import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
+import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
@@ -30,6 +31,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 @BackendSuite
 public record ReplacementConformance(TestBackend backend) {
     private static final Duration SHORT = Duration.ofMillis(300);
+    private static final int REPLAYS = 3;
 
     static Stream<Arguments> groups(TestBackend backend) {
         return Stream.of(
@@ -37,7 +39,7 @@ public record ReplacementConformance(TestBackend backend) {
                         new ReplacedGroup(backend, Ranks.topology(1, 3), Set.of(0)),
                         new ReplacedGroup(backend, Ranks.topology(1, 2), Set.of(1)),
                         new ReplacedGroup(backend, Ranks.topology(1, 4), Set.of(0, 3)),
-                        new ReplacedGroup(backend, Ranks.topology(2, 2), Set.of(3)),
+                        new ReplacedGroup(backend, Ranks.topology(2, 2), Set.of(2)),
                         new ReplacedGroup(backend, Ranks.topology(2, 2), Set.of(0, 1)))
                 .filter(group -> Ranks.fit(backend, group.topology()))
                 .filter(group -> isMaskable(backend, group.topology()))
@@ -55,6 +57,10 @@ public record ReplacementConformance(TestBackend backend) {
     static Stream<EpTopology> groupsOverNetworks(TestBackend backend) {
         return Stream.of(Ranks.topology(2, 2))
                 .filter(group -> Ranks.fit(backend, group) && !isMaskable(backend, group));
+    }
+
+    static Stream<Arguments> recordingGroups(TestBackend backend) {
+        return groups(backend).filter(group -> backend.canRecord());
     }
 
     private static boolean isMaskable(TestBackend backend, EpTopology topology) {
@@ -106,6 +112,56 @@ public record ReplacementConformance(TestBackend backend) {
                         }
                     }
                 });
+    }
+
+    /** A graph from before the death finds the new rank, whose calls are of its own making. */
+    @Cases
+    @MethodSource("recordingGroups")
+    public void graphsGoOn(ReplacedGroup group) {
+        group.run(
+                context -> {
+                    RecordableCalls calls = new RecordableCalls(context, group);
+                    calls.prepare();
+                    try (Recording recording =
+                            backend.record(
+                                    context.buffer().communicationStream(), calls::enqueue)) {
+                        context.meet();
+                        recording.replay();
+                        calls.verify();
+                        context.meet();
+                        if (group.isDead(context)) {
+                            context.buffer().close();
+                        }
+                        try (Communicator next = Ranks.regroup(context, 1)) {
+                            if (group.isDead(context)) {
+                                inPlaceOfTheDead(group, context, next);
+                            } else {
+                                context.buffer().admit(next);
+                                replay(recording, calls);
+                            }
+                            next.barrier(Ranks.TIMEOUT);
+                        }
+                    }
+                });
+    }
+
+    private void replay(Recording recording, RecordableCalls calls) {
+        for (int i = 1; i <= REPLAYS; i++) {
+            calls.load(i);
+            recording.replay();
+            calls.verify();
+        }
+    }
+
+    private void inPlaceOfTheDead(ReplacedGroup group, RankContext context, Communicator next) {
+        try (Buffer buffer = group.join(next, builder -> {})) {
+            RecordableCalls calls = new RecordableCalls(context.with(buffer), group);
+            for (int i = 1; i <= REPLAYS; i++) {
+                calls.load(i);
+                calls.enqueue();
+                calls.verify();
+            }
+        }
     }
 
     /** A rank that failed is known to be gone; its successor is not. */
