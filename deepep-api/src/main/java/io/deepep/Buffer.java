@@ -162,12 +162,12 @@ public interface Buffer extends AutoCloseable {
 
     /**
      * Takes new processes (or threads) into the places of ranks that are gone: collective among
-     * those that stay, which call this, and the new ones, which call {@link Builder#join}. All ranks
-     * meet in a new group, in which each that stays has the rank that it has here, and each new one
-     * that of the rank whose place it takes. Then no rank is masked, and all make their next calls
-     * together. What ranks that stay have goes on: the buffer and its memory, plans, and graphs,
-     * which find the new ranks' memory where that of the dead was. Handles from before are no longer
-     * valid.
+     * those that stay, which call this, and the new ones, which call {@link Builder#join}. All
+     * ranks meet in a new group, in which each that stays has the rank that it has here, and each
+     * new one that of the rank whose place it takes. Then no rank is masked, and all make their
+     * next calls together. What ranks that stay have goes on: the buffer and its memory, plans, and
+     * graphs, which find the new ranks' memory where that of the dead was. Handles from before are
+     * no longer valid.
      *
      * <pre>{@code
      * // where rank 3 was masked                        // in the new process
@@ -179,10 +179,11 @@ public interface Buffer extends AutoCloseable {
      * <p>Several ranks can be replaced at once, also none: then ranks that are all there change to
      * a new group, as after a failure of the network between them. Rank 0 is like any other.
      *
-     * <p>If this throws, the buffer goes on in the group that it had, with the masks that it had, and
-     * the call can be repeated in another new group. If it was a new rank that was lost, in the last
-     * moment, some of the others may have taken it in: their next call then names whom it lacks, and
-     * another new group brings all together. After this returned, nothing here uses the old group.
+     * <p>If this throws, the buffer goes on in the group that it had, with the masks that it had,
+     * and the call can be repeated in another new group. If it was a new rank that was lost, in the
+     * last moment, some of the others may have taken it in: their next call then names whom it
+     * lacks, and another new group brings all together. After this returned, nothing here uses the
+     * old group.
      *
      * <p>See that the ranks that are replaced are dead: see {@link #updateMask}.
      *

@@ -7,6 +7,7 @@ import io.deepep.bench.chaos.ChaosReport;
 import io.deepep.bench.chaos.RankKind;
 import io.deepep.bench.chaos.RankProgram;
 import io.deepep.bench.chaos.RankRun;
+import io.deepep.bench.chaos.Return;
 import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.run.Console;
@@ -31,14 +32,15 @@ import picocli.CommandLine.Option;
         name = "chaos",
         description = {
             "Kills, stops, slows, starves and breaks ranks at every phase of a verified workload.",
-            "The others must get right results or an error that names the victim, and make verified rounds afterwards:"
-                    + " without the dead, and with a new process in its place."
+            "The others must get right results or an error that names the victim, and make verified"
+                    + " rounds afterwards: without the dead, and with a new process in its place."
         },
         mixinStandardHelpOptions = true,
         sortOptions = false,
         footer = {
             "",
-            "Exit code: 0 if every promise was kept, 1 if not; each breach is printed with what draws its trial."
+            "Exit code: 0 if every promise was kept, 1 if not; each breach is printed with what"
+                    + " draws its trial."
         })
 final class ChaosCommand implements Callable<Integer> {
     private static final int MOST_TRIALS = 1_000_000;
@@ -79,8 +81,8 @@ final class ChaosCommand implements Callable<Integer> {
             names = "--groups",
             paramLabel = "N",
             description =
-                    "Groups of ranks that make trials side by side (default: as many as keep the processors of"
-                            + " this machine busy, on GPUs one).")
+                    "Groups of ranks that make trials side by side (default: as many as keep the"
+                            + " processors of this machine busy, on GPUs one).")
     private Integer groups;
 
     @Option(
@@ -108,8 +110,18 @@ final class ChaosCommand implements Callable<Integer> {
             paramLabel = "NAME",
             split = ",",
             description =
-                    "What is done to it: kill, throw, leave, pause, freeze, slow, starve (default: all).")
+                    "What is done to it: kill, throw, leave, pause, freeze, slow, starve (default:"
+                            + " all).")
     private List<Action> actions = List.of(Action.values());
+
+    @Option(
+            names = "--return",
+            paramLabel = "NAME",
+            description =
+                    "How a new process comes in the place of a killed one: group (all open new"
+                            + " buffers in a new group) or replace (in the buffers that the others have"
+                            + " open; elsewhere as group) (default: group).")
+    private Return way = Return.GROUP;
 
     @Option(names = "--json", paramLabel = "FILE", description = "Write the counts as JSON.")
     private Path json;
@@ -235,6 +247,7 @@ final class ChaosCommand implements Callable<Integer> {
                                 modes,
                                 models,
                                 actions,
+                                way,
                                 rank(run))
                         .make(console);
         console.print(report.text());

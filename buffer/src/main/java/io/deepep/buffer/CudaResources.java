@@ -75,10 +75,7 @@ final class CudaResources implements Resources {
                 options.numNvlBytes() == 0
                         ? null
                         : CudaHeaps.open(
-                                ranks,
-                                context,
-                                options.numNvlBytes(),
-                                CudaHeaps.Reach.NODE);
+                                ranks, context, options.numNvlBytes(), CudaHeaps.Reach.NODE);
         rdma =
                 options.numRdmaBytes() == 0
                         ? null
@@ -147,9 +144,9 @@ final class CudaResources implements Resources {
         boolean fixed = nvl != null && !nvl.canAdmit();
         if (fixed || (rdma != null && !rdma.peers().get().canAdmit())) {
             throw new UnsupportedOperationException(
-                    "new ranks cannot be admitted where processes share GPU memory by CUDA IPC, whose"
-                            + " addresses the driver chooses; close the buffer, and open one in the"
-                            + " new group");
+                    "new ranks cannot be admitted where processes share GPU memory by CUDA IPC,"
+                            + " whose addresses the driver chooses; close the buffer, and open one in"
+                            + " the new group");
         }
     }
 

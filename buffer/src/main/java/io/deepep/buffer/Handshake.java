@@ -60,10 +60,7 @@ final class Handshake {
     }
 
     private static Agreement agree(
-            String operation,
-            BufferOptions options,
-            Communicator group,
-            Map<String, String> mine) {
+            String operation, BufferOptions options, Communicator group, Map<String, String> mine) {
         List<Map<String, String>> ranks = exchange(group, options, mine);
         compare(operation, ranks);
         BitSet newRanks = new BitSet();

@@ -20,8 +20,7 @@ final class Membership {
     private final String buffer;
     private final Resources resources;
 
-    Membership(
-            BufferOptions options, BufferSizes sizes, Agreement agreement, Resources resources) {
+    Membership(BufferOptions options, BufferSizes sizes, Agreement agreement, Resources resources) {
         this.options = options;
         this.sizes = sizes;
         this.buffer = agreement.buffer();
@@ -90,8 +89,8 @@ final class Membership {
                 || group.size() != numRanks
                 || group.isInProcess() != group().isInProcess()) {
             throw new IllegalArgumentException(
-                    ("group is %s, but this is %s; in a new group a rank keeps its number among as many"
-                                    + " ranks, which stay threads of one process or processes")
+                    ("group is %s, but this is %s; in a new group a rank keeps its number among as"
+                                    + " many ranks, which stay threads of one process or processes")
                             .formatted(group, group()));
         }
     }

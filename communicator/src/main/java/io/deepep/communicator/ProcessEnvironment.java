@@ -117,6 +117,12 @@ public record ProcessEnvironment(
         return new LauncherVariables(variables).hasRank();
     }
 
+    /** The same rank in another group, which meets at another port. */
+    public ProcessEnvironment withMasterPort(int port) {
+        return new ProcessEnvironment(
+                rank, size, localRank, localSize, masterAddress, port, secret, failureTimeout);
+    }
+
     /** Everything but the secret. */
     @Override
     public String toString() {

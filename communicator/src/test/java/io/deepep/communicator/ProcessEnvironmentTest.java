@@ -70,6 +70,14 @@ class ProcessEnvironmentTest {
     }
 
     @Test
+    void aNewGroupMeetsAtAnotherPort() {
+        ProcessEnvironment first = ProcessEnvironment.from(variables(TORCHRUN));
+        ProcessEnvironment next = first.withMasterPort(29501);
+        assertThat(next.masterPort()).isEqualTo(29501);
+        assertThat(next.withMasterPort(29500)).isEqualTo(first);
+    }
+
+    @Test
     void inAJobOfSlurmTheInnerLauncherCounts() {
         String outer = "SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_STEP_NODELIST=other1";
         for (String launcher : new String[] {TORCHRUN, MPIRUN, HYDRA}) {
@@ -156,7 +164,8 @@ class ProcessEnvironmentTest {
                 ProcessEnvironment.from(
                         variables(
                                 TORCHRUN,
-                                "TORCHELASTIC_RUN_ID=1 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2"));
+                                "TORCHELASTIC_RUN_ID=1 OMPI_COMM_WORLD_RANK=1"
+                                        + " OMPI_COMM_WORLD_SIZE=2"));
         assertThat(inner.rank()).isEqualTo(5);
     }
 
@@ -171,7 +180,8 @@ class ProcessEnvironmentTest {
                         ProcessEnvironment.from(
                                         variables(
                                                 TORCHRUN,
-                                                "TORCHELASTIC_USE_AGENT_STORE=True DEEPEP_MASTER_PORT=777"))
+                                                "TORCHELASTIC_USE_AGENT_STORE=True"
+                                                        + " DEEPEP_MASTER_PORT=777"))
                                 .masterPort())
                 .isEqualTo(777);
     }

@@ -72,9 +72,13 @@ public final class HostHeaps implements AutoCloseable {
      *
      * @param shares by rank; a new rank takes over that of the rank whose place it takes
      */
-    private record SharedGroup(Arena arena, AtomicInteger users, AtomicReferenceArray<Share> shares) {
+    private record SharedGroup(
+            Arena arena, AtomicInteger users, AtomicReferenceArray<Share> shares) {
         SharedGroup(int numRanks) {
-            this(Arena.ofShared(), new AtomicInteger(numRanks), new AtomicReferenceArray<>(numRanks));
+            this(
+                    Arena.ofShared(),
+                    new AtomicInteger(numRanks),
+                    new AtomicReferenceArray<>(numRanks));
         }
 
         void release() {

@@ -12,8 +12,8 @@ import java.util.BitSet;
 import java.util.List;
 
 /**
- * The heaps of ranks that are processes of one host. Each rank makes {@link SharedMemory},
- * which holds both of its heaps and which the others open by process and descriptor:
+ * The heaps of ranks that are processes of one host. Each rank makes {@link SharedMemory}, which
+ * holds both of its heaps and which the others open by process and descriptor:
  *
  * <pre>
  *  0        nvlBytes, rounded up to a page
@@ -28,7 +28,8 @@ import java.util.List;
 final class ProcessHeaps {
     private static final long PAGE_BYTES = 4096;
     private static final String CURE =
-            "run all ranks on one host, as one user, in one PID namespace (containers: one for all ranks), with room for their buffers";
+            "run all ranks on one host, as one user, in one PID namespace (containers: one for all"
+                    + " ranks), with room for their buffers";
 
     private final EpTopology topology;
     private final long nvlBytes;

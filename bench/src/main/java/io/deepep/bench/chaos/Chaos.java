@@ -31,6 +31,7 @@ final class Chaos {
                     Math.max(1, Runtime.getRuntime().availableProcessors() / PROCESSORS_TO_BEGIN));
 
     private final Console console;
+    private final Return way;
     private final Function<RankKind, World> worlds;
     private final Map<String, Tally> tallies = new LinkedHashMap<>();
     private final Map<RankKind, Usage> leftOver = new EnumMap<>(RankKind.class);
@@ -40,10 +41,12 @@ final class Chaos {
     /**
      * No trials yet.
      *
+     * @param way in which new ranks come
      * @param worlds makes the ranks of a model
      */
-    Chaos(Console console, Function<RankKind, World> worlds) {
+    Chaos(Console console, Return way, Function<RankKind, World> worlds) {
         this.console = console;
+        this.way = way;
         this.worlds = worlds;
     }
 
@@ -129,8 +132,13 @@ final class Chaos {
     }
 
     private void run(Trial trial, World world) {
-        List<Outcome> outcomes = world.run(trial);
+        boolean inPlace = way == Return.REPLACE && trial.allowsReplacement();
+        List<Outcome> outcomes = inPlace ? world.runReplacing(trial) : world.run(trial);
+        Outcome successor = inPlace ? outcomes.removeLast() : Outcome.PASSED;
         List<String> broken = Verdict.breaches(trial, outcomes);
+        if (successor.kind() != Outcome.Kind.PASSED) {
+            broken.add("the new rank " + trial.victim() + " " + successor);
+        }
         broken.forEach(breach -> complain(trial, breach));
         Trial after = Trial.quiet(trial.seed() + Trial.ROUNDS, trial.mode(), trial.model());
         boolean verified = quiet(after, world, "after " + trial.kind());
@@ -143,6 +151,13 @@ final class Chaos {
         boolean replaced = lacking && quiet(after, world, "with a new rank after " + trial.kind());
         boolean kept = broken.isEmpty() && verified && !leaks && replaced == lacking;
         count(trial, outcomes, verified, replaced, !kept);
+        if (inPlace && broken.isEmpty()) {
+            countInPlace(trial);
+        }
+    }
+
+    private synchronized void countInPlace(Trial trial) {
+        tallies.get(key(trial)).endInPlace();
     }
 
     private synchronized void count(

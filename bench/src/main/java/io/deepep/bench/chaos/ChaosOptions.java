@@ -19,6 +19,7 @@ import java.util.List;
  * @param limit after which no trial begins
  * @param numGroups that make trials side by side
  * @param seed of all of them
+ * @param way in which new processes come in the place of killed ones
  * @param rankArguments of the command line that starts a rank's process with the same {@code run}
  */
 public record ChaosOptions(
@@ -32,6 +33,7 @@ public record ChaosOptions(
         List<Mode> modes,
         List<RankKind> models,
         List<Action> actions,
+        Return way,
         List<String> rankArguments) {
     /** Files that a rank's process may open, so that it can use them up in a moment. */
     private static final int MOST_FILES = 512;
@@ -48,6 +50,7 @@ public record ChaosOptions(
         Chaos chaos =
                 new Chaos(
                         console,
+                        way,
                         model ->
                                 new World(
                                         model,

@@ -49,6 +49,7 @@ public record ChaosReport(
                 .number("unharmed", "%.0f", each -> each.unharmed)
                 .number("verified after", "%.0f", each -> each.verified)
                 .number("replaced", "%.0f", each -> each.replaced)
+                .number("in open buffers", "%.0f", each -> each.replacedInPlace)
                 .number("broken", "%.0f", each -> each.broken)
                 .of(tallies);
     }

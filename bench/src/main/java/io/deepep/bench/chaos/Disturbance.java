@@ -82,6 +82,14 @@ final class Disturbance implements AutoCloseable {
         }
     }
 
+    /** The victim of a kill ends here if it has not yet: it must not meet the others again. */
+    void awaitEnd() {
+        if (isVictim) {
+            LockSupport.parkNanos(timeout.toNanos());
+            throw new IllegalStateException("the victim was not killed");
+        }
+    }
+
     private void strike() {
         switch (trial.action()) {
             case KILL -> after(signals::kill);

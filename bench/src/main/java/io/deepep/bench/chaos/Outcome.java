@@ -55,6 +55,16 @@ record Outcome(Kind kind, int peer, String text) {
         return new Outcome(Kind.FAILED, -1, line(failure));
     }
 
+    /** What a rank came to that went on without {@code peer}. */
+    static Outcome without(int peer) {
+        return new Outcome(Kind.NAMED, peer, "went on without rank " + peer);
+    }
+
+    /** What a rank came to that threw {@code failure} where nobody was disturbed any more. */
+    static Outcome afterwards(Throwable failure) {
+        return new Outcome(Kind.FAILED, -1, "with a new rank in an open buffer: " + line(failure));
+    }
+
     private static String line(Throwable failure) {
         String text = failure.toString().replaceAll("\\s+", " ");
         return text.substring(0, Math.min(text.length(), LONGEST_TEXT));

@@ -1,5 +1,6 @@
 package io.deepep.bench.chaos;
 
+import io.deepep.Communicator;
 import io.deepep.communicator.ProcessCommunicator;
 import io.deepep.communicator.ProcessEnvironment;
 import java.io.BufferedReader;
@@ -8,6 +9,7 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.function.Supplier;
 
 /**
  * A process that is a rank, or whose threads are all ranks: makes one run after another as it is
@@ -37,8 +39,19 @@ public final class RankProgram {
     /**
      * What a process is told: one run, as one rank or as all of them. It keeps its seat, which says
      * where it works, from run to run.
+     *
+     * @param nextPort where the ranks meet when the victim has been replaced, 0 if it is not
+     * @param joins whether this process replaces the victim, and meets the others there alone
      */
-    record Order(Trial trial, int rank, int seat, int size, int port, String secret) {
+    record Order(
+            Trial trial,
+            int rank,
+            int seat,
+            int size,
+            int port,
+            int nextPort,
+            boolean joins,
+            String secret) {
         /** Instead of a rank: each is a thread. */
         static final int ALL = -1;
     }
@@ -66,23 +79,32 @@ public final class RankProgram {
     }
 
     private Outcome runAlone(Order order, Signals signals) {
+        Supplier<Communicator> next = () -> open(order, order.nextPort());
+        if (order.joins()) {
+            return run.join(order.trial(), order.seat(), next);
+        }
         return run.run(
                 order.trial(),
                 order.rank(),
                 order.seat(),
                 signals,
                 order.port(),
-                () -> ProcessCommunicator.open(environment(order), run.meetingTimeout()));
+                () -> open(order, order.port()),
+                order.nextPort() == 0 ? null : next);
     }
 
-    private static ProcessEnvironment environment(Order order) {
+    private Communicator open(Order order, int port) {
+        return ProcessCommunicator.open(environment(order, port), run.meetingTimeout());
+    }
+
+    private static ProcessEnvironment environment(Order order, int port) {
         return new ProcessEnvironment(
                 order.rank(),
                 order.size(),
                 order.rank(),
                 order.size(),
                 LOOPBACK,
-                order.port(),
+                port,
                 order.secret(),
                 ProcessEnvironment.DEFAULT_FAILURE_TIMEOUT);
     }

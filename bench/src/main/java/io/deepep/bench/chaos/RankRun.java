@@ -4,6 +4,7 @@ import io.deepep.Buffer;
 import io.deepep.Communicator;
 import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.RankMemory;
+import io.deepep.error.DeepEpTimeoutException;
 import java.time.Duration;
 import java.util.function.Supplier;
 
@@ -42,6 +43,8 @@ public record RankRun(Placement placement, int ranksPerNode, Duration timeout) {
      * @param seat a number that says which device it works on
      * @param meetingPort of rank 0, or 0 where ranks are threads
      * @param join makes the rank's way to the others
+     * @param next its way to them once the victim is replaced, which then happens in buffers that
+     *     stay open; null if it is not replaced
      */
     Outcome run(
             Trial trial,
@@ -49,14 +52,14 @@ public record RankRun(Placement placement, int ranksPerNode, Duration timeout) {
             int seat,
             Signals signals,
             int meetingPort,
-            Supplier<Communicator> join) {
+            Supplier<Communicator> join,
+            Supplier<Communicator> next) {
         try (Disturbance disturbance =
                 new Disturbance(trial, rank, timeout, signals, meetingPort)) {
             disturbance.at(Moment.JOIN);
             try (Communicator communicator = join.get()) {
                 try {
-                    rounds(trial, seat, communicator, disturbance);
-                    return Outcome.PASSED;
+                    return rounds(trial, seat, communicator, disturbance, next);
                 } catch (Disturbance.Left left) {
                     return Outcome.PASSED;
                 } catch (Throwable failure) {
@@ -69,19 +72,83 @@ public record RankRun(Placement placement, int ranksPerNode, Duration timeout) {
         }
     }
 
-    private void rounds(Trial trial, int seat, Communicator communicator, Disturbance disturbance) {
-        int nodeSize = nodeSize(communicator.size());
+    /** Makes undisturbed rounds as a rank that takes the place of the victim of {@code trial}. */
+    Outcome join(Trial trial, int seat, Supplier<Communicator> next) {
+        try (RankMemory memory = RankMemory.of(placement, seat);
+                Communicator group = next.get();
+                Buffer buffer = builder(trial, seat, group, true).join()) {
+            goOn(trial, group, buffer, memory);
+            return Outcome.PASSED;
+        } catch (Throwable failure) {
+            return Outcome.afterwards(failure);
+        }
+    }
+
+    private Buffer.Builder builder(
+            Trial trial, int seat, Communicator communicator, boolean masks) {
         Buffer.Builder builder =
                 Buffer.builder(communicator)
-                        .ranksPerNode(nodeSize)
+                        .ranksPerNode(nodeSize(communicator.size()))
                         .device(placement.device(seat))
+                        .maskTimedOutRanks(masks)
                         .timeout(timeout);
         Rounds.limits(builder, trial.mode(), communicator.size());
+        return builder;
+    }
+
+    private Outcome rounds(
+            Trial trial,
+            int seat,
+            Communicator communicator,
+            Disturbance disturbance,
+            Supplier<Communicator> next) {
+        int nodeSize = nodeSize(communicator.size());
+        Buffer.Builder builder = builder(trial, seat, communicator, next != null);
         disturbance.at(Moment.OPEN);
         try (RankMemory memory = RankMemory.of(placement, seat);
                 Buffer buffer = builder.open()) {
-            new Rounds(trial, nodeSize, buffer, memory, disturbance).run();
+            Rounds rounds = new Rounds(trial, nodeSize, buffer, memory, disturbance);
+            if (next != null) {
+                return roundsAndReplacement(trial, rounds, disturbance, next, buffer, memory);
+            }
+            rounds.run();
             disturbance.at(Moment.CLOSE);
+            return Outcome.PASSED;
         }
+    }
+
+    private Outcome roundsAndReplacement(
+            Trial trial,
+            Rounds rounds,
+            Disturbance disturbance,
+            Supplier<Communicator> next,
+            Buffer buffer,
+            RankMemory memory) {
+        Outcome outcome;
+        try {
+            int lost = rounds.run();
+            outcome = lost < 0 ? Outcome.PASSED : Outcome.without(lost);
+        } catch (DeepEpTimeoutException named) {
+            outcome = Outcome.of(named);
+        }
+        disturbance.awaitEnd();
+        try (Communicator group = next.get()) {
+            buffer.admit(group);
+            goOn(trial, group, buffer, memory);
+            return outcome;
+        } catch (Throwable failure) {
+            return Outcome.afterwards(failure);
+        }
+    }
+
+    private void goOn(Trial trial, Communicator group, Buffer buffer, RankMemory memory) {
+        Trial after = Trial.quiet(trial.seed() + Trial.ROUNDS, trial.mode(), trial.model());
+        Disturbance none =
+                new Disturbance(after, buffer.topology().rank(), timeout, Signals.NONE, 0);
+        int lost = new Rounds(after, nodeSize(group.size()), buffer, memory, none).run();
+        if (lost >= 0) {
+            throw new IllegalStateException("rank " + lost + " did not come");
+        }
+        group.barrier(timeout);
     }
 }

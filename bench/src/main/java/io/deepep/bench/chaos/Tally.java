@@ -38,6 +38,9 @@ public final class Tally {
     /** Trials whose dead was replaced by a new process, with verified rounds after it. */
     int replaced;
 
+    /** Trials whose dead was replaced while the others kept their buffers, with verified rounds. */
+    int replacedInPlace;
+
     /** Trials in which something was not as promised. */
     int broken;
 
@@ -58,6 +61,10 @@ public final class Tally {
         } else if (other.kind() == Outcome.Kind.PASSED) {
             unharmed++;
         }
+    }
+
+    void endInPlace() {
+        replacedInPlace++;
     }
 
     void end(boolean verifiedAfter, boolean replacedAfter, boolean brokenPromise) {

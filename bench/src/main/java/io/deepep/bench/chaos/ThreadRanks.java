@@ -37,7 +37,8 @@ final class ThreadRanks {
                                                 own,
                                                 Signals.NONE,
                                                 0,
-                                                () -> group.communicator(own)));
+                                                () -> group.communicator(own),
+                                                null));
                 ranks.add(task);
                 Thread.ofPlatform().daemon().name("chaos-rank-" + rank).start(task);
             }

@@ -103,6 +103,15 @@ record Trial(
         return action == Action.STARVE && moment == Moment.JOIN && victim == 0;
     }
 
+    /** Whether a new rank can take the place of the victim while the others have buffers open. */
+    boolean allowsReplacement() {
+        return victim >= 0
+                && action == Action.KILL
+                && (moment == Moment.DISPATCH
+                        || moment == Moment.BETWEEN
+                        || moment == Moment.COMBINE);
+    }
+
     /** Mode, model, action and moment in words. */
     String kind() {
         return "%s %s %s %s"

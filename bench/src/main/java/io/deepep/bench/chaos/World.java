@@ -4,6 +4,7 @@ import io.deepep.bench.launch.Ports;
 import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.function.IntFunction;
@@ -42,16 +43,15 @@ final class World implements AutoCloseable {
      * @return an outcome for each rank that took part, in order
      */
     List<Outcome> run(Trial trial) {
-        byte[] random = new byte[SECRET_BYTES];
-        new SecureRandom().nextBytes(random);
-        String secret = HexFormat.of().formatHex(random);
+        String secret = newSecret();
         int port = Ports.free();
         int numRanks = processes.size() * ranksEach;
         for (int i = 0; i < processes.size(); i++) {
             int rank = ranksEach > 1 ? RankProgram.Order.ALL : i;
             ChaosProcess process = processes.get(i);
             process.tell(
-                    new RankProgram.Order(trial, rank, process.seat(), numRanks, port, secret),
+                    new RankProgram.Order(
+                            trial, rank, process.seat(), numRanks, port, 0, false, secret),
                     trial.action() == Action.FREEZE
                             ? run.timeout().multipliedBy(2)
                             : run.timeout().dividedBy(4));
@@ -63,6 +63,55 @@ final class World implements AutoCloseable {
                         .toList();
         processes.removeIf(ChaosProcess::isGone);
         return outcomes;
+    }
+
+    private static String newSecret() {
+        byte[] random = new byte[SECRET_BYTES];
+        new SecureRandom().nextBytes(random);
+        return HexFormat.of().formatHex(random);
+    }
+
+    /**
+     * Has all ranks make a run in which the victim is killed, and a new process takes its place in
+     * the buffers of the others.
+     *
+     * @return an outcome for each rank that took part, in order, and last that of the new one
+     */
+    List<Outcome> runReplacing(Trial trial) {
+        int victim = trial.victim();
+        ChaosProcess spare = starter.apply(processes.get(victim).seat());
+        processes.add(spare); // closed with the others, whatever happens
+        spare.awaitReady();
+        int port = Ports.free();
+        int nextPort = Ports.free();
+        String secret = newSecret();
+        for (int rank = 0; rank < numProcesses; rank++) {
+            tell(processes.get(rank), trial, rank, port, nextPort, secret);
+        }
+        long deadline = System.nanoTime() + run.patience().plus(ANSWER).toNanos();
+        List<Outcome> outcomes =
+                new ArrayList<>(Collections.nCopies(numProcesses + 1, Outcome.DEAD));
+        outcomes.set(victim, processes.get(victim).await(deadline, 1).getFirst());
+        tell(spare, trial, victim, 0, nextPort, secret);
+        for (int rank = 0; rank <= numProcesses; rank++) {
+            if (rank != victim) {
+                outcomes.set(rank, processes.get(rank).await(deadline, 1).getFirst());
+            }
+        }
+        processes.removeLast();
+        processes.set(victim, spare).close();
+        processes.removeIf(ChaosProcess::isGone);
+        return outcomes;
+    }
+
+    /** Without a port, the process takes the place of {@code rank}. */
+    private void tell(
+            ChaosProcess process, Trial trial, int rank, int port, int nextPort, String secret) {
+        boolean joins = port == 0;
+        process.tell(
+                new RankProgram.Order(
+                        trial, rank, process.seat(), numProcesses, port, nextPort, joins, secret),
+                run.timeout());
     }
 
     /**

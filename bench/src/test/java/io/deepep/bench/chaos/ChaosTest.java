@@ -60,4 +60,18 @@ class ChaosTest {
         assertThat(sum(report, "replaced")).isPositive();
         assertThat(report.get("leftOver").get("PROCESSES").get("mappings").asInt()).isZero();
     }
+
+    @Test
+    void newRanksInOpenBuffers() throws Exception {
+        JsonNode report =
+                run(
+                        "--ranks 3 --ranks-are processes --actions kill --return replace --trials 6"
+                                + " --seed 5");
+        assertThat(sum(report, "verified")).isEqualTo(6);
+        assertThat(sum(report, "replacedInPlace")).isPositive();
+        assertThat(sum(report, "replacedInPlace") + sum(report, "replaced")).isEqualTo(6);
+        assertThat(report.get("leftOver").get("PROCESSES").get("mappings").asInt()).isZero();
+        assertThat(report.get("leftOver").get("PROCESSES").get("descriptors").asInt())
+                .isLessThan(16);
+    }
 }

@@ -38,8 +38,7 @@ public final class CudaHeaps implements AutoCloseable {
      * @param meetings with ranks that come later, null if none can
      * @param release gives up what is open
      */
-    CudaHeaps(
-            int rank, long numBytes, List<Long> addresses, Meetings meetings, Runnable release) {
+    CudaHeaps(int rank, long numBytes, List<Long> addresses, Meetings meetings, Runnable release) {
         this.rank = rank;
         this.numBytes = numBytes;
         this.addresses = List.copyOf(addresses);
@@ -162,8 +161,7 @@ public final class CudaHeaps implements AutoCloseable {
             boolean within = reach.includes(topology, peer);
             addresses.add(within ? reach(context, group.memories().get(peer)) : 0L);
         }
-        return new CudaHeaps(
-                topology.rank(), numBytes, addresses, group::meet, group::release);
+        return new CudaHeaps(topology.rank(), numBytes, addresses, group::meet, group::release);
     }
 
     @SuppressWarnings("unchecked")
@@ -203,8 +201,8 @@ public final class CudaHeaps implements AutoCloseable {
 
     /**
      * Takes in the memory of new ranks at the addresses of those which are gone: collective with
-     * their {@link #open}, while no kernel of this rank runs. Kernels and captured graphs go on with
-     * the addresses that they have.
+     * their {@link #open}, while no kernel of this rank runs. Kernels and captured graphs go on
+     * with the addresses that they have.
      */
     public void admit(Ranks ranks) {
         meetings.meet(ranks);

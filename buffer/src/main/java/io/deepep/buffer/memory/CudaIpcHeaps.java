@@ -82,9 +82,7 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
         }
         // Of threads that share a GPU, one maps it for all.
         return keep(
-                peer,
-                IpcHandle.fromBytes(HexFormat.of().parseHex(words[2])).open(context),
-                offer);
+                peer, IpcHandle.fromBytes(HexFormat.of().parseHex(words[2])).open(context), offer);
     }
 
     /** The driver chooses the address. */
@@ -107,7 +105,8 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
         } else {
             LOG.log(
                     System.Logger.Level.INFO,
-                    "{0} bytes of rank {1} stay allocated until the process ends: another rank has them open",
+                    "{0} bytes of rank {1} stay allocated until the process ends: another rank has"
+                            + " them open",
                     numBytes,
                     rank);
         }

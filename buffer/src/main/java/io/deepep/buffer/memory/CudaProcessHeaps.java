@@ -30,8 +30,9 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
 
     private static final System.Logger LOG = System.getLogger(CudaProcessHeaps.class.getName());
     private static final String CURE =
-            "run the ranks of a node on one host, as one user, in one PID and IPC namespace, with all of their"
-                    + " GPUs visible to each; if they do already, run them as threads of one process";
+            "run the ranks of a node on one host, as one user, in one PID and IPC namespace, with"
+                    + " all of their GPUs visible to each; if they do already, run them as threads of"
+                    + " one process";
 
     final int rank;
     final CudaContext context;

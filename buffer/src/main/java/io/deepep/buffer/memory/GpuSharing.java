@@ -52,8 +52,8 @@ public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
         }
         if (!even || !(inTurn || neighbours)) {
             throw new DeepEpUnavailableException(
-                    "network=NVSHMEM needs the same number of ranks on every GPU, neighbours or dealt out in turn;"
-                            + " the ranks' GPUs are "
+                    "network=NVSHMEM needs the same number of ranks on every GPU, neighbours or"
+                            + " dealt out in turn; the ranks' GPUs are "
                             + gpuIdxs,
                     "use as many ranks as GPUs, or a multiple",
                     null);

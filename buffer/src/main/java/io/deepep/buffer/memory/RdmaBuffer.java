@@ -68,8 +68,7 @@ public record RdmaBuffer(
             return in(world, peMap, options, sizes.outboxBytes(), context, stream);
         }
         CudaHeaps peers =
-                CudaHeaps.open(
-                        ranks, context, options.numRdmaBytes(), CudaHeaps.Reach.GROUP);
+                CudaHeaps.open(ranks, context, options.numRdmaBytes(), CudaHeaps.Reach.GROUP);
         return new RdmaBuffer(
                 options.topology().rank(),
                 RdmaHeaps.ofPeers(peers.addresses()),

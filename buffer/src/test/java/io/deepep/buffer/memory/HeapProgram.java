@@ -71,7 +71,8 @@ final class HeapProgram {
         int numRanks = communicator.size();
         CudaContext context = CudaContext.shared(CudaDevice.of(rank % NUM_DEVICES));
         BufferOptions options = options(communicator);
-        int sharing = GpuSharing.agree(communicator, options, context.cudaDevice()).mostRanksPerGpu();
+        int sharing =
+                GpuSharing.agree(communicator, options, context.cudaDevice()).mostRanksPerGpu();
         require(sharing, Math.ceilDiv(numRanks, NUM_DEVICES));
         CudaHeaps heaps;
         try {

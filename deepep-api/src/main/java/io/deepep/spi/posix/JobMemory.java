@@ -54,7 +54,8 @@ public final class JobMemory {
                         .distinct()
                         .toList();
         if (known.size() != 1) {
-            throw new IllegalStateException("ranks are of " + known.size() + " jobs instead of one");
+            throw new IllegalStateException(
+                    "ranks are of " + known.size() + " jobs instead of one");
         }
         return new JobMemory(known.getFirst());
     }

@@ -35,8 +35,8 @@ public final class SharedMemory implements AutoCloseable {
     private static final long PIECE_BYTES = 64L << 20;
 
     private static final String CURE =
-            "lower the limits of the buffer or the number of ranks on this host, or give it (or its container) more"
-                    + " memory";
+            "lower the limits of the buffer or the number of ranks on this host, or give it (or its"
+                    + " container) more memory";
 
     private final int fd;
     private final long numBytes;
@@ -174,8 +174,8 @@ public final class SharedMemory implements AutoCloseable {
     private static DeepEpUnavailableException refused(Path path, String why, Throwable cause) {
         return new DeepEpUnavailableException(
                 path + " cannot be used as a peer's memory: " + why,
-                "run the ranks of a host as one user in one PID namespace (containers: one for all ranks, or --pid"
-                        + " shared)",
+                "run the ranks of a host as one user in one PID namespace (containers: one for all"
+                        + " ranks, or --pid shared)",
                 cause);
     }
 

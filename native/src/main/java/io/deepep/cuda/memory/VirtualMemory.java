@@ -113,8 +113,7 @@ public final class VirtualMemory extends CudaMemory {
 
     /** The descriptor travels in the pointer argument itself. */
     private static long importHandle(int fd) {
-        IMPORT.call(
-                CallSlots.first(), MemorySegment.ofAddress(fd), Export.POSIX_FD.handleType);
+        IMPORT.call(CallSlots.first(), MemorySegment.ofAddress(fd), Export.POSIX_FD.handleType);
         return CallSlots.asLong(CallSlots.first());
     }
 

@@ -132,14 +132,16 @@ record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead
     }
 
     /**
-     * Each rank's part in a new group, in which the dead are replaced; then all make verified calls.
+     * Each rank's part in a new group, in which the dead are replaced; then all make verified
+     * calls.
      */
     void replace(RankContext context, int number, Consumer<Buffer.Builder> more) {
         try (Communicator group = Ranks.regroup(context, number)) {
             if (isDead(context)) {
                 try (Buffer buffer = join(group, more)) {
-                    goOn(new RankContext(
-                            backend, buffer.topology(), group, buffer, context.common()));
+                    goOn(
+                            new RankContext(
+                                    backend, buffer.topology(), group, buffer, context.common()));
                 }
             } else {
                 context.buffer().admit(group);

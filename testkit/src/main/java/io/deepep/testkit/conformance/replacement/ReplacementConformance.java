@@ -260,8 +260,7 @@ public record ReplacementConformance(TestBackend backend) {
     }
 
     private static void requirePeer(int peer, Runnable act) {
-        DeepEpTimeoutException late =
-                catchThrowableOfType(DeepEpTimeoutException.class, act::run);
+        DeepEpTimeoutException late = catchThrowableOfType(DeepEpTimeoutException.class, act::run);
         assertThat(late).isNotNull();
         assertThat(late.peer()).as(late.getMessage()).isEqualTo(peer);
     }
