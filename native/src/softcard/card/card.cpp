@@ -4,11 +4,13 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 
 #include "gpu.h"
 #include "settings.h"
@@ -22,21 +24,17 @@ constexpr int kIdleTurns = 100;
 constexpr int kNapMicroseconds = 50;
 constexpr int kMostEntriesPerTurn = 8;
 constexpr int kTurnsPerRound = 64;
+constexpr int kNice = -15;
 constexpr auto kReportEvery = std::chrono::milliseconds(50);
 
-std::string line_of(uint32_t number, const char* kind, uint32_t peer, const Counters& c) {
+std::string text_of(const Counters& c) {
     char line[400];
     std::snprintf(line, sizeof(line),
-                  "queue=0x%x kind=%s peer=%u doorbells=%lu entries=%lu writes=%lu inline=%lu atomics=%lu reads=%lu "
-                  "sends=%lu nops=%lu bytes=%lu completions=%lu errors=%lu\n",
-                  number, kind, Card::process_of(peer), c.doorbells, c.entries, c.writes, c.inline_writes, c.atomics,
-                  c.reads, c.sends, c.nops, c.bytes, c.completions, c.errors);
+                  "doorbells=%lu entries=%lu writes=%lu inline=%lu atomics=%lu reads=%lu sends=%lu nops=%lu bytes=%lu "
+                  "completions=%lu errors=%lu\n",
+                  c.doorbells, c.entries, c.writes, c.inline_writes, c.atomics, c.reads, c.sends, c.nops, c.bytes,
+                  c.completions, c.errors);
     return line;
-}
-
-std::string line_of(const QueuePair& queue) {
-    bool verbs = queue.setup().ring.blocks == nullptr;
-    return line_of(queue.setup().number, verbs ? "verbs" : "mlx5", queue.peer(), queue.counters());
 }
 
 }  // namespace
@@ -53,6 +51,7 @@ Card::Card()
     // Registered after those of the libraries that are loaded by now, so it runs before them.
     std::atexit([] { get().stop(); });
     thread_ = std::thread([this] { run(); });
+    reporter_ = std::thread([this] { run_reporter(); });
 }
 
 bool Card::may_make() {
@@ -65,8 +64,14 @@ bool Card::may_make() {
 }
 
 uint32_t Card::new_queue_number() {
+    constexpr uint32_t kMost = (1u << kQueueBits) - 1;
+    if (queue_pairs_.size() >= kMost) {
+        say("there are %u queue pairs already, as many as a process can have", kMost);
+        errno = ENOMEM;
+        return 0;
+    }
     do {
-        last_queue_ = last_queue_ % ((1u << kQueueBits) - 1) + 1;
+        last_queue_ = last_queue_ % kMost + 1;
     } while (find(queue_pairs_, process() << kQueueBits | last_queue_) != nullptr);
     return process() << kQueueBits | last_queue_;
 }
@@ -88,8 +93,7 @@ QueuePair& Card::add(const QueuePair::Setup& setup) {
 void Card::remove_queue_pair(uint32_t number) {
     QueuePair* queue = find(queue_pairs_, number);
     if (queue == nullptr) return;
-    if (queue->counters().entries > 0) removed_ += line_of(*queue);
-    removed_sum_.add(queue->counters());
+    removed_[queue->port()].add(queue->counters());
     queue_pairs_.erase(number);
     changed_ = true;
 }
@@ -189,16 +193,15 @@ bool Card::work() {
     busy |= settle_held(now);
     send_answers();
     changed_ |= busy;
-    if (!busy && changed_ && now >= next_report_) {
-        write_counters();
-        next_report_ = now + kReportEvery;
-    }
+    idle_ = !busy;
     return busy;
 }
 
 void Card::run() {
     pthread_setname_np(pthread_self(), "software-card");
     prctl(PR_SET_TIMERSLACK, 1000);
+    // A card does not wait for its turn behind all the ranks that wait for it. Where that is not allowed, it does.
+    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
     Wire::Handler handler{
         [this](const std::shared_ptr<Connection>& from, const Frame& frame, const uint8_t* data) {
             std::lock_guard guard(lock_);
@@ -240,30 +243,48 @@ void Card::run() {
 
 void Card::stop() {
     if (stopped_.exchange(true)) return;
-    if (thread_.joinable() && thread_.get_id() != std::this_thread::get_id()) thread_.join();
+    for (std::thread* thread : {&thread_, &reporter_}) {
+        if (thread->joinable() && thread->get_id() != std::this_thread::get_id()) thread->join();
+    }
     std::lock_guard guard(lock_);
-    write_counters();
+    write(report());
     wire_.leave();
 }
 
-void Card::write_counters() {
+// Beside the thread that carries, because a busy disk may keep a writer for many seconds.
+void Card::run_reporter() {
+    while (!stopped_) {
+        std::this_thread::sleep_for(kReportEvery);
+        std::string text;
+        {
+            std::lock_guard guard(lock_);
+            if (idle_ && changed_) text = report();
+        }
+        if (!text.empty()) write(text);
+    }
+}
+
+std::string Card::report() {
     changed_ = false;
     const char* rank = std::getenv("RANK");
-    Counters sum = removed_sum_;
+    auto ports = removed_;
+    for (auto& [number, queue] : queue_pairs_) ports[queue->port()].add(queue->counters());
+    Counters sum;
     std::string text;
-    for (auto& [number, queue] : queue_pairs_) {
-        sum.add(queue->counters());
-        if (queue->counters().entries > 0) text += line_of(*queue);
+    for (auto& [name, counters] : ports) {
+        sum.add(counters);
+        if (counters.entries > 0) text += "port " + name + " " + text_of(counters);
     }
+    char head[200];
+    std::snprintf(head, sizeof(head), "process=%u rank=%s pid=%d received_bytes=%lu received_writes=%lu\n", process(),
+                  rank == nullptr ? "-" : rank, getpid(), received_bytes_, received_writes_);
+    return head + ("sum " + text_of(sum)) + text;
+}
+
+void Card::write(const std::string& report) const {
     std::string file = Settings::get().folder + "/counters-" + std::to_string(process());
     std::string part = file + ".part";
-    FILE* out = std::fopen(part.c_str(), "w");
-    if (out == nullptr) return;
-    std::fprintf(out, "process=%u rank=%s pid=%d received_bytes=%lu received_writes=%lu\n", process(),
-                 rank == nullptr ? "-" : rank, getpid(), received_bytes_, received_writes_);
-    std::fprintf(out, "sum %s%s%s", line_of(0, "all", 0, sum).c_str() + sizeof("queue=0x0 kind=all peer=0"),
-                 removed_.c_str(), text.c_str());
-    std::fclose(out);
+    std::ofstream(part) << report;
     std::rename(part.c_str(), file.c_str());
 }
 

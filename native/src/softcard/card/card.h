@@ -54,7 +54,7 @@ class Card {
     ReceiveQueue* receive_queue(uint32_t number) { return find(receive_queues_, number); }
     void remove_receive_queue(uint32_t number) { receive_queues_.erase(number); }
 
-    uint32_t new_queue_number();  // the one that was not used for longest
+    uint32_t new_queue_number();  // the one that was not used for longest; 0 if there is none
     QueuePair& add(const QueuePair::Setup& setup);
     void remove_queue_pair(uint32_t number);
 
@@ -71,7 +71,7 @@ class Card {
     void stop();
 
   private:
-    static constexpr int kQueueBits = 13;
+    static constexpr int kQueueBits = 24 - kProcessBits;
 
     Card();
     void run();
@@ -80,7 +80,9 @@ class Card {
     bool serve(Clock::time_point now);
     bool settle_held(Clock::time_point now);
     void send_answers();
-    void write_counters();
+    void run_reporter();
+    std::string report();  // what all have done
+    void write(const std::string& report) const;
 
     template <typename T>
     static T* find(std::map<uint32_t, std::unique_ptr<T>>& all, uint32_t number) {
@@ -106,14 +108,13 @@ class Card {
     };
     std::vector<Ready> ready_;
     Clock::time_point link_free_{};
-    Clock::time_point next_report_{};
     uint64_t received_bytes_ = 0, received_writes_ = 0;
-    std::string removed_;  // lines of queues that are gone
-    Counters removed_sum_;
-    bool changed_ = true;
+    std::map<std::string, Counters> removed_;  // of queue pairs that are gone, by port
+    bool changed_ = true;  // since the last report
+    bool idle_ = false;
 
     std::atomic<bool> stopped_{false};
-    std::thread thread_;
+    std::thread thread_, reporter_;
 };
 
 }  // namespace card

@@ -47,7 +47,7 @@ void Faults::refresh(Clock::time_point now) {
     text << in.rdbuf();
     max_delay_ = megabytes_ = 0;
     max_hold_ = kUsualHold;
-    port_up_ = true;
+    down_until_.clear();
     rules_.clear();
     read(text.str());
 }
@@ -75,14 +75,18 @@ bool Faults::read_rule(const std::string& line) {
     if (verb == "hold") return static_cast<bool>(words >> max_hold_);
     if (verb == "bandwidth") return static_cast<bool>(words >> megabytes_);
     if (verb == "port") {
-        port_up_ = words >> word && word == "up";
-        return port_up_ || word == "down";
+        if (!(words >> word) || (word != "up" && word != "down")) return false;
+        std::string port;
+        words >> port;
+        down_until_[port] = word == "up" ? Clock::time_point{} : Clock::time_point::max();
+        return true;
     }
     Rule rule{};
     if (!(words >> rule.after)) return false;
     if (verb == "stall" || verb == "port-down") {
         rule.kind = verb == "stall" ? Rule::kStall : Rule::kPortDown;
         if (!(words >> rule.milliseconds)) return false;
+        words >> rule.port;
     } else if (verb == "wrong-key" || verb == "refuse") {
         rule.kind = verb == "refuse" ? Rule::kRefuse : Rule::kWrongKey;
     } else if (verb == "fail" && words >> word && kErrors.contains(word)) {
@@ -108,12 +112,21 @@ Faults::Verdict Faults::next(uint32_t queue) {
         if (rule.kind == Rule::kStall) verdict.wait += std::chrono::milliseconds(rule.milliseconds);
         if (rule.kind == Rule::kFail) verdict.status = rule.status;
         if (rule.kind == Rule::kPortDown) {
-            port_down_until_ = Clock::now() + std::chrono::milliseconds(rule.milliseconds);
+            down_until_[rule.port] = Clock::now() + std::chrono::milliseconds(rule.milliseconds);
         }
         if (rule.kind == Rule::kWrongKey) verdict.wrong_key = true;
         rules_.erase(rules_.begin() + static_cast<long>(i));
     }
     return verdict;
+}
+
+bool Faults::port_up(const std::string& port) const {
+    auto now = Clock::now();
+    for (const std::string& name : {std::string(), port}) {
+        auto found = down_until_.find(name);
+        if (found != down_until_.end() && now < found->second) return false;
+    }
+    return true;
 }
 
 bool Faults::refuses() {

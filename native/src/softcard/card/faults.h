@@ -4,6 +4,7 @@
 #include <infiniband/verbs.h>
 
 #include <chrono>
+#include <map>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -37,7 +38,7 @@ class Faults {
     // How long a write is held back that may be overtaken.
     std::chrono::microseconds hold() { return std::chrono::microseconds(random(max_hold_)); }
 
-    bool port_up() const { return port_up_ && Clock::now() >= port_down_until_; }
+    bool port_up(const std::string& port) const;
     uint64_t random(uint64_t below) { return below == 0 ? 0 : random_() % below; }
 
   private:
@@ -46,6 +47,7 @@ class Faults {
         uint64_t after;  // entries from now on that come first; objects, for kRefuse
         int milliseconds = 0;
         ibv_wc_status status = IBV_WC_SUCCESS;
+        std::string port;  // that goes down; empty: all
     };
     void read(const std::string& text);
     bool read_rule(const std::string& line);
@@ -57,8 +59,7 @@ class Faults {
     static constexpr uint64_t kUsualHold = 300;
     uint64_t max_delay_ = 0, max_hold_ = kUsualHold;  // microseconds
     uint64_t megabytes_ = 0;                          // per second; 0: no limit
-    bool port_up_ = true;
-    Clock::time_point port_down_until_{};
+    std::map<std::string, Clock::time_point> down_until_;  // by port; that of all is empty
     std::vector<Rule> rules_;
 };
 

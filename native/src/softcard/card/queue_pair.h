@@ -55,6 +55,8 @@ class QueuePair {
     State state() const { return state_; }
     void connect(uint32_t peer) { peer_ = peer; }
     void allow(unsigned access) { access_ = access; }
+    void use(const std::string& port) { port_ = port; }
+    const std::string& port() const { return port_; }
 
     // Requester.
     bool post(Work work);  // false if there is no room
@@ -122,6 +124,7 @@ class QueuePair {
     bool was_reset_ = false;
     uint32_t peer_ = 0;
     unsigned access_ = 0;
+    std::string port_ = "none";
     Counters counters_;
 
     std::deque<Work> posted_;

@@ -114,7 +114,7 @@ void QueuePair::execute(Clock::time_point now) {
     }
     if (!fetch(now)) return;
     uint32_t to = setup_.kind == Kind::kConnected ? peer_ : current_->dc_queue;
-    Connection* connection = card_.faults().port_up() ? card_.reach(to) : nullptr;
+    Connection* connection = card_.faults().port_up(port_) ? card_.reach(to) : nullptr;
     if (current_->operation == Operation::kNop) {
         pending_.push_back({std::move(*current_), next_sequence_++, to, true});
         current_.reset();

@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint32_t kMagic = 0x64636a31;
 constexpr size_t kReadBytes = 1 << 20;
-constexpr unsigned kMaxProcesses = 2047;
+constexpr unsigned kMaxProcesses = (1u << kProcessBits) - 1;
 constexpr int kBufferBytes = 4 << 20;
 
 void prepare(int socket) {

@@ -14,6 +14,9 @@
 
 namespace card {
 
+// Of a queue's number of 24 bits: those that say whose it is.
+constexpr int kProcessBits = 9;
+
 enum class FrameKind : uint8_t { kRequest, kAnswer };
 
 // What precedes the bytes of a frame. All machines of a network have the same byte order.

@@ -60,6 +60,7 @@ constexpr Field kSendCompletions = Field{0x3e8, 24}.in(kPairContext);
 constexpr Field kReceiveCompletions = Field{0x4e8, 24}.in(kPairContext);
 constexpr Field kReceiveQueue = Field{0x568, 24}.in(kPairContext), kLogEntries = Field{0x51, 4}.in(kPairContext);
 constexpr Field kRecordMemory = Field{0x720, 32}.in(kPairContext), kRecordOffset = Field{0x500, 64}.in(kPairContext);
+constexpr Field kPort = Field{0x1e8, 8}.in(kPairContext);
 constexpr Field kPeer = Field{0xa8, 24}.in(kPairContext);
 constexpr Field kReadAccess = Field{0x490, 1}.in(kPairContext), kWriteAccess = Field{0x491, 1}.in(kPairContext);
 constexpr Field kAtomicAccess = Field{0x492, 1}.in(kPairContext), kPathLid = Field{0xf0, 16}.in(kPairContext);

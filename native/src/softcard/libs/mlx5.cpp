@@ -19,6 +19,7 @@ struct mlx5dv_devx_obj {
     enum Kind { kCompletionQueue, kQueuePair } kind;
     uint32_t number;
     QueuePair* queue_pair;
+    ibv_context* context = nullptr;
 };
 
 namespace {
@@ -83,7 +84,7 @@ mlx5dv_devx_obj* create_queue_pair(const void* in, void* out) {
     setup.receive_completions = card.completion_queue(number_in(devx::kReceiveCompletions));
     setup.receives = card.receive_queue(number_in(devx::kReceiveQueue));
     if (setup.send_completions == nullptr) return refuse(out, "queue pair without completion queue");
-    setup.number = card.new_queue_number();
+    if ((setup.number = card.new_queue_number()) == 0) return nullptr;
     devx::set(out, devx::kNumberOut, setup.number);
     return new mlx5dv_devx_obj{mlx5dv_devx_obj::kQueuePair, setup.number, &card.add(setup)};
 }
@@ -153,7 +154,7 @@ ibv_qp* mlx5dv_create_qp(ibv_context* context, ibv_qp_init_attr_ex* attributes, 
     Card& card = Card::get();
     std::lock_guard guard(card.lock());
     QueuePair::Setup setup;
-    setup.number = card.new_queue_number();
+    if ((setup.number = card.new_queue_number()) == 0) return nullptr;
     setup.domain = domain_of(attributes->pd);
     setup.kind = QueuePair::Kind::kDynamicTarget;
     setup.send_completions = static_cast<VerbsCompletionQueue*>(attributes->send_cq)->own;
@@ -227,7 +228,7 @@ int mlx5dv_devx_general_cmd(ibv_context*, const void* in, size_t, void* out, siz
     return 0;
 }
 
-mlx5dv_devx_obj* mlx5dv_devx_obj_create(ibv_context*, const void* in, size_t, void* out, size_t) {
+mlx5dv_devx_obj* mlx5dv_devx_obj_create(ibv_context* context, const void* in, size_t, void* out, size_t) {
     Card& card = Card::get();
     std::lock_guard guard(card.lock());
     if (!card.may_make()) return nullptr;
@@ -237,7 +238,11 @@ mlx5dv_devx_obj* mlx5dv_devx_obj_create(ibv_context*, const void* in, size_t, vo
         case devx::kCreateQueuePair: made = create_queue_pair(in, out); break;
         default: refuse(out, "opcode");
     }
-    if (made == nullptr) card.count_removed();
+    if (made == nullptr) {
+        card.count_removed();
+    } else {
+        made->context = context;
+    }
     return made;
 }
 
@@ -247,7 +252,10 @@ int mlx5dv_devx_obj_modify(mlx5dv_devx_obj* object, const void* in, size_t, void
     QueuePair& queue = *object->queue_pair;
     QueuePair::State to;
     switch (devx::get(in, devx::kOpcode)) {
-        case devx::kResetToInit: to = QueuePair::State::kInit; break;
+        case devx::kResetToInit:
+            to = QueuePair::State::kInit;
+            queue.use(port_of(object->context, static_cast<unsigned>(devx::get(in, devx::kPort))));
+            break;
         case devx::kInitToReceive:
             to = QueuePair::State::kReadyToReceive;
             queue.connect(static_cast<uint32_t>(devx::get(in, devx::kPeer)));

@@ -4,6 +4,8 @@
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
+#include <string>
+
 #include "../card/card.h"
 
 namespace card {
@@ -33,6 +35,9 @@ struct AddressHandle : ibv_ah {
 };
 
 inline uint32_t domain_of(const ibv_pd* pd) { return static_cast<const ProtectionDomain*>(pd)->number; }
+
+// As "mlx5_0:1".
+std::string port_of(const ibv_context* context, unsigned number);
 
 // What a local id of a port says: which process, which device, which port.
 uint16_t lid_of(const ibv_context* context, uint8_t port);

@@ -62,6 +62,10 @@ ibv_mr* make_region(ibv_pd* pd, void* address, uint64_t base, size_t length, int
 
 }  // namespace
 
+std::string card::port_of(const ibv_context* context, unsigned number) {
+    return std::string(context->device->name) + ":" + std::to_string(number);
+}
+
 uint16_t card::lid_of(const ibv_context* context, uint8_t port) {
     auto device = static_cast<size_t>(context->device - devices().data());
     return static_cast<uint16_t>(Card::get().process() * 16 + device * kPortsOfDevice + port);
@@ -141,7 +145,7 @@ int ibv_query_port(ibv_context* context, uint8_t port, _compat_ibv_port_attr* co
     std::lock_guard guard(card.lock());
     auto* out = reinterpret_cast<ibv_port_attr*>(compatible);
     bool ethernet = Settings::get().ethernet;
-    out->state = card.faults().port_up() ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+    out->state = card.faults().port_up(port_of(context, port)) ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
     out->max_mtu = out->active_mtu = IBV_MTU_4096;
     out->gid_tbl_len = kGids;
     out->max_msg_sz = 1u << 30;

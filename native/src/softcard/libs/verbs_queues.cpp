@@ -176,7 +176,7 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
     Card& card = Card::get();
     std::lock_guard guard(card.lock());
     QueuePair::Setup setup;
-    setup.number = card.new_queue_number();
+    if ((setup.number = card.new_queue_number()) == 0) return nullptr;
     setup.domain = domain_of(pd);
     setup.send_completions = static_cast<VerbsCompletionQueue*>(attributes->send_cq)->own;
     setup.receive_completions = static_cast<VerbsCompletionQueue*>(attributes->recv_cq)->own;
@@ -198,6 +198,7 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
     std::lock_guard guard(card.lock());
     QueuePair& queue = *static_cast<VerbsQueuePair*>(qp)->own;
     if ((mask & IBV_QP_ACCESS_FLAGS) != 0) queue.allow(attributes->qp_access_flags);
+    if ((mask & IBV_QP_PORT) != 0) queue.use(port_of(qp->context, attributes->port_num));
     if ((mask & IBV_QP_DEST_QPN) != 0) queue.connect(attributes->dest_qp_num);
     if ((mask & IBV_QP_STATE) == 0) return 0;
     bool names_peer = (mask & IBV_QP_DEST_QPN) != 0 || queue.setup().kind != QueuePair::Kind::kConnected;

@@ -2,13 +2,8 @@ package io.deepep.buffer;
 
 import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.rdma.RdmaDevice;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.util.List;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
-import java.util.stream.Stream;
+import io.deepep.testkit.CardFolder;
+import java.util.Optional;
 import org.junit.jupiter.api.Assumptions;
 
 /** What tests need that hold IBGDA over the card in software against something else. */
@@ -16,13 +11,14 @@ final class CardBackends {
     private CardBackends() {}
 
     /** Skips the test where there is no card in software. */
-    static Path requireCard() {
+    static CardFolder requireCard() {
+        Optional<CardFolder> folder = CardFolder.ofProcess();
         boolean card =
                 CudaDriver.unavailabilityReason().isEmpty()
                         && RdmaDevice.unavailabilityReason().isEmpty()
-                        && System.getenv("DEEPEP_CARD_FOLDER") != null;
+                        && folder.isPresent();
         Assumptions.assumeTrue(card, "no card in software; see -Pemulator");
-        return Path.of(System.getenv("DEEPEP_CARD_FOLDER"));
+        return folder.orElseThrow();
     }
 
     /**
@@ -34,34 +30,26 @@ final class CardBackends {
      * @param completions that entries asked for
      */
     record Counts(long writes, long atomics, long doorbells, long completions) {
-        static Counts read(Path folder) throws IOException {
-            Counts all = new Counts(0, 0, 0, 0);
-            try (Stream<Path> files = Files.list(folder)) {
-                List<Path> counters =
-                        files.filter(f -> f.getFileName().toString().matches("counters-\\d+"))
-                                .toList();
-                for (Path file : counters) {
-                    for (String line : Files.readAllLines(file)) {
-                        if (line.startsWith("sum ")) {
-                            all =
-                                    new Counts(
-                                            all.writes + number(line, "writes"),
-                                            all.atomics + number(line, "atomics"),
-                                            all.doorbells + number(line, "doorbells"),
-                                            all.completions + number(line, "completions"));
-                        }
-                    }
-                }
-            }
-            return all;
+        static final Counts NONE = new Counts(0, 0, 0, 0);
+
+        static Counts read(CardFolder folder) {
+            return folder.told("sum ").stream().map(Counts::of).reduce(NONE, Counts::plus);
         }
 
-        private static long number(String line, String name) {
-            Matcher found = Pattern.compile("\\b" + name + "=(\\d+)").matcher(line);
-            if (!found.find()) {
-                throw new AssertionError("no " + name + " in " + line);
-            }
-            return Long.parseLong(found.group(1));
+        private static Counts of(String line) {
+            return new Counts(
+                    CardFolder.number(line, "writes"),
+                    CardFolder.number(line, "atomics"),
+                    CardFolder.number(line, "doorbells"),
+                    CardFolder.number(line, "completions"));
+        }
+
+        private Counts plus(Counts other) {
+            return new Counts(
+                    writes + other.writes,
+                    atomics + other.atomics,
+                    doorbells + other.doorbells,
+                    completions + other.completions);
         }
 
         Counts minus(Counts before) {

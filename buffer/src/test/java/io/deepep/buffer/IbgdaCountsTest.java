@@ -9,6 +9,7 @@ import io.deepep.EpTopology;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.buffer.CardBackends.Counts;
+import io.deepep.testkit.CardFolder;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
@@ -43,7 +44,7 @@ class IbgdaCountsTest {
 
     private static final Path DOCUMENT = Path.of("../docs/ibgda.md");
 
-    private static Path folder;
+    private static CardFolder folder;
 
     @BeforeAll
     static void requireCard() {
@@ -68,8 +69,7 @@ class IbgdaCountsTest {
                 context -> {
                     Runnable measured = calls.prepare(context);
                     context.meet();
-                    Counts before =
-                            context.rank() == 0 ? settled(new Counts(0, 0, 0, 0), n -> true) : null;
+                    Counts before = context.rank() == 0 ? settled(Counts.NONE, n -> true) : null;
                     context.meet();
                     measured.run();
                     context.meet();
@@ -83,7 +83,7 @@ class IbgdaCountsTest {
 
     /** The cards tell when they have been idle for a moment: what they tell twice is all. */
     private static Counts settled(Counts before, LongPredicate allAtomics)
-            throws IOException, InterruptedException {
+            throws InterruptedException {
         long deadline = System.nanoTime() + PATIENCE_NANOS;
         Counts last = Counts.read(folder);
         while (true) {

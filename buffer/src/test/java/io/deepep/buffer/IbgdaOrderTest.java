@@ -1,12 +1,10 @@
 package io.deepep.buffer;
 
 import io.deepep.LowLatencyFormat;
+import io.deepep.testkit.CardFolder;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -18,27 +16,18 @@ class IbgdaOrderTest {
     /** Far longer than a call takes. */
     private static final int HOLD_MICROS = 150_000;
 
-    /** The card looks at its file of faults so often. */
-    private static final long LOOK_MILLIS = 60;
-
-    private Path faults;
+    private CardFolder card;
 
     @BeforeEach
     void requireCard() {
-        faults = CardBackends.requireCard().resolve("faults");
+        card = CardBackends.requireCard();
     }
 
     @AfterEach
-    void withoutFaults() throws Exception {
-        if (faults != null) {
-            setFaults("");
+    void withoutFaults() {
+        if (card != null) {
+            card.faults("");
         }
-    }
-
-    private void setFaults(String text) throws IOException, InterruptedException {
-        Files.createDirectories(faults.getParent());
-        Files.writeString(faults, text + "\n");
-        Thread.sleep(LOOK_MILLIS);
     }
 
     /**
@@ -46,8 +35,8 @@ class IbgdaOrderTest {
      * header comes first: it has not forgotten the combine.
      */
     @Test
-    void headersOfLaterCallsComeFirst() throws Exception {
-        setFaults("hold " + HOLD_MICROS);
+    void headersOfLaterCallsComeFirst() {
+        card.faults("hold " + HOLD_MICROS);
         LowLatencyShape shape = new LowLatencyShape(2, 2, 8, 256, 4, 8);
         Ranks.run(
                 BufferTestBackends.CUDA_IBGDA,

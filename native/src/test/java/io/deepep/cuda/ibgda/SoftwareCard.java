@@ -2,8 +2,7 @@ package io.deepep.cuda.ibgda;
 
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.rdma.RdmaDevice;
-import java.io.IOException;
-import java.io.UncheckedIOException;
+import io.deepep.testkit.CardFolder;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -11,20 +10,20 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.Assumptions;
 
 /** The card in software ({@code src/softcard}), where its libraries are those of this process. */
 final class SoftwareCard {
-    /** The card looks at its file of faults so often. */
-    private static final long LOOK_MILLIS = 60;
+    /** Longer than a card is idle before it tells. */
+    private static final long TELL_MILLIS = 300;
 
-    private final Path faults = Path.of(System.getenv("DEEPEP_CARD_FOLDER"), "faults");
+    private final CardFolder folder;
     private final MethodHandle numObjects;
 
-    private SoftwareCard(MemorySegment function) {
+    private SoftwareCard(CardFolder folder, MemorySegment function) {
+        this.folder = folder;
         numObjects =
                 Linker.nativeLinker()
                         .downcallHandle(function, FunctionDescriptor.of(ValueLayout.JAVA_INT));
@@ -32,15 +31,15 @@ final class SoftwareCard {
 
     /** Skips the test where there is no card in software. */
     static SoftwareCard require() {
+        Optional<CardFolder> folder = CardFolder.ofProcess();
         Assumptions.assumeTrue(
-                RdmaDevice.unavailabilityReason().isEmpty()
-                        && System.getenv("DEEPEP_CARD_FOLDER") != null,
+                RdmaDevice.unavailabilityReason().isEmpty() && folder.isPresent(),
                 "no card in software; see -Pemulator");
         Optional<MemorySegment> function =
                 SymbolLookup.libraryLookup("libibverbs.so.1", Arena.global())
                         .find("ibv_card_num_objects");
         Assumptions.assumeTrue(function.isPresent(), "the card is a real one");
-        return new SoftwareCard(function.get());
+        return new SoftwareCard(folder.get(), function.get());
     }
 
     /**
@@ -66,14 +65,19 @@ final class SoftwareCard {
 
     /** From now on; none if empty. */
     void faults(String text) {
-        try {
-            Files.createDirectories(faults.getParent());
-            Files.writeString(faults, text + "\n");
-            Thread.sleep(LOOK_MILLIS);
-        } catch (IOException e) {
-            throw new UncheckedIOException(e);
-        } catch (InterruptedException e) {
-            throw new AssertionError(e);
+        folder.faults(text);
+    }
+
+    /** Bytes that each port has sent, once the card has told twice that it is all. */
+    Map<String, Long> bytesByPort() throws InterruptedException {
+        Map<String, Long> last = folder.bytesByPort();
+        while (true) {
+            Thread.sleep(TELL_MILLIS);
+            Map<String, Long> now = folder.bytesByPort();
+            if (now.equals(last)) {
+                return now;
+            }
+            last = now;
         }
     }
 }
