@@ -11,11 +11,13 @@ import io.deepep.cuda.topology.HostTopology;
 import io.deepep.cuda.topology.NicMapping;
 import io.deepep.cuda.topology.NicOverride;
 import io.deepep.cuda.topology.PciAddress;
+import io.deepep.testkit.CardFolder;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
+import io.deepep.testkit.conformance.normal.NormalRank;
 import io.deepep.testkit.conformance.normal.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.io.IOException;
@@ -31,6 +33,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** Eight ranks start over cards that GPUs drive, in a process that never touches NVSHMEM. */
 class IbgdaStartTest {
@@ -39,6 +42,8 @@ class IbgdaStartTest {
     private static final String PORTS = "ports of a GPU: ";
     private static final String MAPPED = "mapped: ";
     private static final String DONE = "exchanged";
+    private static final String LOADED = "classes";
+    private static final String CARD = "card";
 
     @TempDir private Path folder;
 
@@ -52,43 +57,7 @@ class IbgdaStartTest {
     @CsvSource({"1, 1, infiniband, 8, 1", "2, 2, infiniband, 2, 2", "1, 4, ethernet, 2, 2"})
     @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
     void eightRanks(int cards, int ports, String link, int gpus, int portsOfGpu) throws Exception {
-        Path loaded = folder.resolve("classes");
-        Path sysfs = folder.resolve("sys");
-        Process host =
-                new ProcessBuilder(
-                                "bash",
-                                "../native/src/softcard/sysfs.sh",
-                                sysfs.toString(),
-                                "" + cards,
-                                "" + ports,
-                                link,
-                                "" + gpus)
-                        .inheritIO()
-                        .start();
-        assertThat(host.waitFor()).isZero();
-        ProcessBuilder builder =
-                new ProcessBuilder(
-                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                        "-Xmx512m",
-                        "-Xlog:class+load:file=" + loaded,
-                        "--enable-native-access=ALL-UNNAMED",
-                        "--add-modules=jdk.incubator.vector",
-                        "-Ddeepep.sysfs=" + sysfs,
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        Program.class.getName());
-        builder.environment().keySet().removeIf(name -> name.contains("NVSHMEM"));
-        builder.environment()
-                .putAll(
-                        Map.of(
-                                "DEEPEP_CARD_FOLDER", folder.resolve("card").toString(),
-                                "DEEPEP_CARD_DEVICES", "" + cards,
-                                "DEEPEP_CARD_PORTS", "" + ports,
-                                "DEEPEP_CARD_LINK", link,
-                                "DEEPEP_EMULATOR_GPUS", "" + gpus));
-        Process process = builder.redirectErrorStream(true).start();
-        List<String> said = process.inputReader().lines().toList();
-        assertThat(process.waitFor()).as("%s", said).isZero();
+        List<String> said = run(new Host(cards, ports, link, gpus), Mode.LOW_LATENCY);
         assertThat(said)
                 .contains(PORTS + portsOfGpu, DONE)
                 .anyMatch(line -> line.startsWith(OPENED));
@@ -97,9 +66,80 @@ class IbgdaStartTest {
                 .filteredOn(line -> line.startsWith(MAPPED))
                 .anyMatch(line -> line.contains("libmlx5"))
                 .noneMatch(line -> line.contains("nvshmem"));
-        assertThat(Files.readAllLines(loaded))
+        assertThat(Files.readAllLines(folder.resolve(LOADED)))
                 .anyMatch(line -> line.contains("io.deepep.cuda.ibgda."))
                 .noneMatch(line -> line.contains("io.deepep.cuda.nvshmem."));
+    }
+
+    /** Two GPUs with two ports each send what they send with one, and all four carry it. */
+    @ParameterizedTest
+    @EnumSource(Mode.class)
+    @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+    void allPortsCarry(Mode mode) throws Exception {
+        run(new Host(1, 2, "infiniband", 2), mode);
+        Map<String, Long> twoPorts = new CardFolder(folder.resolve(CARD)).bytesByPort();
+        long sum = sum(twoPorts);
+        assertThat(twoPorts).hasSize(2);
+        run(new Host(2, 2, "infiniband", 2), mode);
+        Map<String, Long> fourPorts = new CardFolder(folder.resolve(CARD)).bytesByPort();
+        assertThat(fourPorts.keySet())
+                .containsExactlyInAnyOrder("mlx5_0:1", "mlx5_0:2", "mlx5_1:1", "mlx5_1:2");
+        assertThat(fourPorts.values()).as("%s", fourPorts).allMatch(bytes -> bytes > sum / 8);
+        assertThat(sum(fourPorts)).isEqualTo(sum);
+    }
+
+    private static long sum(Map<String, Long> bytes) {
+        return bytes.values().stream().mapToLong(Long::longValue).sum();
+    }
+
+    private record Host(int cards, int ports, String link, int gpus) {}
+
+    /** What ranks exchange. */
+    enum Mode {
+        NORMAL,
+        LOW_LATENCY
+    }
+
+    /** Runs the ranks in a process of their own; what it said. */
+    private List<String> run(Host host, Mode mode) throws Exception {
+        Path sysfs = folder.resolve("sys");
+        Process made =
+                new ProcessBuilder(
+                                "bash",
+                                "../native/src/softcard/sysfs.sh",
+                                sysfs.toString(),
+                                "" + host.cards,
+                                "" + host.ports,
+                                host.link,
+                                "" + host.gpus)
+                        .inheritIO()
+                        .start();
+        assertThat(made.waitFor()).isZero();
+        ProcessBuilder builder =
+                new ProcessBuilder(
+                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "-Xmx512m",
+                        "-Xlog:class+load:file=" + folder.resolve(LOADED),
+                        "--enable-native-access=ALL-UNNAMED",
+                        "--add-modules=jdk.incubator.vector",
+                        "-Ddeepep.sysfs=" + sysfs,
+                        "-cp",
+                        System.getProperty("java.class.path"),
+                        Program.class.getName(),
+                        mode.name());
+        builder.environment().keySet().removeIf(name -> name.contains("NVSHMEM"));
+        builder.environment()
+                .putAll(
+                        Map.of(
+                                "DEEPEP_CARD_FOLDER", folder.resolve(CARD).toString(),
+                                "DEEPEP_CARD_DEVICES", "" + host.cards,
+                                "DEEPEP_CARD_PORTS", "" + host.ports,
+                                "DEEPEP_CARD_LINK", host.link,
+                                "DEEPEP_EMULATOR_GPUS", "" + host.gpus));
+        Process process = builder.redirectErrorStream(true).start();
+        List<String> said = process.inputReader().lines().toList();
+        assertThat(process.waitFor()).as("%s", said).isZero();
+        return said;
     }
 
     /** The ranks, as threads. */
@@ -107,6 +147,7 @@ class IbgdaStartTest {
         private Program() {}
 
         public static void main(String[] args) throws IOException {
+            Mode mode = Mode.valueOf(args[0]);
             TestBackend backend = TestBackends.load().named(BufferTestBackends.CUDA_IBGDA.name());
             EpTopology topology = SHAPE.topology();
             NormalWorld world = NormalWorld.of(RoutingSpec.of(8, 64, 64, 8), 256, DType.BF16);
@@ -131,7 +172,11 @@ class IbgdaStartTest {
                                             communicator,
                                             buffer,
                                             common);
-                            SHAPE.rank(context, 0).roundTrip(LowLatencyFormat.FP8);
+                            if (mode == Mode.NORMAL) {
+                                new NormalRank(context, world).roundTrip();
+                            } else {
+                                SHAPE.rank(context, 0).roundTrip(LowLatencyFormat.FP8);
+                            }
                             context.meet();
                         }
                     });

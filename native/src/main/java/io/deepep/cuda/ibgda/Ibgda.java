@@ -21,6 +21,7 @@ public final class Ibgda implements AutoCloseable {
 
     private final Meeting meeting;
     private final Undo undo = new Undo();
+    private final List<IbgdaNic> nics = new ArrayList<>();
     private final List<IbgdaGroup> groups = new ArrayList<>();
     private final List<CardAddress> addresses = new ArrayList<>();
     private final Duration timeout;
@@ -69,7 +70,6 @@ public final class Ibgda implements AutoCloseable {
             IbgdaOptions options,
             IbgdaOptions.NetworkMemory memory,
             List<IbgdaOptions.Group> wanted) {
-        List<IbgdaNic> nics = new ArrayList<>();
         for (IbgdaOptions.Port port : options.ports()) {
             IbgdaNic nic = IbgdaNic.open(context, port, memory, options);
             nics.add(undo.made(nic, nic::close));
@@ -126,7 +126,7 @@ public final class Ibgda implements AutoCloseable {
     /**
      * Waits until what this rank has sent has arrived; if queue pairs of any rank have failed,
      * connects those of all ranks anew, and what was under way is lost: collective, while no rank's
-     * kernels send.
+     * kernels send. May be called again if it fails, as where a port is still down.
      *
      * @throws io.deepep.error.DeepEpUnavailableException on every rank, if one cannot
      */
@@ -143,6 +143,7 @@ public final class Ibgda implements AutoCloseable {
     private void reconnect() {
         meeting.together(
                 () -> {
+                    nics.forEach(IbgdaNic::requireActive);
                     groups.forEach(IbgdaGroup::reset);
                     return "";
                 });

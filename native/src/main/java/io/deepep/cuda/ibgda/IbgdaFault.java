@@ -67,9 +67,19 @@ record IbgdaFault(
         return memory.get(JAVA_INT, IbgdaStructs.FAULT.offset(field));
     }
 
-    /** The error for the user. */
-    NativeCallException toException() {
-        String where = "queue pair 0x" + Integer.toHexString(queue) + " to rank " + peer;
+    /**
+     * The error for the user.
+     *
+     * @param port that the queue pair uses, as {@code mlx5_0:1}
+     */
+    NativeCallException toException(String port) {
+        String where =
+                "queue pair 0x"
+                        + Integer.toHexString(queue)
+                        + " through "
+                        + port
+                        + " to rank "
+                        + peer;
         String name =
                 switch (kind) {
                     case ERROR_COMPLETION ->

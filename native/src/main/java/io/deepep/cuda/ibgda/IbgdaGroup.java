@@ -105,13 +105,21 @@ final class IbgdaGroup implements AutoCloseable {
         }
     }
 
-    /** Queue pairs to a peer use the ports in turn, on both sides alike. */
-    private int portOf(int queue) {
+    /** Among the queue pairs to its peer; the same on both sides. */
+    private int idxOf(int queue) {
         return queue % group.queuesPerPeer();
     }
 
+    /**
+     * Queue pairs to a peer use the ports in turn. Each turn begins with the next port: even blocks
+     * have other work than odd ones, and the queue pairs of both are to use all ports.
+     */
+    static int portOf(int idx, int numPorts) {
+        return (idx + idx / numPorts) % numPorts;
+    }
+
     private IbgdaNic nic(int queue) {
-        return nics.get(portOf(queue) % nics.size());
+        return nics.get(portOf(idxOf(queue), nics.size()));
     }
 
     /** For the GPU where the driver maps them; a thread rings the others. */
@@ -152,7 +160,7 @@ final class IbgdaGroup implements AutoCloseable {
     }
 
     private int inTable(int queue) {
-        return placeOf[queue] * group.queuesPerPeer() + portOf(queue);
+        return placeOf[queue] * group.queuesPerPeer() + idxOf(queue);
     }
 
     /**
@@ -164,7 +172,7 @@ final class IbgdaGroup implements AutoCloseable {
     void connect(List<CardAddress> addresses, int idx) {
         for (int queue = 0; queue < pairs.size(); queue++) {
             CardAddress peer = addresses.get(peerOf(queue));
-            int there = group.ownPlace() * group.queuesPerPeer() + portOf(queue);
+            int there = group.ownPlace() * group.queuesPerPeer() + idxOf(queue);
             pairs.get(queue)
                     .connect(
                             nic(queue).endpoint(),
@@ -184,7 +192,7 @@ final class IbgdaGroup implements AutoCloseable {
     }
 
     private CardAddress.Port port(CardAddress peer, int queue) {
-        return peer.ports().get(portOf(queue) % peer.ports().size());
+        return peer.ports().get(portOf(idxOf(queue), peer.ports().size()));
     }
 
     private long tablesBytes() {
@@ -252,7 +260,7 @@ final class IbgdaGroup implements AutoCloseable {
         for (int queue = 0; queue < pairs.size(); queue++) {
             IbgdaFault fault = fault(queue);
             if (fault != null) {
-                failures.add(fault.toException());
+                failures.add(fault.toException(nic(queue).port().name()));
             }
         }
         return failures;

@@ -58,6 +58,11 @@ record IbgdaNic(RdmaDevice device, RdmaPort port, Endpoint endpoint, MemoryRegio
         }
     }
 
+    /** As it is now. */
+    void requireActive() {
+        device.port(port.number()).requireActive();
+    }
+
     private static MemoryRegion register(
             CudaContext context,
             RdmaDevice device,

@@ -24,12 +24,7 @@ public record Endpoint(boolean ethernet, int lid, int mtu, Gid gid, boolean isVe
      * @throws DeepEpUnavailableException if the port is down, or has no such address
      */
     public static Endpoint of(RdmaPort port, PathOptions options, IntFunction<String> typeOf) {
-        if (!port.active()) {
-            throw new DeepEpUnavailableException(
-                    "port " + port.name() + " is not active",
-                    "check its cable and its subnet manager (ibstat), or choose another NIC",
-                    null);
-        }
+        port.requireActive();
         Gid gid =
                 (options.gidIndex() == Network.Quality.FIND_GID
                                 ? port.choose(typeOf)

@@ -1,5 +1,6 @@
 package io.deepep.cuda.rdma;
 
+import io.deepep.error.DeepEpUnavailableException;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
@@ -37,6 +38,20 @@ public record RdmaPort(
     /** As {@code mlx5_0:1}. */
     public String name() {
         return device + ":" + number;
+    }
+
+    /**
+     * Refuses a port whose link carries no data.
+     *
+     * @throws DeepEpUnavailableException naming it
+     */
+    public void requireActive() {
+        if (!active) {
+            throw new DeepEpUnavailableException(
+                    "port " + name() + " is not active",
+                    "check its cable and its subnet manager (ibstat), or choose another NIC",
+                    null);
+        }
     }
 
     /** Bytes of a packet. */

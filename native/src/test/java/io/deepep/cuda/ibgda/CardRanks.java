@@ -3,13 +3,24 @@ package io.deepep.cuda.ibgda;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.deepep.Device;
 import io.deepep.InProcessGroup;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaDriver;
+import io.deepep.cuda.CudaFunction;
+import io.deepep.cuda.CudaModule;
+import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.memory.PinnedMemory;
+import io.deepep.testkit.conformance.RequiredBackends;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.net.URL;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -24,6 +35,17 @@ import java.util.stream.IntStream;
  */
 final class CardRanks implements AutoCloseable {
     static final long NETWORK_BYTES = 1 << 16;
+
+    /** One cell a node. */
+    static final long SLOTS_STRIDE = 16_384;
+
+    static final long FLAGS = 3 * SLOTS_STRIDE;
+    static final long SMALL_STRIDE = 256;
+    static final long SLOT_BYTES = 1024;
+    static final int BLOCKS = 4;
+
+    private static final long ACKS = FLAGS + 1024;
+    private static final int WARP = 32;
 
     private final CudaContext context = CudaContext.shared(CudaDevice.of(0));
     private final InProcessGroup group;
@@ -45,6 +67,18 @@ final class CardRanks implements AutoCloseable {
             close();
             throw e;
         }
+    }
+
+    /** Kernels that reach their peers through cards; skips the test where there are none. */
+    static CudaModule requireChecks() {
+        URL binary = CardRanks.class.getResource("nic_checks.fatbin");
+        String missing = binary == null ? "nic_checks.fatbin is missing: built without nvcc" : "";
+        String reason = CudaDriver.unavailabilityReason().orElse(missing);
+        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
+        CudaContext context = CudaContext.shared(CudaDevice.of(0));
+        CudaModule module = CudaModule.loadResource(context, "nic_checks.fatbin", binary);
+        NicCheckStructs.HEADER.requireSame(module);
+        return module;
     }
 
     private Ibgda open(int rank, int queuesPerPeer, IbgdaOptions options) {
@@ -101,6 +135,52 @@ final class CardRanks implements AutoCloseable {
         params.set(JAVA_LONG, at + struct.offset("queues"), opened[rank].table(0));
         params.set(JAVA_INT, at + struct.offset("node"), rank);
         params.set(JAVA_INT, at + struct.offset("num_nodes"), opened.length);
+    }
+
+    /** Cells, one a node, in a launch's parameters. */
+    static void cells(MemorySegment memory, long at, long offset, long stride) {
+        memory.set(JAVA_LONG, at + NetworkStructs.CELLS.offset("offset"), offset);
+        memory.set(JAVA_LONG, at + NetworkStructs.CELLS.offset("stride"), stride);
+    }
+
+    /**
+     * Each of the {@link #BLOCKS} of a rank sends as many slots to every other rank, and checks
+     * what it gets.
+     *
+     * @return how often that was not as it should be, or did not come in time
+     */
+    long exchange(CudaModule module, int numRounds, Duration patience) {
+        CudaFunction kernel = module.function("deepep_nic_exchange");
+        try (Arena arena = Arena.ofConfined();
+                PinnedMemory errors = PinnedMemory.allocate(context, Long.BYTES)) {
+            LaunchConfig launch = new LaunchConfig(arena, BLOCKS, WARP);
+            List<CudaStream> streams = new ArrayList<>();
+            for (int rank = 0; rank < opened.length; rank++) {
+                streams.add(CudaStream.create(context));
+            }
+            for (int rank = 0; rank < opened.length; rank++) {
+                Params params = NicCheckStructs.EXCHANGE.allocate(arena);
+                fillExchange(params, rank);
+                params.set("errors", errors.deviceAddress())
+                        .set("timeout_ns", patience.toNanos())
+                        .set("slot_bytes", SLOT_BYTES)
+                        .set("num_slots", 3)
+                        .setInt("num_rounds", numRounds);
+                kernel.launch(launch, params.memory(), streams.get(rank));
+            }
+            streams.forEach(CudaStream::synchronize);
+            streams.forEach(CudaStream::close);
+            return errors.segment().get(JAVA_LONG, 0);
+        }
+    }
+
+    private void fillExchange(Params params, int rank) {
+        KernelStruct struct = NicCheckStructs.EXCHANGE;
+        MemorySegment memory = params.memory().segment();
+        fillNetwork(memory, struct.offset("net"), rank);
+        cells(memory, struct.offset("slots"), 0, SLOTS_STRIDE);
+        cells(memory, struct.offset("flags"), FLAGS, SMALL_STRIDE);
+        cells(memory, struct.offset("acks"), ACKS, SMALL_STRIDE);
     }
 
     @Override

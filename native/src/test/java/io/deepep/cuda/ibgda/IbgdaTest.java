@@ -6,21 +6,17 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.Device;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
-import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.kernel.KernelStruct.Params;
-import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.memory.PinnedMemory;
 import io.deepep.cuda.rdma.PathOptions;
 import io.deepep.error.NativeCallException;
-import io.deepep.testkit.conformance.RequiredBackends;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -41,13 +37,6 @@ class IbgdaTest {
     private static final PathOptions PATH = new PathOptions(-1, 0, 0, 0, 7, 20, false);
     private static final int WARP = 32;
 
-    /** One cell a node. */
-    private static final long SLOTS_STRIDE = 16_384;
-
-    private static final long FLAGS = 3 * SLOTS_STRIDE;
-    private static final long ACKS = FLAGS + 1024;
-    private static final long SMALL_STRIDE = 256;
-
     private static CudaContext context;
     private static CudaModule module;
     private static SoftwareCard card;
@@ -58,20 +47,9 @@ class IbgdaTest {
 
     @BeforeAll
     static void load() {
-        String missing =
-                IbgdaTest.class.getResource("nic_checks.fatbin") == null
-                        ? "nic_checks.fatbin is missing: built without nvcc"
-                        : "";
-        String reason = CudaDriver.unavailabilityReason().orElse(missing);
-        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
+        module = CardRanks.requireChecks();
         card = SoftwareCard.require();
         context = CudaContext.shared(CudaDevice.of(0));
-        module =
-                CudaModule.loadResource(
-                        context,
-                        "nic_checks.fatbin",
-                        IbgdaTest.class.getResource("nic_checks.fatbin"));
-        NicCheckStructs.HEADER.requireSame(module);
     }
 
     @BeforeEach
@@ -123,8 +101,13 @@ class IbgdaTest {
         Command(int kind, int node) {
             memory.set(JAVA_INT, NicCheckStructs.COMMAND.offset("kind"), kind);
             memory.set(JAVA_INT, NicCheckStructs.COMMAND.offset("node"), node);
-            cells(memory, NicCheckStructs.COMMAND.offset("cells"), 0, SLOTS_STRIDE);
-            cells(memory, NicCheckStructs.COMMAND.offset("flags"), FLAGS, SMALL_STRIDE);
+            CardRanks.cells(
+                    memory, NicCheckStructs.COMMAND.offset("cells"), 0, CardRanks.SLOTS_STRIDE);
+            CardRanks.cells(
+                    memory,
+                    NicCheckStructs.COMMAND.offset("flags"),
+                    CardRanks.FLAGS,
+                    CardRanks.SMALL_STRIDE);
             commands.add(memory);
         }
 
@@ -143,11 +126,6 @@ class IbgdaTest {
             memory.set(JAVA_LONG, NicCheckStructs.COMMAND.offset(field), value);
             return this;
         }
-    }
-
-    private static void cells(MemorySegment memory, long at, long offset, long stride) {
-        memory.set(JAVA_LONG, at + NetworkStructs.CELLS.offset("offset"), offset);
-        memory.set(JAVA_LONG, at + NetworkStructs.CELLS.offset("stride"), stride);
     }
 
     /** Runs the commands given since the last time, as rank 0. */
@@ -170,7 +148,7 @@ class IbgdaTest {
     }
 
     private long flag(int rank, long offset) {
-        return ranks.memory(rank).get(JAVA_LONG, FLAGS + offset);
+        return ranks.memory(rank).get(JAVA_LONG, CardRanks.FLAGS + offset);
     }
 
     private void requireNoFailure() {
@@ -189,7 +167,7 @@ class IbgdaTest {
         SoftwareCard.requireReachOfGpu(doorbells == IbgdaOptions.Doorbells.GPU);
         open(2, 1, options(doorbells, inGpu, true, maxMessage, LONG));
         MemorySegment outbox =
-                ranks.memory(0).asSlice(CardRanks.NETWORK_BYTES + SLOTS_STRIDE, 8192);
+                ranks.memory(0).asSlice(CardRanks.NETWORK_BYTES + CardRanks.SLOTS_STRIDE, 8192);
         for (int i = 0; i < 1024; i++) {
             outbox.setAtIndex(JAVA_LONG, i, 0x0102030405060708L * i);
         }
@@ -224,37 +202,7 @@ class IbgdaTest {
     }
 
     private void exchange(int numRounds) {
-        int numRanks = ranks.numRanks();
-        LaunchConfig launch = new LaunchConfig(arena, 4, WARP);
-        CudaFunction kernel = module.function("deepep_nic_exchange");
-        try (PinnedMemory errors = PinnedMemory.allocate(context, Long.BYTES)) {
-            List<CudaStream> streams = new ArrayList<>();
-            for (int rank = 0; rank < numRanks; rank++) {
-                streams.add(CudaStream.create(context));
-            }
-            for (int rank = 0; rank < numRanks; rank++) {
-                Params params = exchangeParams(rank, errors, numRounds);
-                kernel.launch(launch, params.memory(), streams.get(rank));
-            }
-            streams.forEach(CudaStream::synchronize);
-            streams.forEach(CudaStream::close);
-            assertThat(errors.segment().get(JAVA_LONG, 0)).isZero();
-        }
-    }
-
-    private Params exchangeParams(int rank, PinnedMemory errors, int numRounds) {
-        KernelStruct struct = NicCheckStructs.EXCHANGE;
-        Params params = struct.allocate(arena);
-        MemorySegment memory = params.memory().segment();
-        ranks.fillNetwork(memory, struct.offset("net"), rank);
-        cells(memory, struct.offset("slots"), 0, SLOTS_STRIDE);
-        cells(memory, struct.offset("flags"), FLAGS, SMALL_STRIDE);
-        cells(memory, struct.offset("acks"), ACKS, SMALL_STRIDE);
-        return params.set("errors", errors.deviceAddress())
-                .set("timeout_ns", LONG.toNanos())
-                .set("slot_bytes", 1024)
-                .set("num_slots", 3)
-                .setInt("num_rounds", numRounds);
+        assertThat(ranks.exchange(module, numRounds, LONG)).isZero();
     }
 
     @Test
