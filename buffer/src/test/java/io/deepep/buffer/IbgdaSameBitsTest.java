@@ -20,6 +20,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.Map;
 import java.util.concurrent.ConcurrentSkipListMap;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -51,12 +52,22 @@ class IbgdaSameBitsTest {
     @ParameterizedTest
     @EnumSource(LowLatencyFormat.class)
     void lowLatency(LowLatencyFormat format) {
-        Bits overPeers = lowLatency(BufferTestBackends.CUDA_VIRTUAL_NODES, format);
-        overPeers.requireSame(lowLatency(BufferTestBackends.CUDA_IBGDA, format));
+        requireSame(new LowLatencyShape(2, 2, 10, 512, 6, 12), format);
     }
 
-    private static Bits lowLatency(TestBackend backend, LowLatencyFormat format) {
-        LowLatencyShape shape = new LowLatencyShape(2, 2, 10, 512, 6, 12);
+    /** More ranks than a word has bits, for which there are other kernels. */
+    @Test
+    void lowLatencyOfALargeGroup() {
+        requireSame(new LowLatencyShape(5, 7, 3, 256, 6, 70), LowLatencyFormat.FP8);
+    }
+
+    private static void requireSame(LowLatencyShape shape, LowLatencyFormat format) {
+        Bits overPeers = lowLatency(BufferTestBackends.CUDA_VIRTUAL_NODES, shape, format);
+        overPeers.requireSame(lowLatency(BufferTestBackends.CUDA_IBGDA, shape, format));
+    }
+
+    private static Bits lowLatency(
+            TestBackend backend, LowLatencyShape shape, LowLatencyFormat format) {
         Bits bits = new Bits();
         Ranks.run(
                 backend,
