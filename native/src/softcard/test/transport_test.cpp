@@ -134,8 +134,8 @@ bool Pe::start(const std::string& plugin) {
     peer = 1 - own_pe;
     heap = static_cast<uint8_t*>(mmap(nullptr, kHeapBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     transport->heap_base = heap;
-    int device = 0;
-    if (transport->operations.connect_endpoints(transport, &device, 1) != 0) return false;
+    int ports[] = {0, 1}, num_ports = std::getenv("TEST_PORTS") == nullptr ? 1 : 2;
+    if (transport->operations.connect_endpoints(transport, ports, num_ports) != 0) return false;
     if (transport->operations.get_mem_handle(&own, heap, kHeapBytes, transport, false) != 0) return false;
     gather(&own, handles, sizeof(own), nullptr);
     uint8_t* heaps[kNumPes];
@@ -229,6 +229,45 @@ bool overtaken(Pe& pe) {
     return wrong >= 0 && (own_pe == 0 || wrong > 0);
 }
 
+// Acknowledgements: values that grow, each sent before the last is known to have come. Whether one was seen to go back.
+template <typename Send>
+bool goes_back(Pe& pe, Send send) {
+    constexpr uint64_t kTimes = 2000;
+    constexpr size_t kWord = 512;
+    pe.word(kWord) = 0;
+    meet();
+    bool back = false;
+    if (own_pe == 0) {
+        for (uint64_t value = 1; value <= kTimes; value++) {
+            if (!send(kWord, value)) return true;
+        }
+        pe.quiet();
+    } else {
+        auto end = std::chrono::steady_clock::now() + kPatience;
+        for (uint64_t last = 0; shared->arrived == 0 && std::chrono::steady_clock::now() < end;) {
+            uint64_t seen = pe.word(kWord);
+            back |= seen < last;
+            last = seen;
+        }
+    }
+    meet();
+    return back || (own_pe == 1 && pe.word(kWord) != kTimes);
+}
+
+bool acknowledgements(Pe& pe) {
+    return !goes_back(pe, [&](size_t at, uint64_t value) { return pe.atomic(NVSHMEMI_AMO_SIGNAL_SET, at, value); });
+}
+
+// As puts, which some transports carry as writes to memory with relaxed ordering, an older one may come last.
+bool acknowledgements_as_puts(Pe& pe) {
+    size_t from = 1 << 20;
+    bool back = goes_back(pe, [&](size_t at, uint64_t value) {
+        pe.word(from += sizeof(value)) = value;
+        return pe.put(at, from, sizeof(value));
+    });
+    return own_pe == 0 || back;
+}
+
 bool adds(Pe& pe) {
     constexpr size_t kWord = 256;
     constexpr int kTimes = 1000;
@@ -255,6 +294,7 @@ bool refused(Pe& pe) {
 
 const std::pair<const char*, std::function<bool(Pe&)>> kCases[] = {
     {"puts", puts}, {"signals", signals}, {"overtaken", overtaken}, {"adds", adds}, {"refused", refused},
+    {"acknowledgements", acknowledgements}, {"acknowledgements-as-puts", acknowledgements_as_puts},
 };
 
 int run(const std::string& plugin, int argc, char** names) {

@@ -67,6 +67,18 @@ class NvshmemSettingsTest {
                 .hasMessageContaining("mlx5_77");
     }
 
+    /** All its ports are shown to NVSHMEM, whatever the transport; each keeps to one of them. */
+    @ParameterizedTest
+    @EnumSource(
+            value = Network.Transport.class,
+            names = {"IBGDA", "IBRC", "IBDEVX"})
+    void twoPortsOfAGpuAreBothNamed(Network.Transport transport) {
+        Network.Nvshmem network =
+                Network.nvshmem(transport).withNicMapping("gpu1=mlx5_bond_2+mlx5_bond_3");
+        assertThat(settings(1, network).hcas()).containsExactly("mlx5_bond_2:1", "mlx5_bond_3:1");
+        assertThat(settings(0, network).hcas()).hasSize(1);
+    }
+
     @Test
     void aHostWithoutNicsIsRefusedWhereOneIsNeeded() {
         HostTopology bare = new HostTopology(host.gpus(), List.of(), List.of());

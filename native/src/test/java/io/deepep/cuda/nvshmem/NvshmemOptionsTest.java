@@ -1,13 +1,16 @@
 package io.deepep.cuda.nvshmem;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.deepep.error.DeepEpUnavailableException;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
@@ -69,15 +72,55 @@ class NvshmemOptionsTest {
                         Map.entry("NVSHMEM_HCA_LIST", "mlx5_bond_2:1"));
     }
 
-    @Test
-    void blockKeepsToOneOfSeveralPorts() {
-        assertThat(
-                        environment(
-                                NvshmemTransport.IBGDA,
-                                b -> b.hcas(List.of("mlx5_0:1", "mlx5_1:1"))))
-                .containsEntry("NVSHMEM_HCA_LIST", "mlx5_0:1,mlx5_1:1")
-                .containsEntry("NVSHMEM_IBGDA_ENABLE_MULTI_PORT", "0")
-                .doesNotContainKey("NVSHMEM_HCA_PREFIX");
+    /** A flag follows its block's earlier puts: with two ports as with one. */
+    private static final Map<NvshmemTransport, Map<String, String>> ORDER =
+            Map.of(
+                    NvshmemTransport.IBGDA,
+                    Map.of(
+                            "NVSHMEM_IBGDA_RC_MAP_BY", "cta",
+                            "NVSHMEM_IBGDA_ENABLE_MULTI_PORT", "0"),
+                    NvshmemTransport.IBRC,
+                    Map.of(
+                            "NVSHMEM_IB_NUM_RC_PER_DEVICE", "1",
+                            "NVSHMEM_IB_ENABLE_RELAXED_ORDERING", "0"),
+                    NvshmemTransport.IBDEVX,
+                    Map.of("NVSHMEM_IB_NUM_RC_PER_DEVICE", "1"));
+
+    @ParameterizedTest
+    @EnumSource(names = {"IBGDA", "IBRC", "IBDEVX"})
+    void orderIsKeptWithOnePortAndWithTwo(NvshmemTransport transport) {
+        for (List<String> ports : List.of(List.of("mlx5_0:1"), List.of("mlx5_0:1", "mlx5_1:1"))) {
+            assertThat(environment(transport, b -> b.hcas(ports)))
+                    .containsAllEntriesOf(ORDER.get(transport))
+                    .containsEntry("NVSHMEM_HCA_LIST", String.join(",", ports))
+                    .containsEntry("NVSHMEM_ENABLE_NIC_PE_MAPPING", "0")
+                    .doesNotContainKey("NVSHMEM_HCA_PREFIX");
+        }
+    }
+
+    /** Whatever a user has set that would break it is refused by its name. */
+    @ParameterizedTest
+    @EnumSource(names = {"IBGDA", "IBRC", "IBDEVX"})
+    void whatWouldBreakTheOrderIsRefused(NvshmemTransport transport) {
+        Map<String, String> needed = environment(transport, b -> b);
+        Map<String, String> wrong =
+                Map.of(
+                        "NVSHMEM_IBGDA_RC_MAP_BY", "warp",
+                        "NVSHMEM_IBGDA_ENABLE_MULTI_PORT", "1",
+                        "NVSHMEM_IB_NUM_RC_PER_DEVICE", "4",
+                        "NVSHMEM_IB_ENABLE_RELAXED_ORDERING", "1");
+        wrong.forEach(
+                (name, value) -> {
+                    NvshmemUserSettings user = new NvshmemUserSettings(Map.of(name, value));
+                    ThrowingCallable agree = () -> user.requireAgreement(needed);
+                    if (ORDER.get(transport).containsKey(name)) {
+                        assertThatThrownBy(agree)
+                                .isInstanceOf(DeepEpUnavailableException.class)
+                                .hasMessageContaining(name + "=" + value + " is set");
+                    } else {
+                        assertThatCode(agree).doesNotThrowAnyException();
+                    }
+                });
     }
 
     @Test

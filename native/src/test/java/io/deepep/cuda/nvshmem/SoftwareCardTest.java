@@ -2,6 +2,7 @@ package io.deepep.cuda.nvshmem;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.testkit.CardFolder;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -157,6 +158,38 @@ class SoftwareCardTest {
                         "puts",
                         "adds");
         assertThat(run.exitCode).as(run.output).isZero();
+    }
+
+    /** What a later one has told, an earlier one never takes back. */
+    @ParameterizedTest
+    @EnumSource(names = {"IBRC", "IBDEVX"})
+    void acknowledgementsAreSignalsThatKeepTheirOrder(NvshmemTransport transport) throws Exception {
+        Run run = run(transport, Map.of(), "acknowledgements");
+        assertThat(run.exitCode).as(run.output).isZero();
+    }
+
+    /** IBDEVX carries puts to memory with relaxed ordering. */
+    @Test
+    void asPutsOlderAcknowledgementsMayComeLastUnderIbdevx() throws Exception {
+        Run run = run(NvshmemTransport.IBDEVX, Map.of(), "acknowledgements-as-puts");
+        assertThat(run.exitCode).as(run.output).isZero();
+    }
+
+    /** So that order holds, and a PE has one port whatever it is shown. */
+    @ParameterizedTest
+    @EnumSource(names = {"IBRC", "IBDEVX"})
+    void ofTwoPortsTheProxyUsesTheFirst(NvshmemTransport transport) throws Exception {
+        Run run =
+                run(
+                        transport,
+                        Map.of(
+                                "TEST_PORTS", "2",
+                                "DEEPEP_CARD_PORTS", "2",
+                                "NVSHMEM_HCA_LIST", "mlx5_0:1,mlx5_0:2"),
+                        "puts",
+                        "signals");
+        assertThat(run.exitCode).as(run.output).isZero();
+        assertThat(new CardFolder(shared).bytesByPort()).containsOnlyKeys("mlx5_0:1");
     }
 
     /** NVSHMEM's own choice: signals of IBRC are writes to memory with relaxed ordering. */
