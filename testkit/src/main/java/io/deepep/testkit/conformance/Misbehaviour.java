@@ -12,6 +12,7 @@ import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.testkit.TestBackend;
 import java.time.Duration;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 
@@ -23,7 +24,27 @@ public final class Misbehaviour {
     /** How long to wait for a rank that will not come. */
     public static final Duration SHORT = Duration.ofMillis(300);
 
+    /** A buffer's time-out that is enough to open it on a busy machine. */
+    public static final Duration BRIEF = Duration.ofSeconds(1);
+
     private Misbehaviour() {}
+
+    /** All ranks meet; the one that errs then comes later than {@link #BRIEF}. */
+    public static void beLate(RankContext context) {
+        context.meet();
+        if (context.isCulprit()) {
+            LockSupport.parkNanos(2 * BRIEF.toNanos());
+        }
+    }
+
+    /** All ranks but the one that errs make the call and give up, after {@link #SHORT}. */
+    public static void stayAway(RankContext context, String phase, ThrowingCallable call) {
+        context.meet();
+        if (!context.isCulprit()) {
+            requireTimeout(context.rank(), phase, call);
+        }
+        context.meet();
+    }
 
     public static <R> void requireRefused(Misuse<R> misuse, R rank) {
         assertThatThrownBy(() -> misuse.call().make(rank))

@@ -1,6 +1,7 @@
 package io.deepep.testkit.conformance.lowlatency;
 
-import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
+import static io.deepep.testkit.conformance.Misbehaviour.beLate;
+import static io.deepep.testkit.conformance.Misbehaviour.stayAway;
 
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchResult;
@@ -14,17 +15,11 @@ import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import java.time.Duration;
-import java.util.concurrent.locks.LockSupport;
 
 /** Time-outs of single calls, longer and shorter than those of their buffer. */
 @BackendSuite
 public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLatencySuite {
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
-
-    /** Enough to open a buffer on a busy machine. */
-    private static final Duration BUFFERS = Duration.ofSeconds(1);
-
-    private static final Duration LATE = BUFFERS.multipliedBy(2);
 
     private void run(int nodes, int ranksPerNode, Duration timeout, Ranks.Body body) {
         LowLatencyShape shape = shape(nodes, ranksPerNode);
@@ -44,12 +39,6 @@ public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLa
         return shape(context.topology().numRdmaRanks(), perNode).rank(context, 61);
     }
 
-    private static void beLate(RankContext context) {
-        if (context.isCulprit()) {
-            LockSupport.parkNanos(LATE.toNanos());
-        }
-    }
-
     /** A rank that is late by less than the call's time-out changes nothing. */
     @Cases
     @GroupSource({"1, 4", "2, 2"})
@@ -57,11 +46,10 @@ public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLa
         run(
                 nodes,
                 ranksPerNode,
-                BUFFERS,
+                Misbehaviour.BRIEF,
                 context -> {
                     LowLatencyRank rank = rank(context);
                     for (boolean hooked : new boolean[] {false, true}) {
-                        context.meet();
                         beLate(context);
                         LowLatencyDispatchResult sent =
                                 context.buffer()
@@ -72,7 +60,6 @@ public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLa
                                                         .build());
                         receive(sent.receiveHook());
                         LowLatencyHandle handle = rank.verify(sent, BF16).handle();
-                        context.meet();
                         beLate(context);
                         LowLatencyCombineResult back =
                                 context.buffer()
@@ -103,36 +90,25 @@ public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLa
                         nodes,
                         ranksPerNode,
                         Duration.ofHours(1),
-                        context -> stayAway(context, combine, hooked));
+                        context -> withoutOne(context, combine, hooked));
             }
         }
     }
 
-    private static void stayAway(RankContext context, boolean combine, boolean hooked) {
+    private static void withoutOne(RankContext context, boolean combine, boolean hooked) {
         LowLatencyRank rank = rank(context);
         rank.roundTrip(BF16);
         LowLatencyHandle handle = combine ? rank.dispatch(BF16).handle() : null;
-        context.meet();
-        if (!context.isCulprit()) {
-            requireTimeout(
-                    context.rank(),
-                    combine ? "low-latency combine" : "low-latency dispatch",
-                    () -> {
-                        if (combine) {
-                            rank.call(
-                                    rank.home(handle)
-                                            .receiveHook(hooked)
-                                            .timeout(Misbehaviour.SHORT)
-                                            .build());
-                        } else {
-                            rank.call(
-                                    rank.plan(BF16)
-                                            .receiveHook(hooked)
-                                            .timeout(Misbehaviour.SHORT)
-                                            .build());
-                        }
-                    });
-        }
-        context.meet();
+        Duration timeout = Misbehaviour.SHORT;
+        stayAway(
+                context,
+                combine ? "low-latency combine" : "low-latency dispatch",
+                () -> {
+                    if (combine) {
+                        rank.call(rank.home(handle).receiveHook(hooked).timeout(timeout).build());
+                    } else {
+                        rank.call(rank.plan(BF16).receiveHook(hooked).timeout(timeout).build());
+                    }
+                });
     }
 }

@@ -1,6 +1,7 @@
 package io.deepep.testkit.conformance.normal;
 
-import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
+import static io.deepep.testkit.conformance.Misbehaviour.beLate;
+import static io.deepep.testkit.conformance.Misbehaviour.stayAway;
 
 import io.deepep.CombinePlan;
 import io.deepep.DType;
@@ -11,20 +12,13 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Misbehaviour;
-import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.time.Duration;
-import java.util.concurrent.locks.LockSupport;
 
 /** Time-outs of single calls, longer and shorter than those of their buffer. */
 @BackendSuite
 public record NormalTimeoutConformance(TestBackend backend) implements NormalSuite {
-    /** Enough to open a buffer on a busy machine. */
-    private static final Duration BUFFERS = Duration.ofSeconds(1);
-
-    private static final Duration LATE = BUFFERS.multipliedBy(2);
-
     private interface Work {
         void of(NormalRank rank);
     }
@@ -40,13 +34,6 @@ public record NormalTimeoutConformance(TestBackend backend) implements NormalSui
                 context -> work.of(new NormalRank(context, world)));
     }
 
-    private static void beLate(RankContext context) {
-        context.meet();
-        if (context.isCulprit()) {
-            LockSupport.parkNanos(LATE.toNanos());
-        }
-    }
-
     /** A rank that is late by less than the call's time-out changes nothing. */
     @Cases
     @GroupSource({"1, 4", "2, 2"})
@@ -54,7 +41,7 @@ public record NormalTimeoutConformance(TestBackend backend) implements NormalSui
         run(
                 nodes,
                 ranksPerNode,
-                BUFFERS,
+                Misbehaviour.BRIEF,
                 rank -> {
                     NormalDispatchCheck check = rank.world().check();
                     beLate(rank.context());
@@ -84,7 +71,7 @@ public record NormalTimeoutConformance(TestBackend backend) implements NormalSui
     private static void withoutDispatch(NormalRank rank) {
         rank.roundTrip();
         stayAway(
-                rank,
+                rank.context(),
                 "dispatch.header",
                 () -> rank.call(rank.plan().timeout(Misbehaviour.SHORT).build()));
     }
@@ -96,15 +83,6 @@ public record NormalTimeoutConformance(TestBackend backend) implements NormalSui
                 CombinePlan.builder(rank.outputs(check), handle)
                         .timeout(Misbehaviour.SHORT)
                         .build();
-        stayAway(rank, "combine.header", () -> rank.call(combine));
-    }
-
-    private static void stayAway(NormalRank rank, String phase, Runnable call) {
-        RankContext context = rank.context();
-        context.meet();
-        if (!context.isCulprit()) {
-            requireTimeout(context.rank(), phase, call::run);
-        }
-        context.meet();
+        stayAway(rank.context(), "combine.header", () -> rank.call(combine));
     }
 }
