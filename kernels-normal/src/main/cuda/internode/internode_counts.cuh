@@ -6,30 +6,83 @@
 
 namespace deepep::normal {
 
-constexpr int kNodesAtOnce = 32 / kMaxRanks;
+// Tokens are counted for 32 ranks at a time: a window of nodes from the first one on, and of a large node of its ranks
+// from the first one on.
+constexpr int kNodesAtOnce = kIsWide ? 1 : 32 / kMaxRanks;
+constexpr int kRanksAtOnce = 32 / kNodesAtOnce;
+
+struct NodeWindow {
+    int first_node;
+    static constexpr int first_rank = 0;
+
+    __device__ NodeWindow(int node, int) : first_node(node) {}
+    __device__ void advance(const Internode&) { first_node += kNodesAtOnce; }
+    __device__ bool is_first() const { return first_node == 0; }
+    // A rank of a node.
+    __device__ static bool has(uint32_t) { return true; }
+    // One of the 32 places from the first one on.
+    __device__ static bool has_place(const Internode& b, int place) {
+        return place < b.network.num_nodes * kMaxRanks;
+    }
+};
+
+struct RankWindow {
+    int first_node, first_rank;
+
+    __device__ RankWindow(int node, int rank) : first_node(node), first_rank(rank) {}
+    __device__ void advance(const Internode& b) {
+        first_rank += kRanksAtOnce;
+        if (first_rank >= b.node_places) first_rank = 0, ++first_node;
+    }
+    __device__ bool is_first() const { return first_node == 0 && first_rank == 0; }
+    __device__ bool has(uint32_t rank) const { return rank - first_rank < kRanksAtOnce; }
+    __device__ bool has_place(const Internode& b, int place) const { return place < (first_node + 1) * b.node_places; }
+};
+
+using Window = std::conditional_t<kIsWide, RankWindow, NodeWindow>;
+
+// Rows at the ranks of one node that are in a window.
+struct alignas(16) WindowRows {
+    int32_t row[kRanksAtOnce];
+};
+
+// Puts them among the rows of the whole node.
+__device__ __forceinline__ void store_order(const Internode& b, Window window, NodeRows* rows,
+                                            const WindowRows& order) {
+    if constexpr (kIsWide) {
+        auto to = reinterpret_cast<int4*>(rows->row + window.first_rank);
+#pragma unroll
+        for (int i = 0; i < kRanksAtOnce / 4; ++i)
+            if (window.first_rank + i * 4 < b.node_places) to[i] = reinterpret_cast<const int4*>(order.row)[i];
+    } else {
+        *reinterpret_cast<WindowRows*>(rows) = order;
+    }
+}
 
 struct CountShared {
     int32_t warp_counts[kWarps][32];
     int32_t running[32];
 };
 
-// Where the layout sends token t among nodes first_node .. first_node + 3: bit 8 * i + r for rank r of the i-th.
-__device__ inline uint32_t layout_node_mask(const InternodeDispatchParams& params, int t, int first_node) {
+// Where the layout sends token t among the ranks of a window: bit i * kRanksAtOnce + r for the r-th of the i-th node.
+__device__ inline uint32_t layout_node_mask(const InternodeDispatchParams& params, int t, Window window) {
     const DispatchParams& p = params.local;
     int num_nvl = p.group.num_ranks;
+    int num_ranks = kIsWide ? min(num_nvl - window.first_rank, kRanksAtOnce) : num_nvl;
     uint32_t mask = 0;
     auto row = at<const uint8_t>(p.is_token_in_rank) + static_cast<size_t>(t) * params.between.num_ranks;
-    for (int i = 0; i < kNodesAtOnce && first_node + i < params.between.network.num_nodes; ++i)
-        for (int r = 0; r < num_nvl; ++r)
-            mask |= static_cast<uint32_t>(row[(first_node + i) * num_nvl + r] != 0) << (i * kMaxRanks + r);
+    for (int i = 0; i < kNodesAtOnce && window.first_node + i < params.between.network.num_nodes; ++i)
+        for (int r = 0; r < num_ranks; ++r)
+            mask |= static_cast<uint32_t>(row[(window.first_node + i) * num_nvl + window.first_rank + r] != 0)
+                    << (i * kRanksAtOnce + r);
     return mask;
 }
 
 // Where token t goes, as a mask of the same form. Counts its selections in hist, if that is given; records bad ones,
 // and layouts that differ.
-__device__ inline uint32_t node_mask(const InternodeDispatchParams& params, int t, int first_node, uint32_t* hist) {
+__device__ inline uint32_t node_mask(const InternodeDispatchParams& params, int t, Window window, uint32_t* hist) {
     const DispatchParams& p = params.local;
-    if (p.topk == 0) return layout_node_mask(params, t, first_node);
+    if (p.topk == 0) return layout_node_mask(params, t, window);
     int num_nvl = p.group.num_ranks;
     uint32_t mask = 0;
     bool good = true;
@@ -47,26 +100,29 @@ __device__ inline uint32_t node_mask(const InternodeDispatchParams& params, int 
                 good = false;
                 continue;
             }
-            uint32_t rank = static_cast<uint32_t>(expert[j]) / experts_per_rank, node = rank / num_nvl - first_node;
-            if (node < kNodesAtOnce) mask |= 1u << (node * kMaxRanks + rank % num_nvl);
+            uint32_t rank = static_cast<uint32_t>(expert[j]) / experts_per_rank;
+            uint32_t node = rank / num_nvl - window.first_node;
+            if (node < kNodesAtOnce && window.has(rank % num_nvl))
+                mask |= 1u << (node * kRanksAtOnce + rank % num_nvl - window.first_rank);
             if (hist) atomicAdd(&hist[expert[j]], 1);
         }
     }
     if (p.is_token_in_rank && good) {
-        uint32_t wrong = mask ^ layout_node_mask(params, t, first_node);
-        int place = __ffs(wrong) - 1, node = first_node + place / kMaxRanks;
-        if (wrong != 0) keep_bad_selection(p, t, kFirstMaskKey + node * num_nvl + place % kMaxRanks);
+        uint32_t wrong = mask ^ layout_node_mask(params, t, window);
+        int bit = __ffs(wrong) - 1, node = window.first_node + bit / kRanksAtOnce;
+        if (wrong != 0)
+            keep_bad_selection(p, t, kFirstMaskKey + node * num_nvl + window.first_rank + bit % kRanksAtOnce);
     }
     return mask;
 }
 
-// One step: the order, among the block's tokens, of this thread's token at each of 32 places. All threads.
-__device__ inline void order_tokens(CountShared& shared, uint32_t mask, NodeRows* order) {
+// One step: the order, among the block's tokens, of this thread's token at each rank of a window. All threads.
+__device__ inline void order_tokens(CountShared& shared, uint32_t mask, WindowRows* order) {
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
         uint32_t senders = __ballot_sync(~0u, mask >> i & 1);
-        order[i / kMaxRanks].row[i % kMaxRanks] = __popc(senders & ((1u << lane) - 1));
+        order[i / kRanksAtOnce].row[i % kRanksAtOnce] = __popc(senders & ((1u << lane) - 1));
         if (lane == i) shared.warp_counts[warp][i] = __popc(senders);
     }
     __syncthreads();
@@ -82,22 +138,23 @@ __device__ inline void order_tokens(CountShared& shared, uint32_t mask, NodeRows
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
-        int32_t& place = order[i / kMaxRanks].row[i % kMaxRanks];
-        place = mask >> i & 1 ? place + shared.warp_counts[warp][i] : -1;
+        int32_t& at_rank = order[i / kRanksAtOnce].row[i % kRanksAtOnce];
+        at_rank = mask >> i & 1 ? at_rank + shared.warp_counts[warp][i] : -1;
     }
     __syncthreads();
 }
 
-// The ranks of nodes first_node .. first_node + 3 that tokens of this rank get to, as a mask of the same form.
+// The ranks of a window that tokens of this rank get to, as a mask of the same form.
 template <class Net>
-__device__ inline uint32_t reached_mask(const InternodeDispatchParams& params, int first_node) {
+__device__ inline uint32_t reached_mask(const InternodeDispatchParams& params, Window window) {
     if (!Routes<Net>::kMaskable) return ~0u;
-    int num_nvl = params.local.group.num_ranks;
+    static_assert(!Routes<Net>::kMaskable || !kIsWide, "a window is of whole nodes");
+    int num_nvl = params.local.group.num_ranks, first_node = window.first_node;
     uint32_t mask = 0;
     for (int i = 0; i < kNodesAtOnce && first_node + i < params.between.network.num_nodes; ++i)
         for (int r = 0; r < num_nvl; ++r)
             mask |= static_cast<uint32_t>(Routes<Net>::reaches(params.between.network, (first_node + i) * num_nvl + r))
-                    << (i * kMaxRanks + r);
+                    << (i * kRanksAtOnce + r);
     return mask;
 }
 
@@ -106,28 +163,30 @@ __device__ inline uint32_t reached_mask(const InternodeDispatchParams& params, i
 template <class Net>
 __device__ inline void count_tokens(const InternodeDispatchParams& params, CountShared& shared, uint32_t* hist) {
     const DispatchParams& p = params.local;
+    const Internode& b = params.between;
     int num_nodes = params.between.network.num_nodes;
     TokenRange tokens = block_tokens(p.num_tokens);
     for (int e = threadIdx.x; e < p.num_experts; e += kThreads) hist[e] = 0;
-    for (int first_node = 0; first_node < num_nodes; first_node += kNodesAtOnce) {
-        uint32_t reached = reached_mask<Net>(params, first_node);
+    for (Window window{0, 0}; window.first_node < num_nodes; window.advance(b)) {
+        uint32_t reached = reached_mask<Net>(params, window);
         if (threadIdx.x < 32) shared.running[threadIdx.x] = 0;
         __syncthreads();
         for (int first = tokens.begin; first < tokens.end; first += kThreads) {
             int t = first + threadIdx.x;
-            uint32_t mask = t < tokens.end ? node_mask(params, t, first_node, first_node == 0 ? hist : nullptr) : 0;
+            uint32_t mask = t < tokens.end ? node_mask(params, t, window, window.is_first() ? hist : nullptr) : 0;
             mask &= reached;
-            NodeRows order[kNodesAtOnce];
+            WindowRows order[kNodesAtOnce];
             order_tokens(shared, mask, order);
 #pragma unroll
             for (int i = 0; i < kNodesAtOnce; ++i)
-                if (t < tokens.end && first_node + i < num_nodes)
-                    at<NodeRows>(p.token_order)[static_cast<size_t>(first_node + i) * p.num_tokens + t] = order[i];
+                if (t < tokens.end && window.first_node + i < num_nodes) {
+                    auto rows = node_rows(b, p.token_order, p.num_tokens, window.first_node + i, t);
+                    store_order(b, window, rows, order[i]);
+                }
         }
-        int place = first_node * kMaxRanks + threadIdx.x;
-        if (threadIdx.x < 32 && place < num_nodes * kMaxRanks)
-            at<int32_t>(params.between.block_counts)[blockIdx.x * num_nodes * kMaxRanks + place] =
-                shared.running[threadIdx.x];
+        int place = window.first_node * node_places(b) + window.first_rank + threadIdx.x;
+        if (threadIdx.x < 32 && window.has_place(b, place))
+            at<int32_t>(b.block_counts)[blockIdx.x * num_nodes * node_places(b) + place] = shared.running[threadIdx.x];
         __syncthreads();
     }
     auto total = at<uint32_t>(p.expert_hist);
@@ -155,7 +214,7 @@ __device__ inline void announce_words(const InternodeDispatchParams& params, int
 // Where the rows of each block begin at one rank, of which `base` is this rank's first row.
 __device__ inline void place_blocks_at(const Internode& b, int place, int32_t base) {
     constexpr int kAtOnce = 8;
-    int num_blocks = gridDim.x, num_places = b.network.num_nodes * kMaxRanks;
+    int num_blocks = gridDim.x, num_places = b.network.num_nodes * node_places(b);
     auto block_counts = at<const int32_t>(b.block_counts);
     for (int first = 0; first < num_blocks; first += kAtOnce) {
         int32_t counts[kAtOnce];
@@ -196,8 +255,7 @@ __device__ inline Fault place_all_rows(const Nodes<Net>& nodes, uint32_t epoch) 
         if (rows > header_word(g, d, kRowLimit, epoch)) atomicMin(&first_full, d);
         limited |= header_word(g, d, kExpandedLimited, epoch) != 0;
         if (d == me) plan_of(b)->num_rows = static_cast<int32_t>(rows);
-        int place = d / g.num_ranks * kMaxRanks + d % g.num_ranks;
-        place_blocks_at(b, place, static_cast<int32_t>(before));
+        place_blocks_at(b, place_of(g, b, d), static_cast<int32_t>(before));
     }
     for (int n = threadIdx.x; n < Homes<Net>::size(b.network); n += blockDim.x) {
         bool sends = !Routes<Net>::kMaskable || Homes<Net>::is_used(b.network, n);

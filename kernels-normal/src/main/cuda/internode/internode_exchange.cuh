@@ -39,9 +39,9 @@ __device__ __forceinline__ int num_counted(const Internode& b, int32_t op) {
 template <class Net>
 __device__ inline void sum_counts(const Internode& b, const Group& g, uint32_t epoch) {
     int32_t* counts = own_header<Net>(g, b, epoch) + kHeaderWords;
-    int num_places = b.network.num_nodes * kMaxRanks;
+    int num_places = b.network.num_nodes * node_places(b);
     for (int rank = threadIdx.x; rank < b.num_ranks; rank += blockDim.x) {
-        int place = rank / g.num_ranks * kMaxRanks + rank % g.num_ranks;
+        int place = place_of(g, b, rank);
         int32_t sum = 0;
 #pragma unroll 8
         for (uint32_t block = 0; block < gridDim.x; ++block)

@@ -5,25 +5,29 @@
 
 namespace deepep::normal {
 
-constexpr int kPartLanes = 32 - kMaxRanks;  // nodes looked at together
+// The first lanes stand for the ranks of this node, the others for nodes. The ranks of a large node take rounds of all
+// lanes, and come before the nodes.
+constexpr int kHomeLanes = kIsWide ? 0 : kMaxRanks;
+constexpr int kPartLanes = 32 - kHomeLanes;  // nodes looked at together
 
-// The node whose part of a token lane 8 and up stand for, from n0 on; the own node, of which there is none, for others.
+// The node whose part of a token a lane past kHomeLanes stands for, from n0 on; the own node, of which there is none,
+// for others.
 __device__ __forceinline__ int part_node(const Network& net, int n0) {
-    int lane = threadIdx.x % 32, node = n0 + lane - kMaxRanks;
-    return lane >= kMaxRanks && node < net.num_nodes ? node : net.node;
+    int lane = threadIdx.x % 32, node = n0 + lane - kHomeLanes;
+    return lane >= kHomeLanes && node < net.num_nodes ? node : net.node;
 }
 
-// What says whether this lane has a row of the own token t: lanes 0 .. 7 (with n0 = 0) the rows of this node's ranks,
-// the others parts of nodes.
+// What says whether this lane has a row of the own token t: lanes below kHomeLanes (with n0 = 0) the rows of this
+// node's ranks, the others parts of nodes.
 __device__ __forceinline__ LoadedRows lane_rows(const InternodeCombineParams& params, int t, int n0) {
     const CombineParams& p = params.local;
     const Network& net = params.between.network;
     int lane = threadIdx.x % 32, node = part_node(net, n0);
     LoadedRows rows = no_rows();
     if (t >= p.num_tokens) return rows;
-    const NodeRows* all = node_rows(params.between.own_rows, p.num_tokens, node, t);
-    if (node != net.node) return load_rows(all);
-    if (lane < p.group.num_ranks && n0 == 0) rows.low.x = all->row[lane];
+    const NodeRows* all = node_rows(params.between, params.between.own_rows, p.num_tokens, node, t);
+    if (node != net.node) return load_rows(params.between, all);
+    if (!kIsWide && lane < p.group.num_ranks && n0 == 0) rows.word() = all->row[lane];
     return rows;
 }
 
@@ -53,25 +57,41 @@ struct OwnLoader {
     RingHead* heads;
     uint32_t epoch;
 
-    // This lane's row of token t, or -1, if it stands for a rank of this node.
-    __device__ int32_t home_row(const LoadedRows& rows, int t) const {
-        int lane = threadIdx.x % 32;
-        if (lane >= kMaxRanks || rows.low.x < 0) return -1;
-        return checked_row(params.local.group, writer.shared.peers, epoch, t, lane, rows.low.x);
-    }
-
-    // One chunk of token t: the rows of lanes in `first`, then parts of the nodes that these lanes do not stand for,
-    // from the rings of a set. False after a fault.
-    __device__ bool load_chunk(int t, int chunk, uint32_t first, int32_t row, int num_rows, int channel,
-                               int first_ring) {
+    // This lane's row of token t in a round, or -1, if it stands for a rank of this node.
+    __device__ int32_t home_row(LoadedRows& rows, int t, int round) const {
         const CombineParams& p = params.local;
         const Internode& b = params.between;
-        constexpr uint32_t kPartMask = ~0u << kMaxRanks;
+        int rank = round * 32 + threadIdx.x % 32;
+        int32_t row;
+        if constexpr (kIsWide) {
+            if (rank >= p.group.num_ranks) return -1;
+            row = node_rows(b, b.own_rows, p.num_tokens, b.network.node, t)->row[rank];
+        } else {
+            if (rank >= kHomeLanes) return -1;
+            row = rows.word();
+        }
+        return row < 0 ? -1 : checked_row(p.group, writer.shared.peers, epoch, t, rank, row);
+    }
+
+    // One chunk of token t: rows of this node's ranks, `row` of each lane and round; parts of nodes of the lanes in
+    // `first`, then of the nodes that these lanes do not stand for, from the rings of a set. False after a fault.
+    __device__ bool load_chunk(int t, int chunk, uint32_t first, const int32_t (&row)[kRounds], int num_rows,
+                               int channel, int first_ring) {
+        const CombineParams& p = params.local;
+        const Internode& b = params.between;
+        constexpr uint32_t kPartMask = ~0u << kHomeLanes;
         int lane = threadIdx.x % 32, loaded = 0;
         uint32_t begin = chunk * p.chunk_bytes, size = Wire::num_bytes(p, chunk);
         bool ok = true, ends = chunk == p.num_chunks - 1;
         SlotInfo info{t, static_cast<int16_t>(chunk), static_cast<int16_t>(num_rows)};
         if (num_rows == 0) writer.mark(t, chunk);
+        if constexpr (kIsWide)
+            for (int r = 0; r < kRounds; ++r) {
+                uint32_t lanes = __ballot_sync(~0u, row[r] >= 0);
+                auto from = row[r] >= 0 ? peer_chunk(writer.shared, r * 32 + lane, row[r], begin) : nullptr;
+                writer.load(lanes, from, size, loaded == 0, info, -1);
+                loaded += __popc(lanes);
+            }
         for (int n0 = 0; n0 < b.network.num_nodes; n0 += kPartLanes) {
             uint32_t lanes = n0 == 0 ? first : __ballot_sync(~0u, lane_rows(params, t, n0).go_anywhere());
             int node = part_node(b.network, n0), ring = first_ring + node;
@@ -82,8 +102,8 @@ struct OwnLoader {
             if (part)
                 from = at<const uint8_t>(incoming(b.network, b.slots, node) + begin,
                                          slot_offset(b, channel, heads[ring].taken));
-            else if (row >= 0)
-                from = peer_chunk(writer.shared, lane, row, begin);
+            else if (!kIsWide && row[0] >= 0)
+                from = peer_chunk(writer.shared, lane, row[0], begin);
             writer.load(lanes, from, size, loaded == 0, info, part && ends ? ring : -1);
             loaded += __popc(lanes);
             if (part && ends) ++heads[ring].taken;
@@ -103,9 +123,14 @@ struct OwnLoader {
         for (int t = rings.first; t < p.num_tokens && ok; t += rings.step) {
             LoadedRows rows = next_rows;
             next_rows = lane_rows(params, t + rings.step, 0);
-            int32_t row = home_row(rows, t);
-            uint32_t first = __ballot_sync(~0u, threadIdx.x % 32 < kMaxRanks ? row >= 0 : rows.go_anywhere());
+            int32_t row[kRounds];
+#pragma unroll
+            for (int r = 0; r < kRounds; ++r) row[r] = home_row(rows, t, r);
+            int lane = threadIdx.x % 32;
+            uint32_t first = __ballot_sync(~0u, lane < kHomeLanes ? row[0] >= 0 : rows.go_anywhere());
             int num_rows = __popc(first);
+            if constexpr (kIsWide)
+                for (int r = 0; r < kRounds; ++r) num_rows += __popc(__ballot_sync(~0u, row[r] >= 0));
             for (int n0 = kPartLanes; n0 < b.network.num_nodes; n0 += kPartLanes)
                 num_rows += __popc(__ballot_sync(~0u, lane_rows(params, t, n0).go_anywhere()));
             for (int chunk = 0; chunk < p.num_chunks && ok; ++chunk)
@@ -116,16 +141,23 @@ struct OwnLoader {
     }
 };
 
-// This lane's row of the token t of a home, or -1: four owners at a time, from n0, eight lanes for each.
+// Owners are taken four at a time, with eight lanes for each; where nodes are large, one at a time in rounds.
+constexpr int kOwnersAtOnce = kIsWide ? 1 : 32 / kMaxRanks;
+constexpr int kLanesOfOwner = 32 / kOwnersAtOnce;
+
+// The rank that this lane stands for in a round.
+__device__ __forceinline__ int rank_of_owner(int round) { return round * 32 + threadIdx.x % kLanesOfOwner; }
+
+// This lane's row of the token t of a home, or -1, from n0 on.
 template <class Net>
-__device__ __forceinline__ int32_t owner_row(const InternodeCombineParams& params, int t, int n0) {
+__device__ __forceinline__ int32_t owner_row(const InternodeCombineParams& params, int t, int n0, int round) {
     const Group& g = params.local.group;
     const Internode& b = params.between;
-    int lane = threadIdx.x % 32, place = n0 + lane / kMaxRanks, rank = lane % kMaxRanks;
+    int place = n0 + static_cast<int>(threadIdx.x % 32) / kLanesOfOwner, rank = rank_of_owner(round);
     if (place >= Homes<Net>::size(b.network) || !Homes<Net>::is_used(b.network, place) || rank >= g.num_ranks)
         return -1;
     if (t >= at<const int32_t>(b.source_tokens)[place]) return -1;
-    return node_rows(b.forward_rows, b.max_tokens, place, t)->row[rank];
+    return node_rows(b, b.forward_rows, b.max_tokens, place, t)->row[rank];
 }
 
 // Warp 0 of a summing block: rows of its tokens of all homes, by token and then by owner.
@@ -138,23 +170,41 @@ __device__ inline void load_for_peers(const InternodeCombineParams& params, uint
     for (int n = lane; n < num_homes; n += 32)
         if (Homes<Net>::is_used(b.network, n)) most = max(most, at<const int32_t>(b.source_tokens)[n]);
     most = __reduce_max_sync(~0u, most);
-    int32_t next_row = owner_row<Net>(params, rings.first, 0);
+    int32_t next_row[kRounds];
+#pragma unroll
+    for (int r = 0; r < kRounds; ++r) next_row[r] = owner_row<Net>(params, rings.first, 0, r);
     for (int t = rings.first, n0 = 0; t < most;) {
-        int next_n0 = n0 + 32 / kMaxRanks, next_t = t;
+        int next_n0 = n0 + kOwnersAtOnce, next_t = t;
         if (next_n0 >= num_homes) next_n0 = 0, next_t += rings.step;
-        int32_t row = next_row;
-        if (row >= 0) row = checked_row(p.group, writer.shared.peers, epoch, t, lane % kMaxRanks, row);
-        next_row = owner_row<Net>(params, next_t, next_n0);
-        uint32_t rows = __ballot_sync(~0u, row >= 0);
-        for (int i = 0; i < 32 / kMaxRanks; ++i) {
-            uint32_t of_owner = rows & 0xffu << (i * kMaxRanks);
-            if (of_owner == 0) continue;
+        int32_t row[kRounds];
+        uint32_t rows[kRounds];
+#pragma unroll
+        for (int r = 0; r < kRounds; ++r) {
+            row[r] = next_row[r];
+            if (row[r] >= 0) row[r] = checked_row(p.group, writer.shared.peers, epoch, t, rank_of_owner(r), row[r]);
+            next_row[r] = owner_row<Net>(params, next_t, next_n0, r);
+            rows[r] = __ballot_sync(~0u, row[r] >= 0);
+        }
+        for (int i = 0; i < kOwnersAtOnce; ++i) {
+            uint32_t of_owner[kRounds];
+            int num_rows = 0;
+#pragma unroll
+            for (int r = 0; r < kRounds; ++r) {
+                of_owner[r] = kIsWide ? rows[r] : rows[r] & 0xffu << (i * kLanesOfOwner);
+                num_rows += __popc(of_owner[r]);
+            }
+            if (num_rows == 0) continue;
             for (int chunk = 0; chunk < p.num_chunks; ++chunk) {
-                SlotInfo info{set * num_homes + n0 + i, static_cast<int16_t>(chunk),
-                              static_cast<int16_t>(__popc(of_owner))};
-                const uint8_t* from =
-                    row >= 0 ? peer_chunk(writer.shared, lane % kMaxRanks, row, chunk * p.chunk_bytes) : nullptr;
-                writer.load(of_owner, from, Wire::num_bytes(p, chunk), true, info, -1);
+                SlotInfo info{set * num_homes + n0 + i, static_cast<int16_t>(chunk), static_cast<int16_t>(num_rows)};
+                bool first = true;
+#pragma unroll
+                for (int r = 0; r < kRounds; ++r) {
+                    const uint8_t* from =
+                        row[r] >= 0 ? peer_chunk(writer.shared, rank_of_owner(r), row[r], chunk * p.chunk_bytes)
+                                    : nullptr;
+                    writer.load(of_owner[r], from, Wire::num_bytes(p, chunk), first, info, -1);
+                    first = first && of_owner[r] == 0;
+                }
             }
         }
         if (next_t != t && ++set == rings.num_sets) set = 0;

@@ -23,25 +23,33 @@ __device__ __forceinline__ LoadedRows crossing(const InternodeDispatchParams& pa
     const DispatchParams& p = params.local;
     const Internode& b = params.between;
     if (t >= p.num_tokens || node >= b.network.num_nodes || node == b.network.node) return no_rows();
-    return load_rows(node_rows(p.cached ? b.own_rows : p.token_order, p.num_tokens, node, t));
+    return load_rows(b, node_rows(b, p.cached ? b.own_rows : p.token_order, p.num_tokens, node, t));
 }
 
-// This lane's order (row when cached) of token t at the rank of this node with its number, or -1.
-__device__ __forceinline__ int32_t local_order(const InternodeDispatchParams& params, int t) {
+// The rank of this node that a lane stands for in a round, if there is one with that number.
+__device__ __forceinline__ int rank_of_lane(int round) { return round * 32 + threadIdx.x % 32; }
+
+// The order (row when cached) of token t at that rank, or -1.
+__device__ __forceinline__ int32_t local_order(const InternodeDispatchParams& params, int t, int rank) {
     const DispatchParams& p = params.local;
     const Internode& b = params.between;
-    if (t >= p.num_tokens || threadIdx.x % 32 >= p.group.num_ranks) return -1;
-    return node_rows(p.cached ? b.own_rows : p.token_order, p.num_tokens, b.network.node, t)->row[threadIdx.x % 32];
+    if (t >= p.num_tokens || rank >= p.group.num_ranks) return -1;
+    return node_rows(b, p.cached ? b.own_rows : p.token_order, p.num_tokens, b.network.node, t)->row[rank];
 }
 
 // What is to be added to it to get the row.
-__device__ __forceinline__ int32_t local_base(const InternodeDispatchParams& params, int t) {
+__device__ __forceinline__ int32_t local_base(const InternodeDispatchParams& params, int t, int rank) {
     const DispatchParams& p = params.local;
     const Internode& b = params.between;
-    int rank = threadIdx.x % 32;
     if (p.cached || t >= p.num_tokens || rank >= p.group.num_ranks) return 0;
-    int place = (t / tokens_per_block(p.num_tokens) * b.network.num_nodes + b.network.node) * kMaxRanks + rank;
+    int block = t / tokens_per_block(p.num_tokens);
+    int place = (block * b.network.num_nodes + b.network.node) * node_places(b) + rank;
     return at<const int32_t>(b.block_bases)[place];
+}
+
+// Where rows begin at that rank.
+__device__ __forceinline__ uint64_t local_heap(const DispatchParams& p, int rank) {
+    return rank < p.group.num_ranks ? p.group.heap[rank] + p.recv_offset : 0;
 }
 
 // A copy warp of a sending block. Unless ok nothing is sent, but shared memory must outlive the first load.
@@ -58,14 +66,25 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
         return;
     }
     RowSource source = row_source(p);
-    uint64_t heap = lane < p.group.num_ranks ? p.group.heap[lane] + p.recv_offset : 0;
+    uint64_t heap[kRounds];
+    int32_t order[kRounds], base[kRounds], next_order[kRounds], next_base[kRounds];
+#pragma unroll
+    for (int r = 0; r < kRounds; ++r) heap[r] = local_heap(p, rank_of_lane(r));
     uint64_t ring = lane < net.num_nodes && To::is_used(net, lane) ? To::outgoing(net, b.slots, lane) : 0;
-    int32_t order = local_order(params, t), base = local_base(params, t);
+#pragma unroll
+    for (int r = 0; r < kRounds; ++r) {
+        order[r] = local_order(params, t, rank_of_lane(r));
+        base[r] = local_base(params, t, rank_of_lane(r));
+    }
     LoadedRows crosses = crossing(params, t, lane);
     uint32_t stage = 0, phase = 0;
     while (t < p.num_tokens && ok) {
         int next = t + b.num_channels;
-        int32_t next_order = local_order(params, next), next_base = local_base(params, next);
+#pragma unroll
+        for (int r = 0; r < kRounds; ++r) {
+            next_order[r] = local_order(params, next, rank_of_lane(r));
+            next_base[r] = local_base(params, next, rank_of_lane(r));
+        }
         LoadedRows next_crosses = crossing(params, next, lane);
         uint32_t next_stage = stage == kRowStages - 1 ? 0 : stage + 1;
         bulk_wait_read<kRowStages - 2>();
@@ -74,8 +93,11 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
             load_row(p, source, next, stages + next_stage * p.row_stride, &barriers[next_stage], lane);
         const uint8_t* row_stage = stages + stage * p.row_stride;
         barrier_wait(&barriers[stage], phase);
-        if (order >= 0)
-            bulk_store(at<uint8_t>(heap, static_cast<uint64_t>(order + base) * p.row_stride), row_stage, p.row_stride);
+#pragma unroll
+        for (int r = 0; r < kRounds; ++r)
+            if (order[r] >= 0)
+                bulk_store(at<uint8_t>(heap[r], static_cast<uint64_t>(order[r] + base[r]) * p.row_stride), row_stage,
+                           p.row_stride);
         for (int n = lane; n < net.num_nodes && ok; n += 32) {
             RingTail& tail = tails[n];
             tail.before[1] = tail.before[0];
@@ -99,8 +121,11 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
         if (!ok && next < p.num_tokens) barrier_wait(&barriers[next_stage], phase);
         t = next;
         stage = next_stage;
-        order = next_order;
-        base = next_base;
+#pragma unroll
+        for (int r = 0; r < kRounds; ++r) {
+            order[r] = next_order[r];
+            base[r] = next_base[r];
+        }
         crosses = next_crosses;
     }
     bulk_wait_written();
@@ -111,7 +136,7 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
 // Where token t of the home at a place goes on this node.
 __device__ __forceinline__ const NodeRows* forwarded(const InternodeDispatchParams& params, int place, int t) {
     const Internode& b = params.between;
-    return params.local.cached ? node_rows(b.forward_rows, b.max_tokens, place, t)
+    return params.local.cached ? node_rows(b, b.forward_rows, b.max_tokens, place, t)
                                : reinterpret_cast<const NodeRows*>(incoming_record(b, place, t));
 }
 
@@ -128,7 +153,7 @@ __device__ inline bool refill_window(const InternodeDispatchParams& params, uint
         if (known && !params.local.cached) {
             known = await_record<Homes<Net>>(Nodes<Net>{params.local.group, b}, epoch, place, t / per_block);
         }
-        if (known) comes = load_rows(forwarded(params, place, t)).go_anywhere();
+        if (known) comes = load_rows(b, forwarded(params, place, t)).go_anywhere();
         if (!__all_sync(~0u, known || t >= num_tokens)) return false;
         window = __ballot_sync(~0u, comes);
     }
@@ -218,17 +243,29 @@ __device__ inline void forward_tokens(const InternodeDispatchParams& params, uin
     int lane = threadIdx.x % 32, channel = channel_of_warp();
     for (int n = lane; n < Homes<Net>::size(net); n += 32) rings[n].next = channel;
     __syncwarp();
-    uint64_t heap = lane < p.group.num_ranks ? p.group.heap[lane] + p.recv_offset : 0;
-    int place = kNoneReady, row = -1;  // of the row in flight
-    uint32_t stage = 0, phase = 0;     // of its copy in shared memory
+    uint64_t heap[kRounds];
+    int place = kNoneReady;         // of the row in flight
+    int32_t row[kRounds];           // of it at the ranks of this node
+    uint32_t stage = 0, phase = 0;  // of its copy in shared memory
+#pragma unroll
+    for (int r = 0; r < kRounds; ++r) {
+        heap[r] = local_heap(p, rank_of_lane(r));
+        row[r] = -1;
+    }
     for (;;) {
         bool busy = place >= 0;
-        int next = pick_ring<Net>(params, epoch, channel, rings, max(place, 0), !busy), next_row = -1;
+        int next = pick_ring<Net>(params, epoch, channel, rings, max(place, 0), !busy);
+        int32_t next_row[kRounds];
+#pragma unroll
+        for (int r = 0; r < kRounds; ++r) next_row[r] = -1;
         if (next < 0 && !busy) break;
         if (next >= 0) {
             RingHead& ring = rings[next];
             int t = ring.first + (__ffs(ring.window) - 1) * b.num_channels;
-            if (lane < p.group.num_ranks) next_row = forwarded(params, next, t)->row[lane];
+#pragma unroll
+            for (int r = 0; r < kRounds; ++r)
+                if (rank_of_lane(r) < p.group.num_ranks)
+                    next_row[r] = forwarded(params, next, t)->row[rank_of_lane(r)];
             uint64_t slot = incoming(net, b.slots, next) + slot_offset(b, channel, ring.taken);
             uint32_t load_stage = !busy ? stage : stage == kRowStages - 1 ? 0 : stage + 1;
             bulk_wait_read<kRowStages - 2>();
@@ -243,16 +280,19 @@ __device__ inline void forward_tokens(const InternodeDispatchParams& params, uin
         }
         if (busy) {
             barrier_wait(&barriers[stage], phase);
-            if (row >= 0)
-                bulk_store(at<uint8_t>(heap, static_cast<uint64_t>(row) * p.row_stride), stages + stage * p.row_stride,
-                           p.row_stride);
+#pragma unroll
+            for (int r = 0; r < kRounds; ++r)
+                if (row[r] >= 0)
+                    bulk_store(at<uint8_t>(heap[r], static_cast<uint64_t>(row[r]) * p.row_stride),
+                               stages + stage * p.row_stride, p.row_stride);
             bulk_commit();
             if (lane == 0) note(&rings[place].done, rings[place].done + 1);
             if (++stage == kRowStages) stage = 0, phase ^= 1;
         }
         __syncwarp();
         place = next;
-        row = next_row;
+#pragma unroll
+        for (int r = 0; r < kRounds; ++r) row[r] = next_row[r];
     }
     bulk_wait_written();
     fence_async_proxy();

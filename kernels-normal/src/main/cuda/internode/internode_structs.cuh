@@ -23,8 +23,8 @@ struct Internode {
     Cells endings;
     uint64_t header_bytes;              // from a header to that of the other parity
     uint64_t plan;                      // Plan, zeroed once by the host
-    uint64_t block_counts;              // i32 [blocks][num_nodes][8] workspace
-    uint64_t block_bases;               // i32 [blocks][num_nodes][8] workspace
+    uint64_t block_counts;              // i32 [blocks][num_nodes][node_places] workspace
+    uint64_t block_bases;               // i32 [blocks][num_nodes][node_places] workspace
     uint64_t own_rows;                  // NodeRows [num_nodes][num_tokens]: written; read if cached
     uint64_t forward_rows;              // NodeRows [cells][max_tokens]: written; read if cached
     uint64_t source_tokens;             // i32 [cells]: tokens of each home: written; read if cached
@@ -36,8 +36,10 @@ struct Internode {
     int32_t num_slots;                  // of a ring, a multiple of send_chunk, at least twice that
     int32_t send_chunk;                 // rows put, or taken, before the peer is told
     int32_t num_home_blocks;            // combine: the first blocks, see CombineRoles
+    int32_t node_places;                // words of NodeRows; read in large nodes
+    int32_t reserved;
 };
-static_assert(sizeof(Internode) == 264);
+static_assert(sizeof(Internode) == 272);
 static_assert(offsetof(Internode, network) == 0);
 static_assert(offsetof(Internode, headers) == 48);
 static_assert(offsetof(Internode, header_flags) == 64);
@@ -62,6 +64,8 @@ static_assert(offsetof(Internode, num_channels) == 248);
 static_assert(offsetof(Internode, num_slots) == 252);
 static_assert(offsetof(Internode, send_chunk) == 256);
 static_assert(offsetof(Internode, num_home_blocks) == 260);
+static_assert(offsetof(Internode, node_places) == 264);
+static_assert(offsetof(Internode, reserved) == 268);
 
 // What one block concludes for all blocks of its rank.
 struct Plan {
@@ -79,7 +83,7 @@ struct InternodeDispatchParams {
     DispatchParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeDispatchParams) == 696);
+static_assert(sizeof(InternodeDispatchParams) == 704);
 static_assert(offsetof(InternodeDispatchParams, local) == 0);
 static_assert(offsetof(InternodeDispatchParams, between) == 432);
 
@@ -88,7 +92,7 @@ struct InternodeCombineParams {
     CombineParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeCombineParams) == 616);
+static_assert(sizeof(InternodeCombineParams) == 624);
 static_assert(offsetof(InternodeCombineParams, local) == 0);
 static_assert(offsetof(InternodeCombineParams, between) == 352);
 
@@ -147,7 +151,7 @@ static_assert(offsetof(RailTable, neighbours) == 52);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0xa48b76e9a3c556a1;
+__device__ uint64_t deepep_internode_structs = 0xace59920656f0def;
 }
 
 }  // namespace deepep::normal

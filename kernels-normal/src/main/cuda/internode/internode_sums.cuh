@@ -74,11 +74,11 @@ __device__ inline void combine_weights(const InternodeCombineParams& params, uin
         return Share{begin, min(num_tokens, begin + each)};
     };
     // Sums of (token, k) j, j + 32, ... over this node, several asked for at once.
-    auto sum_batch = [&](const NodeRows* rows, int j0, int end, float* sum) {
+    auto sum_batch = [&](NodeRows* rows, int j0, int end, float* sum) {
 #pragma unroll
         for (int i = 0; i < kWeightBatch; ++i) {
             int j = min(j0 + i * 32, end - 1);
-            sum[i] = shared.peers.sum_weights(rows[j / p.topk].row, num_ranks, j % p.topk);
+            sum[i] = shared.peers.sum_weights(rows_of_token(b, rows, j / p.topk)->row, num_ranks, j % p.topk);
         }
     };
     using To = Homes<Net>;
@@ -89,7 +89,7 @@ __device__ inline void combine_weights(const InternodeCombineParams& params, uin
         auto sums = at<float>(To::outgoing(net, b.records, place));
         for (int j = tokens.begin * p.topk + lane; j < tokens.end * p.topk; j += 32 * kWeightBatch) {
             float sum[kWeightBatch];
-            sum_batch(node_rows(b.forward_rows, b.max_tokens, place, 0), j, tokens.end * p.topk, sum);
+            sum_batch(node_rows(b, b.forward_rows, b.max_tokens, place, 0), j, tokens.end * p.topk, sum);
 #pragma unroll
             for (int v = 0; v < kWeightBatch; ++v)
                 if (j + v * 32 < tokens.end * p.topk) sums[j + v * 32] = sum[v];
@@ -110,13 +110,13 @@ __device__ inline void combine_weights(const InternodeCombineParams& params, uin
     __syncwarp();  // each lane has acquired the sums of some nodes, all lanes read those of every node
     for (int j = tokens.begin * p.topk + lane; j < tokens.end * p.topk; j += 32 * kWeightBatch) {
         float sum[kWeightBatch];
-        sum_batch(node_rows(b.own_rows, p.num_tokens, net.node, 0), j, tokens.end * p.topk, sum);
+        sum_batch(node_rows(b, b.own_rows, p.num_tokens, net.node, 0), j, tokens.end * p.topk, sum);
         for (int n = 0; n < net.num_nodes; ++n) {
             if (!Forwarders<Net>::is_used(net, n)) continue;
 #pragma unroll
             for (int v = 0; v < kWeightBatch; ++v) {
                 int i = min(j + v * 32, tokens.end * p.topk - 1);
-                bool comes = load_rows(node_rows(b.own_rows, p.num_tokens, n, i / p.topk)).go_anywhere();
+                bool comes = load_rows(b, node_rows(b, b.own_rows, p.num_tokens, n, i / p.topk)).go_anywhere();
                 sum[v] += comes ? at<const float>(incoming(net, b.records, n))[i] : 0;
             }
         }

@@ -43,6 +43,7 @@ public record NormalRdmaLayout(
 
     private static final long ENDING_BYTES = NormalNvlLayout.DONE_WORDS * Long.BYTES;
     private static final int RECORD_ALIGNMENT = 16;
+    private static final int ROWS_OF_VECTOR = RECORD_ALIGNMENT / Integer.BYTES;
 
     /**
      * The layout for a buffer.
@@ -95,10 +96,11 @@ public record NormalRdmaLayout(
 
     /**
      * Rows that a record has room for, -1 where the token does not go: {@code NodeRows}. One for
-     * each rank of a node.
+     * each rank of a node, and what fills them up to so many that kernels load them as vectors.
      */
     public static int nodeRows(EpTopology topology) {
-        return Math.max(HeaderWord.NARROW_RANKS, topology.numNvlRanks());
+        int vectors = Math.ceilDiv(topology.numNvlRanks(), ROWS_OF_VECTOR);
+        return Math.max(HeaderWord.NARROW_RANKS, vectors * ROWS_OF_VECTOR);
     }
 
     /** Bytes of a record of {@code numTopk} selections; without any it holds the rows alone. */

@@ -16,7 +16,6 @@ import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRows;
 import io.deepep.normal.RingShape;
-import io.deepep.normal.cuda.kernels.InternodeStructs;
 import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.RecordedFacts;
@@ -92,7 +91,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         fillStage();
         if (state.internode != null) {
             state.internode.fill(
-                    InternodeStructs.COMBINE,
+                    state.internode.structs.combine,
                     params.memory(),
                     handle.routing,
                     RingShape.ofCombine(config, shape.roles()),
@@ -106,8 +105,8 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         return state.internode == null
                 ? state.structs.combine.allocate(arena)
                 : new Params(
-                        NormalStructs.NARROW.combine,
-                        InternodeStructs.COMBINE.allocate(arena).memory());
+                        state.structs.combine,
+                        state.internode.structs.combine.allocate(arena).memory());
     }
 
     private Tensor allocate(DType dtype, int columns) {

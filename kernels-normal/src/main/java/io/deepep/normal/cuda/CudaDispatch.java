@@ -17,9 +17,7 @@ import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRows;
 import io.deepep.normal.RingShape;
-import io.deepep.normal.cuda.kernels.InternodeStructs;
 import io.deepep.normal.cuda.kernels.KernelConstants;
-import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
@@ -90,7 +88,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         fillParams(row);
         if (state.internode != null) {
             state.internode.fill(
-                    InternodeStructs.DISPATCH,
+                    state.internode.structs.dispatch,
                     params.memory(),
                     handle.routing,
                     RingShape.ofDispatch(config, shape.numCopyWarps()),
@@ -117,8 +115,8 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         return state.internode == null
                 ? state.structs.dispatch.allocate(arena)
                 : new Params(
-                        NormalStructs.NARROW.dispatch,
-                        InternodeStructs.DISPATCH.allocate(arena).memory());
+                        state.structs.dispatch,
+                        state.internode.structs.dispatch.allocate(arena).memory());
     }
 
     /** Peers write the receive region while this rank still reads its tokens. */

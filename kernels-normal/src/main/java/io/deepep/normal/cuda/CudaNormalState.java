@@ -50,8 +50,8 @@ final class CudaNormalState implements AutoCloseable {
     final InternodeState internode;
 
     /**
-     * i32 [maxTokens][R] (several nodes: [nodes][maxTokens][8]) and u32 [maxExperts]: scratch of a
-     * dispatch, which operations in stream order can share.
+     * i32 [maxTokens][R] (several nodes: {@code NodeRows} [nodes][maxTokens]) and u32 [maxExperts]:
+     * scratch of a dispatch, which operations in stream order can share.
      */
     final DevicePool.Block tokenOrder;
 
@@ -91,7 +91,7 @@ final class CudaNormalState implements AutoCloseable {
         NormalGpu gpu = NormalGpu.of(context);
         this.kernels = gpu.kernels;
         this.structs = NormalStructs.of(topology.numNvlRanks());
-        this.oneNode = isLargeNode() ? kernels.largeNode : kernels.oneNode;
+        this.oneNode = kernels.oneNode(structs);
         this.slots = gpu.slots;
         this.memory = new DevicePool(stream, reservedBytes());
         this.readSlot = slots.take(this, Long.BYTES, null);
@@ -146,14 +146,14 @@ final class CudaNormalState implements AutoCloseable {
                 : config;
     }
 
-    /** Whether the group is one node of more ranks than kernels have lanes for. */
+    /** Whether nodes have more ranks than kernels have lanes for. */
     boolean isLargeNode() {
         return structs == NormalStructs.WIDE;
     }
 
     /** Dynamic shared memory that a block of the group's kernels can have. */
     int sharedBytes() {
-        return internode == null ? oneNode.sharedBytes() : kernels.sharedBytes;
+        return oneNode.sharedBytes();
     }
 
     long heap() {

@@ -2,12 +2,12 @@ package io.deepep.normal.cuda;
 
 import io.deepep.EpTopology;
 import io.deepep.cuda.memory.DevicePool;
+import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.Rails;
-import io.deepep.normal.cuda.kernels.KernelConstants;
 
 /**
- * The routing of a dispatch across nodes, as rows of a token at the ranks of a node: i32 [8], -1
- * where it does not go.
+ * The routing of a dispatch across nodes, as rows of a token at the ranks of a node: {@code
+ * NodeRows}, -1 where it does not go.
  *
  * @param ownRows [nodes][T] rows of this rank's tokens
  * @param forwardRows [cells][maxTokens] rows, on this node, of the tokens that this rank forwards
@@ -20,13 +20,18 @@ record InternodeRouting(
         long nodes = topology.numRdmaRanks();
         long cells = Rails.numCells(topology);
         return new InternodeRouting(
-                memory.allocate(nodes * numTokens * KernelConstants.NODE_ROWS_BYTES),
-                memory.allocate(cells * maxTokens * KernelConstants.NODE_ROWS_BYTES),
+                memory.allocate(nodes * numTokens * rowsBytes(topology)),
+                memory.allocate(cells * maxTokens * rowsBytes(topology)),
                 memory.allocate(4 * cells));
     }
 
     /** Bytes of the routing of {@code maxTokens} tokens, and of the order of tokens, for a pool. */
     static long bytes(EpTopology topology, int maxTokens) {
-        return (long) Rails.numCells(topology) * maxTokens * KernelConstants.NODE_ROWS_BYTES;
+        return (long) Rails.numCells(topology) * maxTokens * rowsBytes(topology);
+    }
+
+    /** Bytes from the rows of one token at a node to those of the next. */
+    static int rowsBytes(EpTopology topology) {
+        return Integer.BYTES * NormalRdmaLayout.nodeRows(topology);
     }
 }

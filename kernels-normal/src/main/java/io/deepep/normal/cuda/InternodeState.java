@@ -10,7 +10,6 @@ import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.cuda.memory.RdmaHeaps;
-import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.cuda.kernels.InternodeKernels;
@@ -27,6 +26,9 @@ final class InternodeState {
     final NormalRdmaLayout layout;
     final InternodeKernels kernels;
 
+    /** What they were built with. */
+    final InternodeStructs structs;
+
     /** Those that look at {@link #rails}; null without them. */
     final InternodeKernels maskedKernels;
 
@@ -37,7 +39,10 @@ final class InternodeState {
     /** Null where a network reaches the peers. */
     private final DevicePool.Block peers;
 
-    /** Who serves whom; null where a network reaches the peers, and no rank can be masked. */
+    /**
+     * Who serves whom; null where no rank can be masked: in large nodes, and where a network
+     * reaches the peers.
+     */
     final RailTable rails;
 
     private final DevicePool.Block plan;
@@ -65,12 +70,14 @@ final class InternodeState {
         this.layout = NormalRdmaLayout.of(envelope, limits, topology);
         this.maxTokens = limits.maxTokens();
         this.heaps = heaps;
-        this.kernels = kernels(heaps, module, stream);
+        this.structs = InternodeStructs.of(topology.numNvlRanks());
+        this.kernels = kernels(module, stream);
         this.peers =
                 heaps.library().isPresent() || heaps.queues() != 0
                         ? null
                         : memory.allocate((long) Long.BYTES * topology.numRdmaRanks());
-        boolean maskable = peers != null && !heaps.addresses().contains(0L);
+        boolean reached = peers != null && !heaps.addresses().contains(0L);
+        boolean maskable = reached && structs == InternodeStructs.NARROW;
         this.rails =
                 maskable
                         ? new RailTable(
@@ -85,14 +92,14 @@ final class InternodeState {
         }
     }
 
-    private static InternodeKernels kernels(
-            RdmaHeaps heaps, NormalModule module, CudaStream stream) {
+    private InternodeKernels kernels(NormalModule module, CudaStream stream) {
+        int sharedBytes = module.oneNode(structs.local).sharedBytes();
         if (heaps.queues() != 0) {
-            return InternodeKernels.overQueues(stream.context(), module.sharedBytes);
+            return InternodeKernels.overQueues(stream.context(), structs, sharedBytes);
         }
         return heaps.library()
-                .map(library -> InternodeKernels.over(library, module.sharedBytes))
-                .orElse(module.overPeerMemory);
+                .map(library -> InternodeKernels.over(library, structs, sharedBytes))
+                .orElse(module.overPeerMemory(structs));
     }
 
     private void uploadPeers(CudaStream stream) {
@@ -107,9 +114,11 @@ final class InternodeState {
         }
     }
 
-    /** i32 [blocks][nodes][8]. */
+    /** {@code NodeRows} [blocks][nodes]. */
     private static long placesBytes(EpTopology topology) {
-        return 4L * KernelConstants.MAX_BLOCKS * topology.numRdmaRanks() * HeaderWord.NARROW_RANKS;
+        return (long) KernelConstants.MAX_BLOCKS
+                * topology.numRdmaRanks()
+                * InternodeRouting.rowsBytes(topology);
     }
 
     /** Bytes that this allocates from a pool. */
@@ -158,7 +167,8 @@ final class InternodeState {
                 .setInt("num_channels", rings.numChannels())
                 .setInt("num_slots", rings.numSlots())
                 .setInt("send_chunk", rings.sendChunk())
-                .setInt("num_home_blocks", rings.numHomeBlocks());
+                .setInt("num_home_blocks", rings.numHomeBlocks())
+                .setInt("node_places", NormalRdmaLayout.nodeRows(topology));
     }
 
     private void fillNetwork(Between b) {

@@ -3,7 +3,6 @@ package io.deepep.normal.cuda;
 import io.deepep.EpTopology;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalNvlLayout;
-import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
@@ -77,7 +76,7 @@ final class RowSpread {
         long rdma = 0;
         for (int node = 0; node < topology.numRdmaRanks(); node++) {
             for (int token = 0; token < numTokens && node != topology.rdmaRank(); token++) {
-                long at = ((long) node * numTokens + token) * KernelConstants.NODE_ROWS_BYTES;
+                long at = ((long) node * numTokens + token) * InternodeRouting.rowsBytes(topology);
                 boolean reached = false;
                 for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
                     reached |= ownRows.get(ValueLayout.JAVA_INT, at + 4L * nvlRank) >= 0;

@@ -8,6 +8,7 @@ import io.deepep.cuda.NetworkLibrary;
 import java.net.URL;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
 
 /** The kernels of normal mode across nodes, for one way to reach them. */
 public record InternodeKernels(
@@ -15,28 +16,25 @@ public record InternodeKernels(
     private static final String FOLDER = "io/deepep/normal/";
     private static final String LIBRARY_FOLDER = FOLDER + "nvshmem/";
 
-    /** By GPU, and kept: to load kernels is to wait for those of the GPU. */
-    private static final Map<Integer, InternodeKernels> OVER_QUEUES = new ConcurrentHashMap<>();
+    /** What kernels were built with, and the GPU that they are loaded onto. */
+    private record Loaded(InternodeStructs structs, int gpu) {}
+
+    /** Kept: to load kernels is to wait for those of the GPU. */
+    private static final Map<Loaded, InternodeKernels> OVER_QUEUES = new ConcurrentHashMap<>();
 
     /** Those that call a library. */
-    public static InternodeKernels over(NetworkLibrary library, int sharedBytes) {
-        return new InternodeKernels(
-                        load(library, "internode_dispatch_nvshmem"),
-                        load(library, "internode_combine_nvshmem"),
-                        load(library, "internode_combine_fp8_nvshmem"))
-                .withSharedBytes(sharedBytes);
+    public static InternodeKernels over(
+            NetworkLibrary library, InternodeStructs structs, int sharedBytes) {
+        return load(
+                structs, "", "_nvshmem", sharedBytes, name -> library.load(name, find(name)));
     }
 
     /** Those that write queues of a network card themselves. */
-    public static InternodeKernels overQueues(CudaContext context, int sharedBytes) {
+    public static InternodeKernels overQueues(
+            CudaContext context, InternodeStructs structs, int sharedBytes) {
         return OVER_QUEUES.computeIfAbsent(
-                context.cudaDevice().ordinal(),
-                _ ->
-                        new InternodeKernels(
-                                        load(context, "internode_ibgda_dispatch"),
-                                        load(context, "internode_ibgda_combine"),
-                                        load(context, "internode_ibgda_combine_fp8"))
-                                .withSharedBytes(sharedBytes));
+                new Loaded(structs, context.cudaDevice().ordinal()),
+                _ -> load(context, structs, "ibgda_", sharedBytes));
     }
 
     /** The combine whose rows travel in FP8, or in BF16. */
@@ -44,25 +42,40 @@ public record InternodeKernels(
         return fp8 ? combineFp8 : combine;
     }
 
-    InternodeKernels withSharedBytes(int sharedBytes) {
-        dispatch.setMaxDynamicSharedBytes(sharedBytes);
-        combine.setMaxDynamicSharedBytes(sharedBytes);
-        combineFp8.setMaxDynamicSharedBytes(sharedBytes);
-        return this;
+    /** Those that need no library; {@code kind}: what their names have before the call. */
+    static InternodeKernels load(
+            CudaContext context, InternodeStructs structs, String kind, int sharedBytes) {
+        return load(
+                structs,
+                kind,
+                "",
+                sharedBytes,
+                name -> {
+                    URL code = DeviceCode.find(InternodeKernels.class, FOLDER + name + ".fatbin");
+                    return CudaModule.loadResource(context, name, code);
+                });
     }
 
-    static CudaFunction load(CudaContext context, String name) {
-        URL code = DeviceCode.find(InternodeKernels.class, FOLDER + name + ".fatbin");
-        return function(CudaModule.loadResource(context, name, code), name);
-    }
-
-    private static CudaFunction load(NetworkLibrary library, String name) {
-        return function(library.load(name, find(name)), name);
-    }
-
-    private static CudaFunction function(CudaModule module, String name) {
-        InternodeStructs.HEADER.requireSame(module);
-        return module.function("deepep_" + name);
+    private static InternodeKernels load(
+            InternodeStructs structs,
+            String kind,
+            String suffix,
+            int sharedBytes,
+            Function<String, CudaModule> loader) {
+        String prefix = (structs == InternodeStructs.WIDE ? "internode_wide_" : "internode_") + kind;
+        Function<String, CudaFunction> function =
+                call -> {
+                    String name = prefix + call + suffix;
+                    CudaModule module = loader.apply(name);
+                    structs.header.requireSame(module);
+                    CudaFunction kernel = module.function("deepep_" + name);
+                    kernel.setMaxDynamicSharedBytes(sharedBytes);
+                    return kernel;
+                };
+        return new InternodeKernels(
+                function.apply("dispatch"),
+                function.apply("combine"),
+                function.apply("combine_fp8"));
     }
 
     private static URL find(String name) {

@@ -22,8 +22,8 @@ public final class InternodeStructs {
                     .struct("endings", NetworkStructs.CELLS)
                     .u64("header_bytes", "from a header to that of the other parity")
                     .u64("plan", "Plan, zeroed once by the host")
-                    .u64("block_counts", "i32 [blocks][num_nodes][8] workspace")
-                    .u64("block_bases", "i32 [blocks][num_nodes][8] workspace")
+                    .u64("block_counts", "i32 [blocks][num_nodes][node_places] workspace")
+                    .u64("block_bases", "i32 [blocks][num_nodes][node_places] workspace")
                     .u64("own_rows", "NodeRows [num_nodes][num_tokens]: written; read if cached")
                     .u64("forward_rows", "NodeRows [cells][max_tokens]: written; read if cached")
                     .u64(
@@ -37,6 +37,8 @@ public final class InternodeStructs {
                     .i32("num_slots", "of a ring, a multiple of send_chunk, at least twice that")
                     .i32("send_chunk", "rows put, or taken, before the peer is told")
                     .i32("num_home_blocks", "combine: the first blocks, see CombineRoles")
+                    .i32("node_places", "words of NodeRows; read in large nodes")
+                    .i32("reserved", "")
                     .build();
 
     public static final KernelStruct PLAN =
@@ -44,18 +46,6 @@ public final class InternodeStructs {
                     .u64("verdict", "epoch | code << 32")
                     .i32("num_rows", "dispatch: rows that this rank receives")
                     .i32("ends_together", "all nodes tell each other how the call ended")
-                    .build();
-
-    public static final KernelStruct DISPATCH =
-            KernelStruct.builder("InternodeDispatchParams", "See internode_dispatch.cuh.")
-                    .struct("local", NormalStructs.NARROW.dispatch)
-                    .struct("between", INTERNODE)
-                    .build();
-
-    public static final KernelStruct COMBINE =
-            KernelStruct.builder("InternodeCombineParams", "See internode_combine.cuh.")
-                    .struct("local", NormalStructs.NARROW.combine)
-                    .struct("between", INTERNODE)
                     .build();
 
     public static final KernelStruct RAIL_END =
@@ -89,18 +79,54 @@ public final class InternodeStructs {
                     .i32("neighbours", "bit r: rank r of this node is masked")
                     .build();
 
-    /** {@code internode_structs.cuh}. */
-    public static final KernelHeader HEADER =
-            new KernelHeader("deepep::normal", "deepep_internode_structs", InternodeStructs.class)
-                    .include("deepep/network_structs.cuh", NetworkStructs.HEADER)
-                    .include("../shared/normal_structs.cuh", NormalStructs.HEADER)
-                    .struct(INTERNODE)
-                    .struct(PLAN)
-                    .struct(DISPATCH)
-                    .struct(COMBINE)
-                    .struct(RAIL_END)
-                    .struct(RAIL_RANK)
-                    .struct(RAIL_TABLE);
+    /** {@code internode_structs.cuh}: of small nodes, whose ranks may be masked. */
+    public static final InternodeStructs NARROW =
+            new InternodeStructs(NormalStructs.NARROW, "../shared/normal_structs.cuh");
 
-    private InternodeStructs() {}
+    /** {@code internode_wide_structs.cuh}: of large ones. */
+    public static final InternodeStructs WIDE =
+            new InternodeStructs(NormalStructs.WIDE, "../shared/normal_wide_structs.cuh");
+
+    static {
+        NARROW.header.struct(RAIL_END).struct(RAIL_RANK).struct(RAIL_TABLE);
+    }
+
+    /** Those of one node. */
+    public final NormalStructs local;
+
+    public final KernelStruct dispatch;
+    public final KernelStruct combine;
+
+    /** The generated header. */
+    public final KernelHeader header;
+
+    private InternodeStructs(NormalStructs local, String include) {
+        this.local = local;
+        this.dispatch =
+                KernelStruct.builder("InternodeDispatchParams", "See internode_dispatch.cuh.")
+                        .struct("local", local.dispatch)
+                        .struct("between", INTERNODE)
+                        .build();
+        this.combine =
+                KernelStruct.builder("InternodeCombineParams", "See internode_combine.cuh.")
+                        .struct("local", local.combine)
+                        .struct("between", INTERNODE)
+                        .build();
+        this.header =
+                new KernelHeader(
+                                "deepep::normal",
+                                "deepep_internode_structs",
+                                InternodeStructs.class)
+                        .include("deepep/network_structs.cuh", NetworkStructs.HEADER)
+                        .include(include, local.header())
+                        .struct(INTERNODE)
+                        .struct(PLAN)
+                        .struct(dispatch)
+                        .struct(combine);
+    }
+
+    /** Those of the kernels for nodes of so many ranks. */
+    public static InternodeStructs of(int numNvlRanks) {
+        return NormalStructs.of(numNvlRanks) == WIDE.local ? WIDE : NARROW;
+    }
 }

@@ -62,9 +62,6 @@ public final class KernelConstants {
     /** Of a ring, in shared memory: {@code RingTail} and {@code RingHead}. */
     public static final int RING_STATE_BYTES = 32;
 
-    /** A token's rows at the ranks of one node: {@code NodeRows}. */
-    public static final int NODE_ROWS_BYTES = Integer.BYTES * HeaderWord.NARROW_RANKS;
-
     /** Low bits of the key of a bad selection that {@code LayoutParams} brings back: its k. */
     public static final int LAYOUT_KEY_BITS = 8;
 
@@ -121,7 +118,6 @@ public final class KernelConstants {
                 .constant("kStageDepth", STAGE_DEPTH)
                 .constant("kChunksPerBatch", CHUNKS_PER_BATCH)
                 .constant("kRingStateBytes", RING_STATE_BYTES)
-                .constant("kNodeRowsBytes", NODE_ROWS_BYTES)
                 .constant("kLayoutKeyBits", LAYOUT_KEY_BITS)
                 .enumeration("HeaderWord", "int", "", HeaderWord.class)
                 .enumeration("Op", "int32_t", "Op", NormalCall.class)

@@ -18,20 +18,18 @@ public final class NormalModule {
     /** The same of kernels for large nodes, which have a header of each rank there. */
     private static final int WIDE_RESERVED_SHARED_BYTES = 20480;
 
-    /** One node. */
-    public final OneNodeKernels oneNode;
-
-    /** One large node. */
-    public final OneNodeKernels largeNode;
+    private final OneNodeKernels oneNode;
+    private final OneNodeKernels largeNode;
+    private final InternodeKernels overPeerMemory;
+    private final InternodeKernels largeOverPeerMemory;
 
     public final CudaFunction expand;
     public final CudaFunction stage;
     public final CudaFunction cast;
     public final CudaFunction layout;
     public final CudaFunction offsets;
-    public final InternodeKernels overPeerMemory;
 
-    /** While ranks may be masked. */
+    /** Several small nodes while ranks may be masked. */
     public final InternodeKernels maskedOverPeerMemory;
 
     /** Dynamic shared memory a block can have, but for kernels of large nodes. */
@@ -78,17 +76,24 @@ public final class NormalModule {
         cast = load(context, "normal_cast");
         layout = load(context, "normal_layout");
         offsets = load(context, "normal_offsets");
-        overPeerMemory = acrossNodes(context, "internode_");
-        maskedOverPeerMemory = acrossNodes(context, "internode_masked_");
+        overPeerMemory =
+                InternodeKernels.load(context, InternodeStructs.NARROW, "", sharedBytes);
+        largeOverPeerMemory =
+                InternodeKernels.load(
+                        context, InternodeStructs.WIDE, "", largeNode.sharedBytes());
+        maskedOverPeerMemory =
+                InternodeKernels.load(context, InternodeStructs.NARROW, "masked_", sharedBytes);
         expand.setMaxDynamicSharedBytes(sharedBytes);
     }
 
-    private InternodeKernels acrossNodes(CudaContext context, String prefix) {
-        return new InternodeKernels(
-                        InternodeKernels.load(context, prefix + "dispatch"),
-                        InternodeKernels.load(context, prefix + "combine"),
-                        InternodeKernels.load(context, prefix + "combine_fp8"))
-                .withSharedBytes(sharedBytes);
+    /** Those of one node. */
+    public OneNodeKernels oneNode(NormalStructs structs) {
+        return structs == NormalStructs.WIDE ? largeNode : oneNode;
+    }
+
+    /** Those of several nodes whose memory is mapped. */
+    public InternodeKernels overPeerMemory(InternodeStructs structs) {
+        return structs == InternodeStructs.WIDE ? largeOverPeerMemory : overPeerMemory;
     }
 
     private static CudaFunction load(CudaContext context, String name) {

@@ -28,7 +28,8 @@ class NormalStructsTest {
         return Stream.of(
                 Arguments.of("shared/normal_structs.cuh", NormalStructs.HEADER),
                 Arguments.of("shared/normal_wide_structs.cuh", NormalStructs.WIDE_HEADER),
-                Arguments.of("internode/internode_structs.cuh", InternodeStructs.HEADER));
+                Arguments.of("internode/internode_structs.cuh", InternodeStructs.NARROW.header),
+                Arguments.of("internode/internode_wide_structs.cuh", InternodeStructs.WIDE.header));
     }
 
     private static Path file(String name) {

@@ -1,0 +1,12 @@
+// Combine in FP8 across large nodes whose memory is mapped here: virtual nodes. See internode_combine.cuh.
+#define DEEPEP_NORMAL_WIDE
+#include "internode_combine.cuh"
+
+namespace deepep::normal {
+
+extern "C" __global__ void __launch_bounds__(kInternodeServiceWarps * 32 + kMaxConsumers, 1)
+    deepep_internode_wide_combine_fp8(const __grid_constant__ InternodeCombineParams params) {
+    internode_combine<PeerMemory, Fp8Wire>(params);
+}
+
+}  // namespace deepep::normal

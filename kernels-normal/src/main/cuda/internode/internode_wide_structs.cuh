@@ -1,0 +1,104 @@
+// Generated from io.deepep.normal.cuda.kernels.InternodeStructs, which a test compares with this file: do not edit.
+// clang-format off
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "deepep/network_structs.cuh"
+#include "../shared/normal_wide_structs.cuh"
+
+namespace deepep::normal {
+
+// What lies between nodes, and the routing.
+struct Internode {
+    Network network;
+    Cells headers;
+    Cells header_flags;
+    Cells records;
+    Cells record_flags;
+    Cells slots;
+    Cells tails;
+    Cells heads;
+    Cells endings;
+    uint64_t header_bytes;              // from a header to that of the other parity
+    uint64_t plan;                      // Plan, zeroed once by the host
+    uint64_t block_counts;              // i32 [blocks][num_nodes][node_places] workspace
+    uint64_t block_bases;               // i32 [blocks][num_nodes][node_places] workspace
+    uint64_t own_rows;                  // NodeRows [num_nodes][num_tokens]: written; read if cached
+    uint64_t forward_rows;              // NodeRows [cells][max_tokens]: written; read if cached
+    uint64_t source_tokens;             // i32 [cells]: tokens of each home: written; read if cached
+    int32_t max_tokens;
+    int32_t num_ranks;                  // of all nodes
+    int32_t record_bytes;               // a multiple of 16
+    int32_t slot_bytes;                 // a multiple of 128
+    int32_t num_channels;               // rings for each peer
+    int32_t num_slots;                  // of a ring, a multiple of send_chunk, at least twice that
+    int32_t send_chunk;                 // rows put, or taken, before the peer is told
+    int32_t num_home_blocks;            // combine: the first blocks, see CombineRoles
+    int32_t node_places;                // words of NodeRows; read in large nodes
+    int32_t reserved;
+};
+static_assert(sizeof(Internode) == 272);
+static_assert(offsetof(Internode, network) == 0);
+static_assert(offsetof(Internode, headers) == 48);
+static_assert(offsetof(Internode, header_flags) == 64);
+static_assert(offsetof(Internode, records) == 80);
+static_assert(offsetof(Internode, record_flags) == 96);
+static_assert(offsetof(Internode, slots) == 112);
+static_assert(offsetof(Internode, tails) == 128);
+static_assert(offsetof(Internode, heads) == 144);
+static_assert(offsetof(Internode, endings) == 160);
+static_assert(offsetof(Internode, header_bytes) == 176);
+static_assert(offsetof(Internode, plan) == 184);
+static_assert(offsetof(Internode, block_counts) == 192);
+static_assert(offsetof(Internode, block_bases) == 200);
+static_assert(offsetof(Internode, own_rows) == 208);
+static_assert(offsetof(Internode, forward_rows) == 216);
+static_assert(offsetof(Internode, source_tokens) == 224);
+static_assert(offsetof(Internode, max_tokens) == 232);
+static_assert(offsetof(Internode, num_ranks) == 236);
+static_assert(offsetof(Internode, record_bytes) == 240);
+static_assert(offsetof(Internode, slot_bytes) == 244);
+static_assert(offsetof(Internode, num_channels) == 248);
+static_assert(offsetof(Internode, num_slots) == 252);
+static_assert(offsetof(Internode, send_chunk) == 256);
+static_assert(offsetof(Internode, num_home_blocks) == 260);
+static_assert(offsetof(Internode, node_places) == 264);
+static_assert(offsetof(Internode, reserved) == 268);
+
+// What one block concludes for all blocks of its rank.
+struct Plan {
+    uint64_t verdict;                   // epoch | code << 32
+    int32_t num_rows;                   // dispatch: rows that this rank receives
+    int32_t ends_together;              // all nodes tell each other how the call ended
+};
+static_assert(sizeof(Plan) == 16);
+static_assert(offsetof(Plan, verdict) == 0);
+static_assert(offsetof(Plan, num_rows) == 8);
+static_assert(offsetof(Plan, ends_together) == 12);
+
+// See internode_dispatch.cuh.
+struct InternodeDispatchParams {
+    DispatchParams local;
+    Internode between;
+};
+static_assert(sizeof(InternodeDispatchParams) == 1216);
+static_assert(offsetof(InternodeDispatchParams, local) == 0);
+static_assert(offsetof(InternodeDispatchParams, between) == 944);
+
+// See internode_combine.cuh.
+struct InternodeCombineParams {
+    CombineParams local;
+    Internode between;
+};
+static_assert(sizeof(InternodeCombineParams) == 1136);
+static_assert(offsetof(InternodeCombineParams, local) == 0);
+static_assert(offsetof(InternodeCombineParams, between) == 864);
+
+// Read when the binary is loaded: its structs have to be Java's.
+extern "C" {
+__device__ uint64_t deepep_internode_structs = 0x361686608d98a02d;
+}
+
+}  // namespace deepep::normal
