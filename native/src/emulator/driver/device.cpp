@@ -48,6 +48,11 @@ int num_sms() {
     return num;
 }
 
+int fabric() {
+    static int kind = number("DEEPEP_EMULATOR_FABRIC", 0);
+    return kind;
+}
+
 CUresult status_of(const Context* context) { return context->failed ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS; }
 
 }  // namespace deepep::emulator
@@ -82,6 +87,7 @@ constexpr Name kNames[] = {
     DEEPEP_STATUS(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, "peer access is already enabled"),
     DEEPEP_STATUS(CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure"),
     DEEPEP_STATUS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "too many blocks in cooperative launch"),
+    DEEPEP_STATUS(CUDA_ERROR_NOT_PERMITTED, "operation not permitted"),
     DEEPEP_STATUS(CUDA_ERROR_NOT_SUPPORTED, "operation not supported"),
     DEEPEP_STATUS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "operation not permitted when stream is capturing"),
     DEEPEP_STATUS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "operation failed due to a previous error during capture"),
@@ -121,6 +127,8 @@ int attribute(int which) {
             return kBlockSharedBytes;
         case 103:
             return 1;  // export as a file descriptor
+        case 128:
+            return fabric() > 0;  // export as a fabric handle
         default:
             return 0;
     }

@@ -109,14 +109,28 @@ struct Exported {
     auto operator<=>(const Exported&) const = default;
 };
 
+// A descriptor of another process, or -1.
+int open_fd(int pid, int fd) {
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+    return open(path, O_RDWR | O_CLOEXEC);
+}
+
+// What stands in the 64 bytes of a fabric handle, which other processes of this host understand.
+struct FabricHandle {
+    int pid, fd;
+    uint8_t reserved[56];
+};
+static_assert(sizeof(FabricHandle) == 64);
+
+constexpr int kFabricHandle = 8;
+
 // What contexts have open of other processes, and where.
 auto& opened = *new std::map<std::pair<const void*, Exported>, CUdeviceptr>;
 
 // Maps memory of another process; with the mutex held.
 CUresult map(CUdeviceptr* address, const Exported& exported) {
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", exported.pid, exported.fd);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = open_fd(exported.pid, exported.fd);
     if (fd < 0) return CUDA_ERROR_INVALID_HANDLE;
     void* at = mmap(nullptr, exported.num_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, exported.offset);
     close(fd);
@@ -249,7 +263,8 @@ EMULATED cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocatio
 
 EMULATED cuMemCreate(Physical** handle, size_t num_bytes, const CUmemAllocationProp* properties, uint64_t) {
     if (auto forbidden = allowed()) return forbidden;
-    if (properties->handle_types & ~1) return CUDA_ERROR_NOT_SUPPORTED;
+    if (properties->handle_types & ~(1 | kFabricHandle)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (properties->handle_types & kFabricHandle && fabric() < 2) return CUDA_ERROR_NOT_PERMITTED;
     int fd = memfd_create("deepep-emulator", MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, num_bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
     return *handle = new Physical{fd, num_bytes, properties->location.id}, CUDA_SUCCESS;
@@ -261,13 +276,20 @@ EMULATED cuMemRelease(Physical* handle) {
     return CUDA_SUCCESS;
 }
 
-EMULATED cuMemExportToShareableHandle(int* fd, Physical* handle, int, uint64_t) {
-    *fd = fcntl(handle->fd, F_DUPFD_CLOEXEC, 0);
-    return *fd < 0 ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+EMULATED cuMemExportToShareableHandle(void* out, Physical* handle, int type, uint64_t) {
+    if (type == kFabricHandle) {
+        FabricHandle exported = {getpid(), handle->fd};
+        return memcpy(out, &exported, sizeof(exported)), CUDA_SUCCESS;
+    }
+    int fd = fcntl(handle->fd, F_DUPFD_CLOEXEC, 0);
+    return *static_cast<int*>(out) = fd, fd < 0 ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
 
-EMULATED cuMemImportFromShareableHandle(Physical** handle, void* descriptor, int) {
-    int fd = fcntl(static_cast<int>(reinterpret_cast<intptr_t>(descriptor)), F_DUPFD_CLOEXEC, 0);
+EMULATED cuMemImportFromShareableHandle(Physical** handle, void* shared, int type) {
+    if (type == kFabricHandle && fabric() < 2) return CUDA_ERROR_NOT_PERMITTED;
+    int fd = type == kFabricHandle ? open_fd(static_cast<const FabricHandle*>(shared)->pid,
+                                             static_cast<const FabricHandle*>(shared)->fd)
+                                   : fcntl(static_cast<int>(reinterpret_cast<intptr_t>(shared)), F_DUPFD_CLOEXEC, 0);
     off_t num_bytes = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
     if (num_bytes < 0) return CUDA_ERROR_INVALID_HANDLE;
     return *handle = new Physical{fd, static_cast<size_t>(num_bytes), current_device()}, CUDA_SUCCESS;

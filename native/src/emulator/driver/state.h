@@ -30,6 +30,9 @@ std::vector<Context*>& contexts();
 Context* current_context();
 int num_sms();
 
+// 0: GPUs have no fabric handles; 1: they have, but no IMEX channel is there; 2: processes of this host may use them.
+int fabric();
+
 // CUDA_ERROR_LAUNCH_FAILED once a kernel of the context has failed.
 CUresult status_of(const Context* context);
 

@@ -3,12 +3,8 @@ package io.deepep.cuda;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
-import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.NativeLibrary;
 import io.deepep.cuda.topology.PciAddress;
-import io.deepep.error.DeepEpUnavailableException;
-import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -24,8 +20,6 @@ import java.util.Optional;
  *     directly or through switches; 0 for a GPU and itself
  */
 public record NvLinks(String driverVersion, List<List<Integer>> numLinks) {
-    private static final String LIBRARY = "libnvidia-ml.so.1";
-    private static final int SUCCESS = 0;
     private static final int MAX_LINKS = 36;
     private static final int ENABLED = 1;
     private static final int P2P_CAPABILITY_NVLINK = 2;
@@ -54,98 +48,59 @@ public record NvLinks(String driverVersion, List<List<Integer>> numLinks) {
      * @return empty where the library is missing or does not answer
      */
     public static Optional<NvLinks> read(List<PciAddress> gpus) {
-        return NativeLibrary.find(LIBRARY).flatMap(library -> read(library, gpus));
+        return NativeLibrary.find(Nvml.LIBRARY).flatMap(library -> read(library, gpus));
     }
 
     static Optional<NvLinks> read(NativeLibrary library, List<PciAddress> gpus) {
-        try (Arena arena = Arena.ofConfined()) {
-            Nvml nvml = new Nvml(library, arena);
-            if (nvml.status(nvml.init) != SUCCESS) {
-                return Optional.empty();
-            }
-            try {
-                List<Gpu> opened = gpus.stream().map(gpu -> nvml.open(gpu)).toList();
-                List<List<Integer>> matrix =
-                        opened.stream()
-                                .map(a -> opened.stream().map(b -> nvml.numLinks(a, b)).toList())
-                                .toList();
-                return Optional.of(new NvLinks(nvml.driverVersion(), matrix));
-            } finally {
-                nvml.status(nvml.shutdown);
-            }
-        } catch (DeepEpUnavailableException older) {
-            return Optional.empty();
-        }
+        return Nvml.ask(
+                library,
+                nvml -> {
+                    Questions questions = new Questions(nvml);
+                    List<Gpu> opened =
+                            gpus.stream().map(gpu -> new Gpu(gpu, nvml.device(gpu))).toList();
+                    List<List<Integer>> matrix =
+                            opened.stream()
+                                    .map(
+                                            a ->
+                                                    opened.stream()
+                                                            .map(b -> questions.numLinks(a, b))
+                                                            .toList())
+                                    .toList();
+                    return new NvLinks(questions.driverVersion(), matrix);
+                });
     }
 
     /** A handle of the library; NULL for a GPU that it does not know. */
     private record Gpu(PciAddress address, MemorySegment handle) {}
 
     /** The functions used, and room for what they answer. */
-    private static final class Nvml {
-        final MethodHandle init;
-        final MethodHandle shutdown;
+    private static final class Questions {
+        private final Nvml nvml;
         private final MethodHandle driverVersion;
-        private final MethodHandle deviceAt;
         private final MethodHandle p2pStatus;
         private final MethodHandle linkState;
         private final MethodHandle remoteType;
         private final MethodHandle remotePci;
-        private final Arena arena;
         private final MemorySegment number;
         private final MemorySegment pciInfo;
 
-        Nvml(NativeLibrary library, Arena arena) {
-            this.arena = arena;
-            init = library.bind("nvmlInit_v2", returningStatus());
-            shutdown = library.bind("nvmlShutdown", returningStatus());
-            driverVersion =
-                    library.bind("nvmlSystemGetDriverVersion", returningStatus(ADDRESS, JAVA_INT));
-            deviceAt =
-                    library.bind(
-                            "nvmlDeviceGetHandleByPciBusId_v2", returningStatus(ADDRESS, ADDRESS));
-            p2pStatus =
-                    library.bind(
-                            "nvmlDeviceGetP2PStatus",
-                            returningStatus(ADDRESS, ADDRESS, JAVA_INT, ADDRESS));
-            linkState =
-                    library.bind(
-                            "nvmlDeviceGetNvLinkState",
-                            returningStatus(ADDRESS, JAVA_INT, ADDRESS));
+        Questions(Nvml nvml) {
+            this.nvml = nvml;
+            driverVersion = nvml.bind("nvmlSystemGetDriverVersion", ADDRESS, JAVA_INT);
+            p2pStatus = nvml.bind("nvmlDeviceGetP2PStatus", ADDRESS, ADDRESS, JAVA_INT, ADDRESS);
+            linkState = nvml.bind("nvmlDeviceGetNvLinkState", ADDRESS, JAVA_INT, ADDRESS);
             remoteType =
-                    library.bind(
-                            "nvmlDeviceGetNvLinkRemoteDeviceType",
-                            returningStatus(ADDRESS, JAVA_INT, ADDRESS));
+                    nvml.bind("nvmlDeviceGetNvLinkRemoteDeviceType", ADDRESS, JAVA_INT, ADDRESS);
             remotePci =
-                    library.bind(
-                            "nvmlDeviceGetNvLinkRemotePciInfo_v2",
-                            returningStatus(ADDRESS, JAVA_INT, ADDRESS));
-            number = arena.allocate(JAVA_INT);
-            pciInfo = arena.allocate(PCI_INFO);
-        }
-
-        private static FunctionDescriptor returningStatus(MemoryLayout... parameters) {
-            return FunctionDescriptor.of(JAVA_INT, parameters);
-        }
-
-        int status(MethodHandle function, Object... arguments) {
-            try {
-                return (int) function.invokeWithArguments(arguments);
-            } catch (Throwable t) {
-                throw CuCall.rethrow(t);
-            }
+                    nvml.bind("nvmlDeviceGetNvLinkRemotePciInfo_v2", ADDRESS, JAVA_INT, ADDRESS);
+            number = nvml.arena().allocate(JAVA_INT);
+            pciInfo = nvml.arena().allocate(PCI_INFO);
         }
 
         String driverVersion() {
-            MemorySegment text = arena.allocate(VERSION_BYTES);
-            return status(driverVersion, text, VERSION_BYTES) == SUCCESS ? text.getString(0) : "";
-        }
-
-        Gpu open(PciAddress address) {
-            MemorySegment out = arena.allocate(ADDRESS);
-            MemorySegment name = arena.allocateFrom(address.toString());
-            boolean known = status(deviceAt, name, out) == SUCCESS;
-            return new Gpu(address, known ? out.get(ADDRESS, 0) : MemorySegment.NULL);
+            MemorySegment text = nvml.arena().allocate(VERSION_BYTES);
+            int status = nvml.status(driverVersion, text, VERSION_BYTES);
+            return status == Nvml.SUCCESS ? text.getString(0) : "";
         }
 
         int numLinks(Gpu a, Gpu b) {
@@ -153,8 +108,8 @@ public record NvLinks(String driverVersion, List<List<Integer>> numLinks) {
             if (!known || a.address.equals(b.address)) {
                 return 0;
             }
-            int asked = status(p2pStatus, a.handle, b.handle, P2P_CAPABILITY_NVLINK, number);
-            if (asked != SUCCESS || number.get(JAVA_INT, 0) != P2P_STATUS_OK) {
+            int asked = nvml.status(p2pStatus, a.handle, b.handle, P2P_CAPABILITY_NVLINK, number);
+            if (asked != Nvml.SUCCESS || number.get(JAVA_INT, 0) != P2P_STATUS_OK) {
                 return 0;
             }
             int direct = 0;
@@ -171,7 +126,7 @@ public record NvLinks(String driverVersion, List<List<Integer>> numLinks) {
             int count = 0;
             for (int link = 0; link < MAX_LINKS; link++) {
                 boolean toGpu =
-                        status(remoteType, gpu.handle, link, number) == SUCCESS
+                        nvml.status(remoteType, gpu.handle, link, number) == Nvml.SUCCESS
                                 && number.get(JAVA_INT, 0) == REMOTE_IS_GPU;
                 if (isActive(gpu, link) && !toGpu) {
                     count++;
@@ -181,12 +136,12 @@ public record NvLinks(String driverVersion, List<List<Integer>> numLinks) {
         }
 
         private boolean isActive(Gpu gpu, int link) {
-            return status(linkState, gpu.handle, link, number) == SUCCESS
+            return nvml.status(linkState, gpu.handle, link, number) == Nvml.SUCCESS
                     && number.get(JAVA_INT, 0) == ENABLED;
         }
 
         private Optional<PciAddress> remoteAddress(Gpu gpu, int link) {
-            if (status(remotePci, gpu.handle, link, pciInfo) != SUCCESS) {
+            if (nvml.status(remotePci, gpu.handle, link, pciInfo) != Nvml.SUCCESS) {
                 return Optional.empty();
             }
             String busId = pciInfo.getString(BUS_ID_OFFSET);

@@ -10,16 +10,19 @@ import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.PeerAccess;
 import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
+import io.deepep.cuda.driver.CuError;
 import io.deepep.cuda.driver.CuStructs;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.error.NativeCallException;
 import io.deepep.spi.posix.PosixFd;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
  * Device memory by the driver's virtual memory management: for where CUDA IPC is not available. It
- * can be exported as a file descriptor to processes of this host. {@link PeerAccess} does not
- * concern it: other GPUs of this process get access by {@link #allowAccess}.
+ * can be exported as a file descriptor to processes of this host, or as a fabric handle to those of
+ * its NVLink domain. {@link PeerAccess} does not concern it: other GPUs of this process get access
+ * by {@link #allowAccess}.
  */
 public final class VirtualMemory extends CudaMemory {
     /** How the memory can be handed to other processes. */
@@ -27,7 +30,9 @@ public final class VirtualMemory extends CudaMemory {
         /** Not at all. */
         NONE(0),
         /** As a POSIX file descriptor. */
-        POSIX_FD(1);
+        POSIX_FD(1),
+        /** As a handle for processes of all hosts of the NVLink domain. */
+        FABRIC(8);
 
         private final int handleType;
 
@@ -36,7 +41,16 @@ public final class VirtualMemory extends CudaMemory {
         }
     }
 
+    /** Of a fabric handle. */
+    public static final int FABRIC_BYTES = 64;
+
+    private static final String FABRIC_CURE =
+            "set up nvidia-imex on every host of the domain, and an IMEX channel that the process may open"
+                    + " (/dev/nvidia-caps-imex-channels/channel0); or give ranksPerNode, so that no node is larger"
+                    + " than a host";
+
     private static final int ATTRIBUTE_RDMA_WITH_VMM = 110;
+    private static final int ATTRIBUTE_FABRIC = 128;
     private static final int ALLOCATION_PINNED = 1;
     private static final int LOCATION_DEVICE = 1;
     private static final int ACCESS_READ_WRITE = 3;
@@ -89,7 +103,11 @@ public final class VirtualMemory extends CudaMemory {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment properties = properties(arena, context.cudaDevice(), export);
             long mappedBytes = roundUp(numBytes, properties);
-            CREATE.call(CallSlots.first(), mappedBytes, properties, 0L);
+            try {
+                CREATE.call(CallSlots.first(), mappedBytes, properties, 0L);
+            } catch (NativeCallException refused) {
+                throw export == Export.FABRIC ? explainFabric(refused) : refused;
+            }
             return map(context, numBytes, CallSlots.asLong(CallSlots.first()), mappedBytes, export);
         }
     }
@@ -141,7 +159,45 @@ public final class VirtualMemory extends CudaMemory {
 
     private void mapAt(long itsHandle) {
         MAP.call(address(), mappedBytes, 0L, itsHandle, 0L);
-        setAccess(address(), mappedBytes, context().cudaDevice());
+        try {
+            setAccess(address(), mappedBytes, context().cudaDevice());
+        } catch (RuntimeException refused) {
+            UNMAP.call(address(), mappedBytes);
+            throw refused;
+        }
+    }
+
+    /**
+     * Maps memory that a process of the same NVLink domain allocated with {@link Export#FABRIC}.
+     *
+     * @param fabricHandle what {@link #exportFabric} gave there
+     * @param numBytes the size as it was asked for there
+     * @throws DeepEpUnavailableException if this process may not use it
+     */
+    public static VirtualMemory importFabric(
+            CudaContext context, byte[] fabricHandle, long numBytes) {
+        checkSize(numBytes);
+        context.makeCurrent();
+        try (Arena arena = Arena.ofConfined()) {
+            Export export = Export.FABRIC;
+            long mappedBytes = roundUp(numBytes, properties(arena, context.cudaDevice(), export));
+            MemorySegment given = arena.allocateFrom(JAVA_BYTE, fabricHandle);
+            IMPORT.call(CallSlots.first(), given, export.handleType);
+            return map(context, numBytes, CallSlots.asLong(CallSlots.first()), mappedBytes, export);
+        } catch (NativeCallException refused) {
+            throw explainFabric(refused);
+        }
+    }
+
+    /** Memory that is short is no matter of the fabric. */
+    private static RuntimeException explainFabric(NativeCallException refused) {
+        return refused.code() == CuError.OUT_OF_MEMORY
+                ? refused
+                : new DeepEpUnavailableException(
+                        "memory cannot be shared across the hosts of the NVLink domain: "
+                                + refused.getMessage(),
+                        FABRIC_CURE,
+                        refused);
     }
 
     /** Gives the mapping an address; what was done is undone if a step fails. */
@@ -184,6 +240,22 @@ public final class VirtualMemory extends CudaMemory {
         return CallSlots.asInt(CallSlots.first());
     }
 
+    /**
+     * What {@link #importFabric} takes, of {@value #FABRIC_BYTES} bytes, valid as long as the memory
+     * is.
+     *
+     * @throws IllegalStateException if the memory was not allocated with {@link Export#FABRIC}
+     */
+    public byte[] exportFabric() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment out = arena.allocate(FABRIC_BYTES, Long.BYTES);
+            export(Export.FABRIC, out);
+            return out.toArray(JAVA_BYTE);
+        } catch (NativeCallException refused) {
+            throw explainFabric(refused);
+        }
+    }
+
     private void export(Export wanted, MemorySegment out) {
         if (export != wanted) {
             throw new IllegalStateException(
@@ -205,11 +277,14 @@ public final class VirtualMemory extends CudaMemory {
                 switch (export) {
                     case NONE -> true;
                     case POSIX_FD -> device.supportsPosixFd();
+                    case FABRIC -> device.attribute(ATTRIBUTE_FABRIC) != 0;
                 };
         if (!supported) {
             throw new DeepEpUnavailableException(
                     device.device() + " (" + device.name() + ") cannot export memory as " + export,
-                    "use CUDA IPC between the processes of one host",
+                    export == Export.FABRIC
+                            ? FABRIC_CURE
+                            : "use CUDA IPC between the processes of one host",
                     null);
         }
     }

@@ -11,8 +11,21 @@ typedef struct {
 
 _Static_assert(sizeof(pci_info) == 68, "nvmlPciInfo_t");
 
+typedef struct {
+    unsigned version;
+    unsigned char cluster_uuid[16];
+    int status;
+    unsigned clique_id;
+    unsigned char state;
+    unsigned health_mask;
+} fabric_info;
+
+_Static_assert(sizeof(fabric_info) == 36, "nvmlGpuFabricInfo_v2_t");
+
 int fake_init_status;
 int fake_open;
+int fake_fabric_state = 3;  // completed
+int fake_fabric_status;
 
 static int number(void *gpu) { return (int)(uintptr_t)gpu - 1; }
 static int num_links(int gpu) { return gpu == 0 ? 18 : gpu == 1 ? 16 : 4; }
@@ -57,5 +70,15 @@ int nvmlDeviceGetNvLinkRemoteDeviceType(void *gpu, unsigned link, int *type) {
 int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *gpu, unsigned link, pci_info *info) {
     if (link >= 18 || number(gpu) < 2) return 3;
     strcpy(info->bus_id, number(gpu) == 2 ? "00000000:04:00.0" : "00000000:03:00.0");
+    return 0;
+}
+
+// 0 to 2 are of one cluster, 2 in a clique of its own; the switches of 3 connect one host.
+int nvmlDeviceGetGpuFabricInfoV(void *gpu, fabric_info *info) {
+    if (info->version != (sizeof(*info) | 2 << 24)) return 25;
+    memset(info->cluster_uuid, number(gpu) < 3 ? 0xab : 0, sizeof(info->cluster_uuid));
+    info->status = fake_fabric_status;
+    info->clique_id = number(gpu) == 2 ? 7 : 1;
+    info->state = fake_fabric_state;
     return 0;
 }
