@@ -2,6 +2,7 @@ package io.deepep;
 
 import io.deepep.observe.BufferObserver;
 import io.deepep.spi.BufferProvider;
+import io.deepep.spi.NodeSize;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -252,8 +253,9 @@ public interface Buffer extends AutoCloseable {
 
         /**
          * Ranks per node, which is an NVLink domain: 1 to {@value EpTopology#MAX_NVL_RANKS}, as far
-         * as {@link GroupLimits} allows. By default what the communicator knows to be on one host
-         * ({@link Communicator#localSize}), or a part of them.
+         * as {@link GroupLimits} allows. By default those whose GPUs are in one NVLink domain, if
+         * all GPUs are in domains that may reach beyond their host; else those of one host ({@link
+         * Communicator#localSize}). Or a part of them, if they are more. All ranks give it, or none.
          */
         public Builder ranksPerNode(int number) {
             if (number < 1) {
@@ -360,13 +362,6 @@ public interface Buffer extends AutoCloseable {
             return this;
         }
 
-        /** Those that the node size has to keep to. */
-        private GroupLimits limits() {
-            return normal != null
-                    ? GroupLimits.normal(device.kind())
-                    : GroupLimits.lowLatency(device.kind());
-        }
-
         /**
          * Opens the buffer: collective. Ranks that gave different options learn it here, all of
          * them.
@@ -377,7 +372,8 @@ public interface Buffer extends AutoCloseable {
          *     used here
          */
         public Buffer open() {
-            return BufferProvider.load().open(options());
+            BufferProvider provider = BufferProvider.load();
+            return provider.open(agreedOptions(provider, NodeSize.Call.OPEN));
         }
 
         /**
@@ -390,15 +386,20 @@ public interface Buffer extends AutoCloseable {
          *     ranks cannot reach each other's memory
          */
         public Buffer join() {
-            return BufferProvider.load().join(options());
+            BufferProvider provider = BufferProvider.load();
+            return provider.join(agreedOptions(provider, NodeSize.Call.JOIN));
         }
 
-        private BufferOptions options() {
+        private BufferOptions agreedOptions(BufferProvider provider, NodeSize.Call call) {
+            BufferOptions alone = options(ranksPerNode != 0 ? ranksPerNode : 1);
+            String domain = ranksPerNode != 0 ? "" : provider.nvlinkDomain(device);
+            int nodeSize = NodeSize.agree(communicator, call, ranksPerNode, domain, timeout);
+            return ranksPerNode != 0 ? alone : options(nodeSize);
+        }
+
+        /** Refuses what can be judged without the other ranks. */
+        private BufferOptions options(int nodeSize) {
             int numRanks = communicator.size();
-            int nodeSize =
-                    ranksPerNode != 0
-                            ? ranksPerNode
-                            : limits().nodeSize(numRanks, communicator.localSize());
             Config recommended = Config.recommended(numRanks);
             return new BufferOptions(
                     communicator,

@@ -33,10 +33,9 @@ class SettingsTest {
             for (GroupLimits limits :
                     List.of(GroupLimits.normal(kind), GroupLimits.lowLatency(kind))) {
                 int most = limits.maxRanks();
-                limits.require(new EpTopology(0, limits.maxNvlRanks(), limits.maxNvlRanks()));
-                int perNode = limits.maxNvlRanksOfSeveral();
-                int nodes = most / perNode;
-                limits.require(new EpTopology(0, nodes * perNode, perNode));
+                int perNode = EpTopology.MAX_NVL_RANKS;
+                limits.require(new EpTopology(0, perNode, perNode));
+                limits.require(new EpTopology(0, most / perNode * perNode, perNode));
                 EpTopology larger = new EpTopology(0, most + 1, 1);
                 requireMessage(
                         () -> limits.require(larger),
@@ -45,27 +44,12 @@ class SettingsTest {
                         .contains("not " + (most + 1) + ", 1 per node; use smaller groups");
             }
         }
-        GroupLimits onGpus = GroupLimits.normal(Device.Kind.CUDA);
-        assertThat(onGpus.refusal(new EpTopology(0, 9, 9))).isEmpty();
         requireMessage(
-                () -> onGpus.require(new EpTopology(0, 18, 9)),
-                "normal mode on GPUs takes at most 2048 ranks, 72 on one node and 8 per node, not 18, 9"
-                        + " per node; use nodes of fewer ranks (ranksPerNode)");
+                () -> GroupLimits.normal(Device.Kind.CUDA).require(new EpTopology(0, 2088, 72)),
+                "normal mode on GPUs takes at most 2048 ranks, 72 per node, not 2088, 72 per node;"
+                        + " use smaller groups");
         assertThat(GroupLimits.lowLatency(Device.Kind.CUDA).refusal(new EpTopology(0, 4096, 8)))
                 .hasValueSatisfying(why -> assertThat(why).endsWith(", or normal mode"));
-    }
-
-    @Test
-    void nodeSizesOfThoseWhoGiveNone() {
-        GroupLimits onHost = GroupLimits.normal(Device.Kind.HOST);
-        GroupLimits onGpus = GroupLimits.normal(Device.Kind.CUDA);
-        assertThat(onHost.nodeSize(72, 72)).isEqualTo(72);
-        assertThat(onHost.nodeSize(128, 128)).isEqualTo(64);
-        assertThat(onGpus.nodeSize(16, 16)).isEqualTo(16);
-        assertThat(onGpus.nodeSize(32, 16)).isEqualTo(8);
-        assertThat(onGpus.nodeSize(12, 6)).isEqualTo(6);
-        assertThat(onGpus.nodeSize(1, 1)).isEqualTo(1);
-        assertThat(onGpus.nodeSize(73, 73)).isEqualTo(1);
     }
 
     @Test

@@ -5,6 +5,7 @@ import io.deepep.Communicator;
 import io.deepep.buffer.memory.BufferSizes;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
+import io.deepep.spi.NodeSize;
 import java.nio.ByteBuffer;
 
 /** Which group the ranks of a buffer are in, whom they leave out, and how all get in step again. */
@@ -62,6 +63,8 @@ final class Membership {
      * @param check refuses what this rank cannot do, which the others then learn
      */
     void admit(Communicator group, Runnable check) {
+        int nodeSize = options.topology().numNvlRanks();
+        NodeSize.agree(group, NodeSize.Call.JOIN, nodeSize, "", options.timeout());
         try {
             check.run();
             requireSamePlace(group);

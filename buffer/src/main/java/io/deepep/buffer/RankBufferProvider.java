@@ -3,11 +3,15 @@ package io.deepep.buffer;
 import io.deepep.Buffer;
 import io.deepep.BufferOptions;
 import io.deepep.Config;
+import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.buffer.memory.BufferSizes;
+import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
+import io.deepep.cuda.NvlinkDomain;
+import io.deepep.cuda.topology.PciAddress;
 import io.deepep.spi.BufferProvider;
 import java.util.function.BiFunction;
 
@@ -75,5 +79,15 @@ public final class RankBufferProvider implements BufferProvider {
     @Override
     public int numCudaDevices() {
         return CudaDriver.isAvailable() ? CudaDriver.numDevices() : 0;
+    }
+
+    /** Of a device that there is none, later steps speak. */
+    @Override
+    public String nvlinkDomain(Device device) {
+        if (device.isHost() || device.index() >= numCudaDevices()) {
+            return "";
+        }
+        PciAddress gpu = PciAddress.parse(CudaDevice.of(device.index()).pciBusId());
+        return NvlinkDomain.of(gpu).map(NvlinkDomain::toString).orElse("");
     }
 }

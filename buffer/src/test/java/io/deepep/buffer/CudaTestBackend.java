@@ -132,6 +132,13 @@ final class CudaTestBackend implements TestBackend {
         return topology.isInternode() == internode;
     }
 
+    /** A rank of several nodes has two blocks at least, and all of a GPU's are there at once. */
+    @Override
+    public int mostRanks(EpTopology topology) {
+        int numSms = CudaDevice.of(0).numSms();
+        return CudaDriver.numDevices() * (topology.isInternode() ? numSms / 2 : numSms);
+    }
+
     @Override
     public TestStream newStream(Device device) {
         return new CudaTestStream(device);

@@ -8,7 +8,6 @@ import io.deepep.EpTopology;
 import io.deepep.GroupLimits;
 import io.deepep.InProcessGroup;
 import io.deepep.LowLatencyLimits;
-import io.deepep.NormalLimits;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 
@@ -20,15 +19,6 @@ class GroupSizeTest {
         int numRanks = limits.maxRanks() + 1;
         LowLatencyLimits shape = new LowLatencyLimits(1, 128, numRanks, 1);
         requireRefused(limits, new EpTopology(0, numRanks, 1), buffer -> buffer.lowLatency(shape));
-    }
-
-    @Test
-    void allRanksRefuseLargeNodesThatWouldForward() throws Exception {
-        GroupLimits limits = GroupLimits.normal(Device.Kind.CUDA);
-        int perNode = limits.maxNvlRanksOfSeveral() + 1;
-        NormalLimits shape = NormalLimits.of(1, 128, 1, 2 * perNode);
-        requireRefused(
-                limits, new EpTopology(0, 2 * perNode, perNode), buffer -> buffer.normal(shape));
     }
 
     private static void requireRefused(

@@ -3,6 +3,7 @@ package io.deepep.spi;
 import io.deepep.Buffer;
 import io.deepep.BufferOptions;
 import io.deepep.Config;
+import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
@@ -28,6 +29,12 @@ public interface BufferProvider {
 
     /** GPUs that the driver shows to this process; 0 without a driver. */
     int numCudaDevices();
+
+    /**
+     * The name of a GPU's NVLink domain, which all of its GPUs have in common, if the domain may
+     * reach beyond a host; otherwise empty.
+     */
+    String nvlinkDomain(Device device);
 
     /** The provider on the class path. */
     static BufferProvider load() {

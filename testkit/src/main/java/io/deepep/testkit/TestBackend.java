@@ -77,4 +77,9 @@ public interface TestBackend {
     default boolean supports(EpTopology topology) {
         return true;
     }
+
+    /** The most ranks of a group in normal mode that the devices here have room for at once. */
+    default int mostRanks(EpTopology topology) {
+        return Integer.MAX_VALUE;
+    }
 }

@@ -104,20 +104,15 @@ final class PlanCommandTest {
                                         .orElseThrow());
     }
 
-    /** One NVLink domain of 72 runs everywhere; two in normal mode on the host alone. */
+    /** NVLink domains of 72 run everywhere, one or several. */
     @Test
     void domainsOf72ArePlanned() {
         String shape = " --gpus-per-node 72 --tokens 8 --hidden 256 --experts 288 --topk 2";
-        assertThat(run("plan --nodes 1" + shape).out())
-                .filteredOn(line -> line.equals("  runs on: host, cuda"))
-                .hasSize(2);
-        assertThat(run("plan --nodes 2" + shape).out())
-                .containsOnlyOnce("  runs on: host, cuda")
-                .containsOnlyOnce(
-                        "  runs on: host; "
-                                + GroupLimits.normal(Device.Kind.CUDA)
-                                        .refusal(new EpTopology(0, 144, 72))
-                                        .orElseThrow());
+        for (int nodes = 1; nodes <= 2; nodes++) {
+            assertThat(run("plan --nodes " + nodes + shape).out())
+                    .filteredOn(line -> line.equals("  runs on: host, cuda"))
+                    .hasSize(2);
+        }
     }
 
     @Test

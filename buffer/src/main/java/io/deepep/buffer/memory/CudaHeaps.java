@@ -88,8 +88,15 @@ public final class CudaHeaps implements AutoCloseable {
     public enum Reach {
         /** The ranks of its node. */
         NODE,
-        /** All ranks, which are on one host. */
+        /** All ranks, which are on one host or in one NVLink domain. */
         GROUP;
+
+        /** Whether these are more than one host has. */
+        boolean isAcrossHosts(Ranks ranks) {
+            int size =
+                    this == GROUP ? ranks.topology().numRanks() : ranks.topology().numNvlRanks();
+            return size > ranks.communicator().localSize();
+        }
 
         public boolean includes(EpTopology topology, int peer) {
             return this == GROUP || topology.withRank(peer).rdmaRank() == topology.rdmaRank();

@@ -17,11 +17,12 @@ import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * Heaps of ranks in several processes of one host, each with one or several threads: every rank
- * offers its memory, and all open the offers of the others. By descriptor if the kernel lets
- * processes fetch them, else by CUDA IPC.
+ * Heaps of ranks in several processes, each with one or several threads: every rank offers its
+ * memory, and all open the offers of the others. On one host by descriptor if the kernel lets
+ * processes fetch them, else by CUDA IPC; across hosts of an NVLink domain by fabric handles.
  */
-abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps {
+abstract sealed class CudaProcessHeaps
+        permits CudaDescriptorHeaps, CudaFabricHeaps, CudaIpcHeaps {
     /** Tells this process from the others, whatever their numbers mean where they run. */
     private static final String PROCESS = UUID.randomUUID().toString();
 
@@ -87,6 +88,9 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
      */
     static CudaHeaps open(
             CudaHeaps.Ranks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
+        if (reach.isAcrossHosts(ranks)) {
+            return new CudaFabricHeaps(ranks, context, numBytes, reach).open(ranks);
+        }
         if (!ranks.allNew()) {
             // The others would not have come so far with CUDA IPC.
             return new CudaDescriptorHeaps(ranks, context, numBytes, reach).open(ranks);

@@ -143,8 +143,21 @@ public final class VirtualMemory extends CudaMemory {
      */
     public void replaceBy(int fd) {
         context().makeCurrent();
+        replaceByHandle(importHandle(fd));
+    }
+
+    /**
+     * The same for memory of another host.
+     *
+     * @param fabricHandle as for {@link #importFabric}
+     */
+    public void replaceBy(byte[] fabricHandle) {
+        context().makeCurrent();
+        replaceByHandle(importHandle(fabricHandle));
+    }
+
+    private void replaceByHandle(long next) {
         long old = handle;
-        long next = importHandle(fd);
         UNMAP.call(address(), mappedBytes);
         try {
             mapAt(next);
@@ -181,9 +194,15 @@ public final class VirtualMemory extends CudaMemory {
         try (Arena arena = Arena.ofConfined()) {
             Export export = Export.FABRIC;
             long mappedBytes = roundUp(numBytes, properties(arena, context.cudaDevice(), export));
+            return map(context, numBytes, importHandle(fabricHandle), mappedBytes, export);
+        }
+    }
+
+    private static long importHandle(byte[] fabricHandle) {
+        try (Arena arena = Arena.ofConfined()) {
             MemorySegment given = arena.allocateFrom(JAVA_BYTE, fabricHandle);
-            IMPORT.call(CallSlots.first(), given, export.handleType);
-            return map(context, numBytes, CallSlots.asLong(CallSlots.first()), mappedBytes, export);
+            IMPORT.call(CallSlots.first(), given, Export.FABRIC.handleType);
+            return CallSlots.asLong(CallSlots.first());
         } catch (NativeCallException refused) {
             throw explainFabric(refused);
         }

@@ -83,7 +83,11 @@ record NormalShape(
 
     /** Several such nodes. */
     static Stream<NormalShape> largeNodes(TestBackend backend) {
-        return fitting(backend, bf16(2, 9, 8, 256, 6, 36), fp8(3, 11, 5, 128, 4, 66));
+        return fitting(
+                backend,
+                bf16(2, 9, 8, 256, 6, 36),
+                fp8(3, 11, 5, 128, 4, 66),
+                bf16(2, 16, 4, 2944, 16, 64));
     }
 
     static Stream<NormalShape> manyRanks(TestBackend backend) {
@@ -113,7 +117,8 @@ record NormalShape(
         GroupLimits limits = GroupLimits.normal(backend.kind());
         return Stream.of(shapes)
                 .filter(shape -> Ranks.fit(backend, shape.topology()))
-                .filter(shape -> limits.refusal(shape.topology()).isEmpty());
+                .filter(shape -> limits.refusal(shape.topology()).isEmpty())
+                .filter(shape -> backend.mostRanks(shape.topology()) >= shape.topology().numRanks());
     }
 
     private static NormalShape bf16(int nodes, int perNode, int t, int h, int k, int e) {

@@ -1,0 +1,143 @@
+package io.deepep.spi;
+
+import io.deepep.Communicator;
+import io.deepep.EpTopology;
+import io.deepep.error.RankMismatchException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.IntStream;
+
+/**
+ * How many ranks a node has: what all ranks gave, or what follows from where they are. Then a node
+ * is an NVLink domain if all GPUs name theirs, whichever hosts it has, and else a host; or a part of
+ * it, if that is larger than a node may be.
+ */
+public final class NodeSize {
+    private static final String CURE = "; or give ranksPerNode on all ranks";
+
+    private NodeSize() {}
+
+    /** What brings ranks together. */
+    public enum Call {
+        /** All open a buffer. */
+        OPEN("open()"),
+        /** Some have one, and others take places in it. */
+        JOIN("join() or admit()");
+
+        private final String text;
+
+        Call(String text) {
+            this.text = text;
+        }
+
+        @Override
+        public String toString() {
+            return text;
+        }
+    }
+
+    /**
+     * What a rank says of its place.
+     *
+     * @param given its ranksPerNode; 0 if it gave none
+     * @param localSize ranks of its host
+     * @param domain of its GPU; empty if that does not reach beyond its host
+     */
+    record Place(Call call, int given, int localSize, String domain) {
+        byte[] encode() {
+            return (call.name() + " " + given + " " + localSize + " " + domain)
+                    .getBytes(StandardCharsets.UTF_8);
+        }
+
+        static Place decode(byte[] message) {
+            String[] words = new String(message, StandardCharsets.UTF_8).split(" ", 4);
+            return new Place(
+                    Call.valueOf(words[0]),
+                    Integer.parseInt(words[1]),
+                    Integer.parseInt(words[2]),
+                    words[3]);
+        }
+    }
+
+    /**
+     * Meets the other ranks: collective.
+     *
+     * @param call that this rank makes
+     * @param given this rank's ranksPerNode, or that of the buffer which it has; 0 for what follows
+     *     from the ranks' places, or from those that have the buffer
+     * @param domain of this rank's GPU; see {@link BufferProvider#nvlinkDomain}
+     * @throws RankMismatchException on every rank, if they make different calls, or some open with
+     *     ranksPerNode and others without
+     * @throws IllegalArgumentException on every rank, if places would give nodes of different sizes
+     */
+    public static int agree(
+            Communicator communicator, Call call, int given, String domain, Duration timeout) {
+        Place own = new Place(call, given, communicator.localSize(), domain);
+        List<Place> places =
+                communicator.allGather(own.encode(), timeout).stream().map(Place::decode).toList();
+        for (int rank = 1; rank < places.size(); rank++) {
+            Call other = places.get(rank).call;
+            if (places.getFirst().call != other) {
+                throw RankMismatchException.of(
+                        "open", "the call", 0, places.getFirst().call, rank, other);
+            }
+        }
+        if (call == Call.JOIN) {
+            IntStream known = places.stream().mapToInt(Place::given).filter(size -> size != 0);
+            return given != 0 ? given : known.findFirst().orElse(1);
+        }
+        requireAllOrNone(places);
+        return given != 0 ? given : part(of(places));
+    }
+
+    private static void requireAllOrNone(List<Place> places) {
+        for (int rank = 1; rank < places.size(); rank++) {
+            if ((places.get(rank).given == 0) != (places.getFirst().given == 0)) {
+                int giver = places.getFirst().given == 0 ? rank : 0;
+                throw new RankMismatchException(
+                        "open: ranksPerNode=%s on rank %s, but rank %s gave none; give it on all ranks or on none"
+                                .formatted(places.get(giver).given, giver, rank - giver));
+            }
+        }
+    }
+
+    /** Ranks of a domain, or of a host. */
+    static int of(List<Place> places) {
+        boolean inDomains = places.stream().noneMatch(place -> place.domain.isEmpty());
+        Map<String, Integer> sizes = new HashMap<>();
+        for (int rank = 0; inDomains && rank < places.size(); rank++) {
+            String domain = places.get(rank).domain;
+            if (sizes.merge(domain, 1, Integer::sum) > 1
+                    && !places.get(rank - 1).domain.equals(domain)) {
+                throw new IllegalArgumentException(
+                        ("the ranks of an NVLink domain have to be numbered in a row, but that of rank %s (%s) has others"
+                                        + " than rank %s before it; order hosts by domain%s")
+                                .formatted(rank, domain, rank - 1, CURE));
+            }
+        }
+        int first = inDomains ? sizes.get(places.getFirst().domain) : places.getFirst().localSize;
+        for (int rank = 1; rank < places.size(); rank++) {
+            Place place = places.get(rank);
+            int size = inDomains ? sizes.get(place.domain) : place.localSize;
+            if (size != first) {
+                String what = inDomains ? "NVLink domain" : "host";
+                throw new IllegalArgumentException(
+                        ("all nodes have the same number of ranks, but the %s of rank 0 has %s and that of rank %s has %s;"
+                                        + " start as many on each%s")
+                                .formatted(what, first, rank, size, CURE));
+            }
+        }
+        return first;
+    }
+
+    /** The largest part that a node may have. */
+    static int part(int size) {
+        return IntStream.iterate(Math.min(size, EpTopology.MAX_NVL_RANKS), part -> part - 1)
+                .filter(part -> size % part == 0)
+                .findFirst()
+                .orElseThrow();
+    }
+}
