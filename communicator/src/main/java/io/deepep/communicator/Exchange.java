@@ -46,6 +46,7 @@ final class Exchange {
     private static final class Round {
         private final byte[][] messages;
         private final ByteArrayOutputStream[] parts;
+        private final BitSet present = new BitSet();
 
         Round(int size) {
             messages = new byte[size][];
@@ -60,14 +61,12 @@ final class Exchange {
             parts[peer].write(frame, offset, length);
             if (parts[peer].size() >= total) {
                 messages[peer] = parts[peer].toByteArray();
+                present.set(peer);
             }
         }
 
+        /** Those whose messages are whole. Looked at with each that comes, so it is kept. */
         BitSet present() {
-            BitSet present = new BitSet();
-            for (int peer = 0; peer < messages.length; peer++) {
-                present.set(peer, messages[peer] != null);
-            }
             return present;
         }
     }
@@ -81,11 +80,12 @@ final class Exchange {
 
     /** The members changed: whoever was there and is missing has gone. */
     synchronized void setMembers(Collection<UUID> members) {
-        for (UUID member : members) {
+        Set<UUID> now = Set.copyOf(members);
+        for (UUID member : now) {
             joined[RankAddress.rank(member)] = member;
         }
         for (int peer = 0; peer < size; peer++) {
-            if (peer != rank && joined[peer] != null && !members.contains(joined[peer])) {
+            if (peer != rank && joined[peer] != null && !now.contains(joined[peer])) {
                 depart(Departure.lost(peer, "its process has ended or does not answer"));
             }
         }

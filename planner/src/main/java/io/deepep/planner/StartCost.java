@@ -49,12 +49,18 @@ public record StartCost(
      * @param numQueues queue pairs that a rank makes and connects
      * @param memoryBytes of queues and tables
      * @param messages that a rank sends
-     * @param messageBytes of them all
+     * @param messageBytes of them all, at most
+     * @param rounds in which it sends them; it waits for all others after each
      */
-    public record OwnQueues(int numQueues, long memoryBytes, long messages, long messageBytes) {
+    public record OwnQueues(
+            int numQueues, long memoryBytes, long messages, long messageBytes, int rounds) {
         private static OwnQueues of(IbgdaStart start) {
             return new OwnQueues(
-                    start.numQueues(), start.memoryBytes(), start.messages(), start.messageBytes());
+                    start.numQueues(),
+                    start.memoryBytes(),
+                    start.messages(),
+                    start.messageBytes(),
+                    IbgdaStart.GATHERS);
         }
     }
 

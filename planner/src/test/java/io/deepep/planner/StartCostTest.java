@@ -27,14 +27,14 @@ class StartCostTest {
         assertThat(cost(3).messages()).isEqualTo(4 + 2 * 17 + 2 * 12 + 2 * 2);
     }
 
-    /** Without NVSHMEM the queue pairs are as many, and a rank sends two messages to each other. */
+    /** Without NVSHMEM the queue pairs are as many, and a rank sends ten messages to each other. */
     @Test
     void withoutNvshmem() {
         for (int nodes : new int[] {2, 3, 32, 256}) {
             StartCost cost = cost(nodes);
             assertThat(cost.ibgda().numQueues()).isEqualTo((int) cost.numQps());
             assertThat(cost.ibgda().memoryBytes()).isGreaterThan(cost.queueBytes());
-            assertThat(cost.ibgda().messages()).isEqualTo(2L * (8 * nodes - 1));
+            assertThat(cost.ibgda().messages()).isEqualTo(10L * (8 * nodes - 1));
         }
     }
 }

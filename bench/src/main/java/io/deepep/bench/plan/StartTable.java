@@ -32,7 +32,8 @@ final class StartTable {
                     "KiB",
                     "IBGDA: memory MiB",
                     "messages",
-                    "KiB");
+                    "KiB",
+                    "rounds");
 
     private static final int RANKS_PER_NODE = 8;
 
@@ -63,7 +64,8 @@ final class StartTable {
             Decimals.of("%.1f", cost.messageBytes() / KIB),
             Decimals.of("%.1f", cost.ibgda().memoryBytes() / MIB),
             "" + cost.ibgda().messages(),
-            Decimals.of("%.1f", cost.ibgda().messageBytes() / KIB)
+            Decimals.of("%.1f", cost.ibgda().messageBytes() / KIB),
+            "" + cost.ibgda().rounds()
         };
     }
 }
