@@ -255,7 +255,8 @@ public interface Buffer extends AutoCloseable {
          * Ranks per node, which is an NVLink domain: 1 to {@value EpTopology#MAX_NVL_RANKS}, as far
          * as {@link GroupLimits} allows. By default those whose GPUs are in one NVLink domain, if
          * all GPUs are in domains that may reach beyond their host; else those of one host ({@link
-         * Communicator#localSize}). Or a part of them, if they are more. All ranks give it, or none.
+         * Communicator#localSize}). Or a part of them, if they are more. All ranks give it, or
+         * none.
          */
         public Builder ranksPerNode(int number) {
             if (number < 1) {

@@ -68,8 +68,7 @@ class FabricHeapsTest {
             TestBackend backend = TestBackends.load().named(BufferTestBackends.CUDA.name());
             EpTopology topology = SHAPE.topology();
             int numRanks = topology.numRanks();
-            NormalWorld world =
-                    NormalWorld.of(RoutingSpec.of(numRanks, 8, 16, 4), 256, DType.BF16);
+            NormalWorld world = NormalWorld.of(RoutingSpec.of(numRanks, 8, 16, 4), 256, DType.BF16);
             ConcurrentHashMap<Object, Object> common = new ConcurrentHashMap<>();
             Ranks.runBare(
                     backend,
@@ -93,8 +92,7 @@ class FabricHeapsTest {
                             context.meet();
                             System.out.println(SAID + "exchanged");
                         } catch (DeepEpUnavailableException refused) {
-                            System.out.println(
-                                    SAID + refused.getMessage().replace('\n', ' '));
+                            System.out.println(SAID + refused.getMessage().replace('\n', ' '));
                         }
                     });
         }

@@ -12,8 +12,8 @@ import java.util.stream.IntStream;
 
 /**
  * How many ranks a node has: what all ranks gave, or what follows from where they are. Then a node
- * is an NVLink domain if all GPUs name theirs, whichever hosts it has, and else a host; or a part of
- * it, if that is larger than a node may be.
+ * is an NVLink domain if all GPUs name theirs, whichever hosts it has, and else a host; or a part
+ * of it, if that is larger than a node may be.
  */
 public final class NodeSize {
     private static final String CURE = "; or give ranksPerNode on all ranks";

@@ -93,8 +93,7 @@ public final class CudaHeaps implements AutoCloseable {
 
         /** Whether these are more than one host has. */
         boolean isAcrossHosts(Ranks ranks) {
-            int size =
-                    this == GROUP ? ranks.topology().numRanks() : ranks.topology().numNvlRanks();
+            int size = this == GROUP ? ranks.topology().numRanks() : ranks.topology().numNvlRanks();
             return size > ranks.communicator().localSize();
         }
 

@@ -21,8 +21,7 @@ import java.util.concurrent.ThreadLocalRandom;
  * memory, and all open the offers of the others. On one host by descriptor if the kernel lets
  * processes fetch them, else by CUDA IPC; across hosts of an NVLink domain by fabric handles.
  */
-abstract sealed class CudaProcessHeaps
-        permits CudaDescriptorHeaps, CudaFabricHeaps, CudaIpcHeaps {
+abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHeaps, CudaIpcHeaps {
     /** Tells this process from the others, whatever their numbers mean where they run. */
     private static final String PROCESS = UUID.randomUUID().toString();
 

@@ -260,8 +260,8 @@ public final class VirtualMemory extends CudaMemory {
     }
 
     /**
-     * What {@link #importFabric} takes, of {@value #FABRIC_BYTES} bytes, valid as long as the memory
-     * is.
+     * What {@link #importFabric} takes, of {@value #FABRIC_BYTES} bytes, valid as long as the
+     * memory is.
      *
      * @throws IllegalStateException if the memory was not allocated with {@link Export#FABRIC}
      */

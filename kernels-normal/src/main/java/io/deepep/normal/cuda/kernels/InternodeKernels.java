@@ -25,8 +25,7 @@ public record InternodeKernels(
     /** Those that call a library. */
     public static InternodeKernels over(
             NetworkLibrary library, InternodeStructs structs, int sharedBytes) {
-        return load(
-                structs, "", "_nvshmem", sharedBytes, name -> library.load(name, find(name)));
+        return load(structs, "", "_nvshmem", sharedBytes, name -> library.load(name, find(name)));
     }
 
     /** Those that write queues of a network card themselves. */
@@ -62,7 +61,8 @@ public record InternodeKernels(
             String suffix,
             int sharedBytes,
             Function<String, CudaModule> loader) {
-        String prefix = (structs == InternodeStructs.WIDE ? "internode_wide_" : "internode_") + kind;
+        String prefix =
+                (structs == InternodeStructs.WIDE ? "internode_wide_" : "internode_") + kind;
         Function<String, CudaFunction> function =
                 call -> {
                     String name = prefix + call + suffix;

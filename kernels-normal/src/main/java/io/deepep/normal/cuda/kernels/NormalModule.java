@@ -76,11 +76,9 @@ public final class NormalModule {
         cast = load(context, "normal_cast");
         layout = load(context, "normal_layout");
         offsets = load(context, "normal_offsets");
-        overPeerMemory =
-                InternodeKernels.load(context, InternodeStructs.NARROW, "", sharedBytes);
+        overPeerMemory = InternodeKernels.load(context, InternodeStructs.NARROW, "", sharedBytes);
         largeOverPeerMemory =
-                InternodeKernels.load(
-                        context, InternodeStructs.WIDE, "", largeNode.sharedBytes());
+                InternodeKernels.load(context, InternodeStructs.WIDE, "", largeNode.sharedBytes());
         maskedOverPeerMemory =
                 InternodeKernels.load(context, InternodeStructs.NARROW, "masked_", sharedBytes);
         expand.setMaxDynamicSharedBytes(sharedBytes);

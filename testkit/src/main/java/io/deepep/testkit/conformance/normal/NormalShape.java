@@ -118,7 +118,9 @@ record NormalShape(
         return Stream.of(shapes)
                 .filter(shape -> Ranks.fit(backend, shape.topology()))
                 .filter(shape -> limits.refusal(shape.topology()).isEmpty())
-                .filter(shape -> backend.mostRanks(shape.topology()) >= shape.topology().numRanks());
+                .filter(
+                        shape ->
+                                backend.mostRanks(shape.topology()) >= shape.topology().numRanks());
     }
 
     private static NormalShape bf16(int nodes, int perNode, int t, int h, int k, int e) {
