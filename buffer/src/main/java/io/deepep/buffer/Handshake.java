@@ -11,7 +11,7 @@ import java.util.BitSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.UUID;
+import java.util.concurrent.ThreadLocalRandom;
 
 /**
  * What ranks tell each other before they share memory: everything that must be equal, by name, so
@@ -40,14 +40,14 @@ final class Handshake {
      */
     static Agreement open(BufferOptions options, BufferSizes sizes) {
         Map<String, String> mine = describe("open()", options, sizes);
-        mine.put(NEW, UUID.randomUUID().toString());
+        mine.put(NEW, randomPart());
         return agree("open", options, options.communicator(), mine);
     }
 
     /** The same as one that joins ranks which {@link #admit}. */
     static Agreement join(BufferOptions options, BufferSizes sizes) {
         Map<String, String> mine = describe(JOIN, options, sizes);
-        mine.put(NEW, UUID.randomUUID().toString());
+        mine.put(NEW, randomPart());
         return agree("join", options, options.communicator(), mine);
     }
 
@@ -57,6 +57,10 @@ final class Handshake {
         Map<String, String> mine = describe(JOIN, options, sizes);
         mine.put(BUFFER, buffer);
         return agree("admit", options, group, mine);
+    }
+
+    private static String randomPart() {
+        return Long.toHexString(ThreadLocalRandom.current().nextLong());
     }
 
     private static Agreement agree(
