@@ -278,8 +278,11 @@ struct Opening {
     uint4 received;   // kPublishWarp of the publishing block: as RankState has it
 };
 
-// A block in the middle: publishing takes a while, and in a small call it has nothing else to do.
-__device__ __forceinline__ bool is_publishing_block() { return blockIdx.x == gridDim.x / 2; }
+// A block in the middle: publishing takes a while, and in a small call it has nothing else to do. Or that of all
+// launches, whatever their size.
+__device__ __forceinline__ bool is_publishing_block() {
+    return blockIdx.x == (kWordsFollowTheirBlock ? 0 : gridDim.x / 2);
+}
 
 __device__ __forceinline__ uint4 load_received(const Group& g) {
     return *reinterpret_cast<const uint4*>(state_of(g)->received);
@@ -290,9 +293,7 @@ __device__ __forceinline__ uint4 load_received(const Group& g) {
 __device__ inline void publish_received(const Group& g, uint32_t masked, uint4 received) {
     int lane = threadIdx.x % 32;
     bool tells = lane < g.num_ranks && !(masked >> lane & 1);
-    // release, with the fence; pairs with await_free_slots
-    if (tells) store_relaxed_sys_v4(at<uint32_t>(outgoing(g, acks_of(g), lane)), received);
-    send_words(g, tells, lane, acks_of(g), received);
+    send_words(g, tells, lane, acks_of(g), received);  // release, with the fence; pairs with await_free_slots
 }
 
 // The same in rounds.
@@ -301,7 +302,6 @@ __device__ inline void publish_received(const Group& g, const WideSet& masked, u
     for (int w = 0; w < kRankWords; ++w) {
         int rank = rank_of_lane(w);
         bool tells = rank < g.num_ranks && !(masked >> rank & 1);
-        if (tells) store_relaxed_sys_v4(at<uint32_t>(outgoing(g, acks_of(g), rank)), received);
         send_words(g, tells, rank, acks_of(g), received);
     }
 }

@@ -18,10 +18,13 @@ namespace deepep::lowlatency {
 constexpr bool kHasNetwork = true;
 using NetworkPolicy = DEEPEP_LOWLATENCY_NETWORK;
 constexpr bool kSendsBatches = NetworkPolicy::kPutsMany;  // of a combine's rows, see combine_batches.cuh
+// Whether what send_words sends must come from the same block in all launches.
+constexpr bool kWordsFollowTheirBlock = NetworkPolicy::kWordsFollowTheirBlock;
 #else
 constexpr bool kHasNetwork = false;
 using NetworkPolicy = void;
 constexpr bool kSendsBatches = false;
+constexpr bool kWordsFollowTheirBlock = false;
 #endif
 
 #ifdef DEEPEP_LOWLATENCY_INTERNODE
@@ -56,20 +59,16 @@ __device__ __forceinline__ void send_cell(const Group& g, bool active, int rank,
 #endif
 }
 
-// The same for the words at the beginning of a cell, where they have been stored, of which a later launch sends others:
-// where writes may overtake each other, these do not.
-template <class Policy = NetworkPolicy>  // a parameter, so that a policy need not have what it does not use
+// All lanes of a warp: four words to the beginning of this rank's cell at the lane's rank, of which later launches send
+// others. What an earlier one sends never replaces what a later one has sent.
 __device__ __forceinline__ void send_words(const Group& g, bool active, int rank, const RankCells& cells,
                                            const uint4& words) {
+    bool remote = is_remote(g, rank);
+    if (active && !remote) store_relaxed_sys_v4(at<uint32_t>(outgoing(g, cells, rank)), words);
 #ifdef DEEPEP_LOWLATENCY_NETWORK
-    if constexpr (Policy::kWritesOvertake) {
-        __syncwarp();
-        active = active && is_remote(g, rank);
-        Policy::put_words(g.network, active, rank, cells.offset + g.rank * cells.stride,
-                          pack_word(words.x, words.y), pack_word(words.z, words.w));
-    } else {
-        send_cell(g, active, rank, cells, 0, sizeof(words));
-    }
+    __syncwarp();
+    NetworkPolicy::put_words(g.network, active && remote, rank, cells.offset + g.rank * cells.stride,
+                             pack_word(words.x, words.y), pack_word(words.z, words.w));
 #endif
 }
 
@@ -83,7 +82,7 @@ __device__ __forceinline__ void send_flagged(const Group& g, bool active, int ra
 }
 
 // The same for ranges of several lanes that go to one remote rank, with one flag behind them all. All lanes of a warp.
-template <class Policy = NetworkPolicy>  // as for send_words
+template <class Policy = NetworkPolicy>  // a parameter, so that a policy need not have what it does not use
 __device__ __forceinline__ void send_many_flagged(const Group& g, bool active, int rank, uint64_t from, uint64_t to,
                                                   uint64_t num_bytes, uint64_t flag, uint64_t value) {
 #ifdef DEEPEP_LOWLATENCY_NETWORK

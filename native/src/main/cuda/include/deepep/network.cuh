@@ -15,15 +15,22 @@
 //   put_signal(net, active, node, ..., value)   Sends a range of it, then sets a flag (u64) of the peer to value.
 //   signal(net, node, flags, offset, value)     Sets a flag of the peer.
 //   fence(net, node)                            Orders this thread's puts to node before its later signals.
+//   put_words(net, active, node, to, a, b)      Two words side by side, of which later launches put others: those take
+//                                               effect after these, if all are put by the same block where the
+//                                               policy's kWordsFollowTheirBlock says so.
 //   quiet(net)                                  Returns when all that this rank has sent lies at its peers.
 //
-// put and put_signal are called by all lanes of a warp together; each active lane sends a range of its own, at least
-// one byte. The others are called by one thread. Before the call, what was composed must be complete and visible to the
-// calling lane: ordinary stores before __syncwarp() or stronger, bulk stores before bulk_wait_written() in the lane
-// that issued them and then that. A range may be composed again once the peer has answered for it, or after quiet().
+// put, put_signal and put_words are called by all lanes of a warp together; each active lane sends a range of its own,
+// at least one byte. The others are called by one thread. Before the call, what was composed must be complete and
+// visible to the calling lane: ordinary stores before __syncwarp() or stronger, bulk stores before bulk_wait_written()
+// in the lane that issued them and then that. A range may be composed again once the peer has answered for it, or after
+// quiet().
 //
 // Whoever reads a flag by an acquire finds what was sent by the put_signal that set it, by what fence() put before, and
 // by earlier put_signals of the same block to the same peer: these use one queue of the network, which keeps its order.
+//
+// Low latency alone has put_words: what one launch acknowledges, a later one never takes back. A transport carries
+// signals of a queue one after the other even where it lets writes overtake each other.
 #pragma once
 
 #include <cstdint>

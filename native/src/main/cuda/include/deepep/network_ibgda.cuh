@@ -25,8 +25,7 @@ namespace deepep {
 class Ibgda {
   public:
     static constexpr bool kPutsMany = true;
-    // Whether a put may overtake an earlier one to the same peer, by the settings this starts with.
-    static constexpr bool kWritesOvertake = true;
+    static constexpr bool kWordsFollowTheirBlock = false;
 
     static __device__ __forceinline__ uint64_t outgoing(const Network& net, const Cells& cells, int node) {
         return incoming(net, cells, node) + net.outbox;
@@ -91,8 +90,7 @@ class Ibgda {
         if (lane == 0) ring(queue, first, first + num_blocks);
     }
 
-    // Two words side by side, by atomics in the first queue pair to the node, whichever the block: what a later call
-    // puts there is never replaced by what an earlier one did. All lanes of a warp.
+    // Two words side by side, by atomics in the first queue pair to the node, whichever the block.
     static __device__ __forceinline__ void put_words(const Network& net, bool active, int node, uint64_t to,
                                                      uint64_t first, uint64_t second) {
         submit_warp<2 * mlx5::kSwapBlocks>(net, active, node, 0, [&](const Queue& queue, uint64_t index, bool last) {

@@ -18,8 +18,7 @@ namespace deepep {
 
 struct Nvshmem {
     static constexpr bool kPutsMany = false;
-    // Whether a put may overtake an earlier one to the same peer, by the settings this starts with.
-    static constexpr bool kWritesOvertake = false;
+    static constexpr bool kWordsFollowTheirBlock = true;  // NVSHMEM chooses the queue by the block's number
 
     static __device__ __forceinline__ uint64_t outgoing(const Network& net, const Cells& cells, int node) {
         return incoming(net, cells, node) + net.outbox;
@@ -59,6 +58,16 @@ struct Nvshmem {
             nvshmemx_putmem_signal_nbi_warp(at<void>(target), at<void>(source), size, at<uint64_t>(signal), word,
                                             NVSHMEM_SIGNAL_SET, pe_of(net, dest));
         }
+    }
+
+    // Two words side by side. As signals, which nothing overtakes in their queue: IBGDA and IBDEVX carry puts of any
+    // length as writes to memory with relaxed ordering.
+    static __device__ __forceinline__ void put_words(const Network& net, bool active, int node, uint64_t to,
+                                                     uint64_t first, uint64_t second) {
+        if (!active) return;
+        auto words = at<uint64_t>(net.base + to);
+        nvshmemx_signal_op(words, first, NVSHMEM_SIGNAL_SET, pe_of(net, node));
+        nvshmemx_signal_op(words + 1, second, NVSHMEM_SIGNAL_SET, pe_of(net, node));
     }
 
     static __device__ __forceinline__ void signal(const Network& net, int node, const Cells& flags,
