@@ -150,7 +150,7 @@ class IbgdaStartTest {
             Mode mode = Mode.valueOf(args[0]);
             TestBackend backend = TestBackends.load().named(BufferTestBackends.CUDA_IBGDA.name());
             EpTopology topology = SHAPE.topology();
-            NormalWorld world = NormalWorld.of(RoutingSpec.of(8, 64, 64, 8), 256, DType.BF16);
+            NormalWorld world = NormalWorld.of(RoutingSpec.of(8, 64, 64, 8), 1024, DType.BF16);
             AtomicLong slowest = new AtomicLong();
             ConcurrentHashMap<Object, Object> common = new ConcurrentHashMap<>();
             Ranks.runBare(
@@ -173,7 +173,8 @@ class IbgdaStartTest {
                                             buffer,
                                             common);
                             if (mode == Mode.NORMAL) {
-                                new NormalRank(context, world).roundTrip();
+                                NormalRank rank = new NormalRank(context, world);
+                                rank.dispatch(rank.plan(), world.check());
                             } else {
                                 SHAPE.rank(context, 0).roundTrip(LowLatencyFormat.FP8);
                             }
