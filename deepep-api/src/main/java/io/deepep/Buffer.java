@@ -126,8 +126,9 @@ public interface Buffer extends AutoCloseable {
      * dispatches whose handle is of a dispatch with other masks: dispatch its plan again. This
      * method waits for calls under way. Across nodes, a token whose forwarder is masked goes by
      * another rank of the node; if several ranks of one node are masked, there may be none for some
-     * tokens, whose selections on that node then count as absent too. On GPUs of several nodes,
-     * normal mode masks ranks only where all GPUs reach each other's memory, not over a network.
+     * tokens, whose selections on that node then count as absent too. On GPUs, normal mode masks
+     * ranks only of nodes of at most 8, and of several nodes only where all GPUs reach each other's
+     * memory, not over a network.
      *
      * <p><b>Low-latency mode.</b> Each rank may mask others at any time. A rank that kept making
      * the same calls while it was masked can be unmasked at any time.
@@ -144,8 +145,8 @@ public interface Buffer extends AutoCloseable {
      * <p>A rank that was masked by a time-out, or stayed away, is out of step. It comes back by
      * {@link #rejoin}; a new process takes the place of a dead one by {@link #admit}.
      *
-     * @throws UnsupportedOperationException if the buffer has only normal mode, on GPUs of several
-     *     nodes that a network connects
+     * @throws UnsupportedOperationException if the buffer has only normal mode, on GPUs of nodes of
+     *     more than 8 ranks, or of several nodes that a network connects
      */
     void updateMask(int rank, boolean masked);
 
