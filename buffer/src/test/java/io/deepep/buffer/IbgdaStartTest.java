@@ -135,7 +135,9 @@ class IbgdaStartTest {
                                 "DEEPEP_CARD_DEVICES", "" + host.cards,
                                 "DEEPEP_CARD_PORTS", "" + host.ports,
                                 "DEEPEP_CARD_LINK", host.link,
-                                "DEEPEP_EMULATOR_GPUS", "" + host.gpus));
+                                "DEEPEP_EMULATOR_GPUS", "" + host.gpus,
+                                // Several blocks of each rank that send.
+                                "DEEPEP_EMULATOR_SMS", "32"));
         Process process = builder.redirectErrorStream(true).start();
         List<String> said = process.inputReader().lines().toList();
         assertThat(process.waitFor()).as("%s", said).isZero();
