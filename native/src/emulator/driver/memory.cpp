@@ -26,6 +26,12 @@ struct Allocation {
     CUdevice device;
     int fd;         // of the memory behind it, or -1
     size_t offset;  // there
+    uint64_t reachable_by = 0;  // devices that were given access
+};
+
+// CUmemAccessDesc.
+struct AccessDescription {
+    int type, device, flags;
 };
 
 // Memory that cuMemCreate made or a descriptor brought.
@@ -323,7 +329,14 @@ EMULATED cuMemUnmap(CUdeviceptr address, size_t num_bytes) {
     return at == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-EMULATED cuMemSetAccess(CUdeviceptr address, size_t num_bytes, const void*, size_t) {
+// Two threads that ask for one device at a time were refused on GPUs; here a second time is, whenever it comes.
+EMULATED cuMemSetAccess(CUdeviceptr address, size_t num_bytes, const AccessDescription* access, size_t count) {
+    std::lock_guard lock(mutex);
+    auto it = allocations.find(address);
+    if (it == allocations.end() || count != 1) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t device = uint64_t{1} << access->device;
+    if (it->second.reachable_by & device) return CUDA_ERROR_ALREADY_MAPPED;
+    it->second.reachable_by |= device;
     return mprotect(reinterpret_cast<void*>(address), num_bytes, PROT_READ | PROT_WRITE) ? CUDA_ERROR_INVALID_VALUE
                                                                                          : CUDA_SUCCESS;
 }

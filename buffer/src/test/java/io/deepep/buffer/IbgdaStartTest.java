@@ -131,13 +131,19 @@ class IbgdaStartTest {
         builder.environment()
                 .putAll(
                         Map.of(
-                                "DEEPEP_CARD_FOLDER", folder.resolve(CARD).toString(),
-                                "DEEPEP_CARD_DEVICES", "" + host.cards,
-                                "DEEPEP_CARD_PORTS", "" + host.ports,
-                                "DEEPEP_CARD_LINK", host.link,
-                                "DEEPEP_EMULATOR_GPUS", "" + host.gpus,
+                                "DEEPEP_CARD_FOLDER",
+                                folder.resolve(CARD).toString(),
+                                "DEEPEP_CARD_DEVICES",
+                                "" + host.cards,
+                                "DEEPEP_CARD_PORTS",
+                                "" + host.ports,
+                                "DEEPEP_CARD_LINK",
+                                host.link,
+                                "DEEPEP_EMULATOR_GPUS",
+                                "" + host.gpus,
                                 // Several blocks of each rank that send.
-                                "DEEPEP_EMULATOR_SMS", "32"));
+                                "DEEPEP_EMULATOR_SMS",
+                                "32"));
         Process process = builder.redirectErrorStream(true).start();
         List<String> said = process.inputReader().lines().toList();
         assertThat(process.waitFor()).as("%s", said).isZero();

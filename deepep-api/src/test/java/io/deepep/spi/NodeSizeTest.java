@@ -15,12 +15,16 @@ class NodeSizeTest {
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
 
     private static List<NodeSize.Place> hosts(Integer... localSizes) {
-        return Stream.of(localSizes).map(size -> new NodeSize.Place(NodeSize.Call.OPEN, 0, size, "")).toList();
+        return Stream.of(localSizes)
+                .map(size -> new NodeSize.Place(NodeSize.Call.OPEN, 0, size, ""))
+                .toList();
     }
 
     /** Ranks of hosts with two each. */
     private static List<NodeSize.Place> domains(String... domains) {
-        return Stream.of(domains).map(domain -> new NodeSize.Place(NodeSize.Call.OPEN, 0, 2, domain)).toList();
+        return Stream.of(domains)
+                .map(domain -> new NodeSize.Place(NodeSize.Call.OPEN, 0, 2, domain))
+                .toList();
     }
 
     @Test
@@ -84,8 +88,7 @@ class NodeSizeTest {
                 group.run(
                         communicator -> {
                             int given = communicator.rank() == culprit ? 2 : 0;
-                            assertThatThrownBy(
-                                            () -> agree(communicator, given, "", TIMEOUT))
+                            assertThatThrownBy(() -> agree(communicator, given, "", TIMEOUT))
                                     .isInstanceOf(RankMismatchException.class)
                                     .hasMessageContaining("ranksPerNode=2 on rank " + culprit);
                         });
@@ -93,7 +96,8 @@ class NodeSizeTest {
         }
     }
 
-    private static int agree(Communicator communicator, int given, String domain, Duration timeout) {
+    private static int agree(
+            Communicator communicator, int given, String domain, Duration timeout) {
         return NodeSize.agree(communicator, NodeSize.Call.OPEN, given, domain, timeout);
     }
 
@@ -122,10 +126,7 @@ class NodeSizeTest {
             group.run(
                     communicator -> {
                         NodeSize.Call call = NodeSize.Call.values()[communicator.rank()];
-                        assertThatThrownBy(
-                                        () ->
-                                                NodeSize.agree(
-                                                        communicator, call, 0, "", TIMEOUT))
+                        assertThatThrownBy(() -> NodeSize.agree(communicator, call, 0, "", TIMEOUT))
                                 .isInstanceOf(RankMismatchException.class)
                                 .hasMessageContaining(
                                         "rank 0 has open(), rank 1 has join() or admit()");

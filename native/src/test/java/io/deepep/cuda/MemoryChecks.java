@@ -141,6 +141,7 @@ final class MemoryChecks {
             PeerAccess.enable(c.cuda, other);
             PeerAccess.enable(c.cuda, other);
             virtual.allowAccess(c.cuda);
+            virtual.allowAccess(c.cuda); // for another rank there
             c.addValue(c.stream, theirs.address(), 4, 3);
             c.addValue(c.stream, virtual.address(), 4, 4);
             c.stream.synchronize();

@@ -17,6 +17,7 @@ import io.deepep.error.NativeCallException;
 import io.deepep.spi.posix.PosixFd;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.BitSet;
 
 /**
  * Device memory by the driver's virtual memory management: for where CUDA IPC is not available. It
@@ -78,6 +79,9 @@ public final class VirtualMemory extends CudaMemory {
     private final long mappedBytes;
     private final Export export;
 
+    /** GPUs that have been given access, by their numbers; this one has it from the start. */
+    private final BitSet reachableBy = new BitSet();
+
     private VirtualMemory(
             CudaContext context,
             long address,
@@ -89,6 +93,7 @@ public final class VirtualMemory extends CudaMemory {
         this.handle = handle;
         this.mappedBytes = mappedBytes;
         this.export = export;
+        reachableBy.set(context.cudaDevice().ordinal());
     }
 
     /**
@@ -173,7 +178,8 @@ public final class VirtualMemory extends CudaMemory {
     private void mapAt(long itsHandle) {
         MAP.call(address(), mappedBytes, 0L, itsHandle, 0L);
         try {
-            setAccess(address(), mappedBytes, context().cudaDevice());
+            reachableBy.stream()
+                    .forEach(gpu -> setAccess(address(), mappedBytes, CudaDevice.of(gpu)));
         } catch (RuntimeException refused) {
             UNMAP.call(address(), mappedBytes);
             throw refused;
@@ -243,10 +249,18 @@ public final class VirtualMemory extends CudaMemory {
         }
     }
 
-    /** Lets kernels of another GPU of this process read and write the memory. */
-    public void allowAccess(CudaContext other) {
-        context().makeCurrent();
-        setAccess(address(), mappedBytes, other.cudaDevice());
+    /**
+     * Lets kernels of another GPU of this process read and write the memory. Any thread may ask,
+     * and for several ranks on that GPU: the driver is asked once, because it refuses to be asked
+     * for one GPU by two threads at a time.
+     */
+    public synchronized void allowAccess(CudaContext other) {
+        int device = other.cudaDevice().ordinal();
+        if (!reachableBy.get(device)) {
+            context().makeCurrent();
+            setAccess(address(), mappedBytes, other.cudaDevice());
+            reachableBy.set(device);
+        }
     }
 
     /**
