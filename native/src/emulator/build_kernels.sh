@@ -33,6 +33,9 @@ kernels_of() {
     done
 }
 
+# No -Wall: what is a warning on a GPU, nvcc says.
+language=(-std=c++17 -w -fpermissive -include cuda_on_host.h -I "$here/device" -I "$here/driver" -I "$include_dir" -I "$source_dir")
+
 compile() {
     local source=$1 name unit
     name=$(basename "$source" .cu)
@@ -43,9 +46,8 @@ compile() {
             echo "DEEPEP_EMULATED_KERNEL($kernel, $function)"
         done
     } >"$unit"
-    # No -Wall: what is a warning on a GPU, nvcc says. Products are not fused, as __fmul_rn promises.
-    "$cxx" -std=c++17 -O2 -w -fpermissive -fPIC -fno-gnu-unique -shared -Wl,-Bsymbolic -ffp-contract=off -U_FORTIFY_SOURCE \
-        -include cuda_on_host.h -I "$here/device" -I "$here/driver" -I "$include_dir" -I "$source_dir" \
+    # Products are not fused, as __fmul_rn promises.
+    "$cxx" "${language[@]}" -O2 -fPIC -fno-gnu-unique -shared -Wl,-Bsymbolic -ffp-contract=off -U_FORTIFY_SOURCE \
         -o "$output_dir/$name.fatbin.part.$$" "$unit" "$driver_dir/libcuda.so.1"
     mv "$output_dir/$name.fatbin.part.$$" "$output_dir/$name.fatbin"
 }
@@ -61,3 +63,9 @@ for source in "${sources[@]}"; do
     is_current "$(basename "$source" .cu)" || stale+=("$source")
 done
 in_parallel compile ${stale[@]+"${stale[@]}"}
+
+# Kernels over NVSHMEM cannot run here, but must compile wherever NVSHMEM is.
+for source in "$source_dir"-nvshmem/*.cu; do
+    [ -e "$source" ] || continue
+    "$cxx" -x c++ -fsyntax-only "${language[@]}" -I "$here/nvshmem" "$source"
+done
