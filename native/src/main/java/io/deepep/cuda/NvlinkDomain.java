@@ -11,7 +11,9 @@ import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
 import java.util.HexFormat;
+import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * The NVLink domain of a GPU that may reach beyond its host, as the fabric manager has set it up
@@ -37,13 +39,17 @@ public record NvlinkDomain(String cluster, int clique) {
                     MemoryLayout.paddingLayout(3),
                     JAVA_INT.withName("healthMask"));
 
+    /** Of GPUs that have been asked about: it stays, and the library starts slowly. */
+    private static final Map<PciAddress, Optional<NvlinkDomain>> KNOWN = new ConcurrentHashMap<>();
+
     /**
      * Asks about a GPU.
      *
      * @return empty where it has no fabric beyond its host, or this cannot be asked
      */
     public static Optional<NvlinkDomain> of(PciAddress gpu) {
-        return NativeLibrary.find(Nvml.LIBRARY).flatMap(library -> of(library, gpu));
+        return KNOWN.computeIfAbsent(
+                gpu, _ -> NativeLibrary.find(Nvml.LIBRARY).flatMap(library -> of(library, gpu)));
     }
 
     static Optional<NvlinkDomain> of(NativeLibrary library, PciAddress gpu) {
