@@ -23,8 +23,7 @@ final class Handshake {
     private static final String PROTOCOL_VERSION = "1";
 
     private static final String FAILURE = "failure";
-    private static final String CALL = "the call";
-    private static final String JOIN = "join() or admit()";
+    private static final String OPEN = "open";
 
     /** Given by ranks that have a buffer: which. */
     private static final String BUFFER = "the buffer";
@@ -39,14 +38,14 @@ final class Handshake {
      * or one failed.
      */
     static Agreement open(BufferOptions options, BufferSizes sizes) {
-        Map<String, String> mine = describe("open()", options, sizes);
+        Map<String, String> mine = describe(options, sizes);
         mine.put(NEW, randomPart());
-        return agree("open", options, options.communicator(), mine);
+        return agree(OPEN, options, options.communicator(), mine);
     }
 
     /** The same as one that joins ranks which {@link #admit}. */
     static Agreement join(BufferOptions options, BufferSizes sizes) {
-        Map<String, String> mine = describe(JOIN, options, sizes);
+        Map<String, String> mine = describe(options, sizes);
         mine.put(NEW, randomPart());
         return agree("join", options, options.communicator(), mine);
     }
@@ -54,7 +53,7 @@ final class Handshake {
     /** The same as one that has the buffer, with those that {@link #join}. */
     static Agreement admit(
             Communicator group, BufferOptions options, BufferSizes sizes, String buffer) {
-        Map<String, String> mine = describe(JOIN, options, sizes);
+        Map<String, String> mine = describe(options, sizes);
         mine.put(BUFFER, buffer);
         return agree("admit", options, group, mine);
     }
@@ -82,7 +81,7 @@ final class Handshake {
             buffer = buffer == null ? itsBuffer : buffer;
         }
         if (buffer == null) {
-            if (mine.get(CALL).equals(JOIN)) {
+            if (!operation.equals(OPEN)) {
                 throw new RankMismatchException(
                         "join: no rank has the buffer; ranks that are all new open one by open()");
             }
@@ -91,10 +90,8 @@ final class Handshake {
         return new Agreement(group, buffer, newRanks);
     }
 
-    private static Map<String, String> describe(
-            String call, BufferOptions options, BufferSizes sizes) {
+    private static Map<String, String> describe(BufferOptions options, BufferSizes sizes) {
         Map<String, String> mine = new LinkedHashMap<>();
-        mine.put(CALL, call);
         mine.put("protocol version", PROTOCOL_VERSION);
         mine.put("kind of device", options.device().kind().name());
         mine.put("network", name(options.network()));
@@ -143,7 +140,7 @@ final class Handshake {
                         operation
                                 + ": rank "
                                 + rank
-                                + (operation.equals("open")
+                                + (operation.equals(OPEN)
                                         ? " could not open its buffer: "
                                         : " cannot take part: ")
                                 + failure);

@@ -24,6 +24,9 @@ import picocli.CommandLine;
 final class FreshRecords {
     private static final int USAGE = 2;
 
+    /** How rows come back where a record, or a command, does not say. */
+    private static final String DEFAULT_COMBINE = "bf16";
+
     private final CommandLine deepep;
     private final Console console;
     private final Path all;
@@ -150,7 +153,10 @@ final class FreshRecords {
             if (first.path("preReduced").asBoolean()) {
                 words.add("--pre-reduced");
             }
-            add(words, "--combine", first.path("combineFormat").asText("bf16"));
+            String combine = first.path("combineFormat").asText(DEFAULT_COMBINE);
+            if (!combine.equals(DEFAULT_COMBINE)) {
+                add(words, "--combine", combine);
+            }
         }
         return words;
     }
