@@ -32,10 +32,8 @@ final class BenchCommandTest {
                     "--num-experts",
                     "8");
 
-    private static JsonNode records(Path file, String... command) throws IOException {
-        List<String> arguments = new java.util.ArrayList<>(List.of(command));
-        arguments.addAll(SMALL);
-        arguments.addAll(List.of("--warmups", "1", "--repeats", "3", "--json", file.toString()));
+    /** What a command prints, which must end well. */
+    private static String run(List<String> arguments) {
         StringWriter out = new StringWriter();
         StringWriter err = new StringWriter();
         int exitCode =
@@ -45,9 +43,16 @@ final class BenchCommandTest {
                         new PrintWriter(err));
         assertThat(err.toString()).isEmpty();
         assertThat(exitCode).isZero();
-        assertThat(out.toString().strip().lines().toList().getLast())
-                .matches("[0-9]+ passed, 0 failed");
-        assertThat(out.toString()).contains("p50 us", "of copy", "memory copy");
+        return out.toString();
+    }
+
+    private static JsonNode records(Path file, String... command) throws IOException {
+        List<String> arguments = new ArrayList<>(List.of(command));
+        arguments.addAll(SMALL);
+        arguments.addAll(List.of("--warmups", "1", "--repeats", "3", "--json", file.toString()));
+        String out = run(arguments);
+        assertThat(out.strip().lines().toList().getLast()).matches("[0-9]+ passed, 0 failed");
+        assertThat(out).contains("p50 us", "of copy", "memory copy");
         return new ObjectMapper().readTree(file.toFile());
     }
 
@@ -158,16 +163,8 @@ final class BenchCommandTest {
         if (preReduced) {
             arguments.add("--pre-reduced");
         }
-        StringWriter out = new StringWriter();
-        StringWriter err = new StringWriter();
-        int exitCode =
-                Main.run(
-                        arguments.toArray(String[]::new),
-                        new PrintWriter(out),
-                        new PrintWriter(err));
-        assertThat(err.toString()).isEmpty();
-        assertThat(exitCode).isZero();
-        assertThat(out.toString())
+        String out = run(arguments);
+        assertThat(out)
                 .contains("combine in " + format.toUpperCase(Locale.ROOT))
                 .contains("1 of 2 figures of peer.json", "ours / theirs", "| Other");
         JsonNode record = new ObjectMapper().readTree(json.toFile()).get(0);

@@ -38,16 +38,19 @@ final class Handshake {
      * or one failed.
      */
     static Agreement open(BufferOptions options, BufferSizes sizes) {
-        Map<String, String> mine = describe(options, sizes);
-        mine.put(NEW, randomPart());
-        return agree(OPEN, options, options.communicator(), mine);
+        return agreeAsNew(OPEN, options, sizes);
     }
 
     /** The same as one that joins ranks which {@link #admit}. */
     static Agreement join(BufferOptions options, BufferSizes sizes) {
+        return agreeAsNew("join", options, sizes);
+    }
+
+    private static Agreement agreeAsNew(
+            String operation, BufferOptions options, BufferSizes sizes) {
         Map<String, String> mine = describe(options, sizes);
-        mine.put(NEW, randomPart());
-        return agree("join", options, options.communicator(), mine);
+        mine.put(NEW, Long.toHexString(ThreadLocalRandom.current().nextLong()));
+        return agree(operation, options, options.communicator(), mine);
     }
 
     /** The same as one that has the buffer, with those that {@link #join}. */
@@ -56,10 +59,6 @@ final class Handshake {
         Map<String, String> mine = describe(options, sizes);
         mine.put(BUFFER, buffer);
         return agree("admit", options, group, mine);
-    }
-
-    private static String randomPart() {
-        return Long.toHexString(ThreadLocalRandom.current().nextLong());
     }
 
     private static Agreement agree(

@@ -17,7 +17,6 @@ import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
 import io.deepep.testkit.conformance.normal.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
@@ -43,16 +42,10 @@ class FabricHeapsTest {
         assumeThat(CudaDriver.isAvailable()).isTrue();
         assumeThat(CudaDevice.of(0).name()).as("only emulated").contains("emulator");
         ProcessBuilder builder =
-                new ProcessBuilder(
-                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                        "-Xmx512m",
-                        "--enable-native-access=ALL-UNNAMED",
-                        "--add-modules=jdk.incubator.vector",
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        Program.class.getName());
+                ChildJvm.of(
+                        Program.class, List.of("-Xmx512m", "--add-modules=jdk.incubator.vector"));
         builder.environment().put("DEEPEP_EMULATOR_FABRIC", fabric);
-        Process process = builder.redirectErrorStream(true).start();
+        Process process = builder.start();
         List<String> said = process.inputReader().lines().toList();
         assertThat(process.waitFor()).as("%s", said).isZero();
         assertThat(said.stream().filter(line -> line.startsWith(SAID)))

@@ -14,7 +14,6 @@ import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import java.lang.foreign.Arena;
 import java.lang.management.ManagementFactory;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -149,14 +148,7 @@ class FlightRecorderTest {
     @Test
     void callsAllocateNothingWithoutARecording() throws Exception {
         Process process =
-                new ProcessBuilder(
-                                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                                "--enable-native-access=ALL-UNNAMED",
-                                "--add-modules=jdk.incubator.vector",
-                                "-cp",
-                                System.getProperty("java.class.path"),
-                                GarbageProgram.class.getName())
-                        .redirectErrorStream(true)
+                ChildJvm.of(GarbageProgram.class, List.of("--add-modules=jdk.incubator.vector"))
                         .start();
         List<String> said = process.inputReader().lines().toList();
         assertThat(process.waitFor()).as("%s", said).isZero();

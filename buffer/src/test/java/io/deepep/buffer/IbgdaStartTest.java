@@ -116,16 +116,13 @@ class IbgdaStartTest {
                         .start();
         assertThat(made.waitFor()).isZero();
         ProcessBuilder builder =
-                new ProcessBuilder(
-                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                        "-Xmx512m",
-                        "-Xlog:class+load:file=" + folder.resolve(LOADED),
-                        "--enable-native-access=ALL-UNNAMED",
-                        "--add-modules=jdk.incubator.vector",
-                        "-Ddeepep.sysfs=" + sysfs,
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        Program.class.getName(),
+                ChildJvm.of(
+                        Program.class,
+                        List.of(
+                                "-Xmx512m",
+                                "-Xlog:class+load:file=" + folder.resolve(LOADED),
+                                "--add-modules=jdk.incubator.vector",
+                                "-Ddeepep.sysfs=" + sysfs),
                         mode.name());
         builder.environment().keySet().removeIf(name -> name.contains("NVSHMEM"));
         builder.environment()
@@ -144,7 +141,7 @@ class IbgdaStartTest {
                                 // Several blocks of each rank that send.
                                 "DEEPEP_EMULATOR_SMS",
                                 "32"));
-        Process process = builder.redirectErrorStream(true).start();
+        Process process = builder.start();
         List<String> said = process.inputReader().lines().toList();
         assertThat(process.waitFor()).as("%s", said).isZero();
         return said;

@@ -9,7 +9,6 @@ import io.deepep.testkit.TestBackends;
 import io.deepep.testkit.conformance.lowlatency.KilledRank;
 import java.io.BufferedReader;
 import java.io.IOException;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -83,15 +82,12 @@ class KilledRankTest {
     private static Process start(int rank, int port, TestBackend backend, boolean masks)
             throws IOException {
         ProcessBuilder builder =
-                new ProcessBuilder(
-                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                        "-Xmx512m",
-                        "--enable-native-access=ALL-UNNAMED",
-                        "--add-modules=jdk.incubator.vector",
-                        "-Ddeepep.sysfs=" + HostTopology.SYSFS,
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        KilledRankProgram.class.getName(),
+                ChildJvm.of(
+                        KilledRankProgram.class,
+                        List.of(
+                                "-Xmx512m",
+                                "--add-modules=jdk.incubator.vector",
+                                "-Ddeepep.sysfs=" + HostTopology.SYSFS),
                         backend.name(),
                         Boolean.toString(masks));
         builder.environment()
@@ -103,7 +99,7 @@ class KilledRankTest {
                                 "LOCAL_WORLD_SIZE", Integer.toString(KilledRank.NUM_RANKS),
                                 "MASTER_ADDR", "127.0.0.1",
                                 "MASTER_PORT", Integer.toString(port)));
-        return builder.redirectErrorStream(true).start();
+        return builder.start();
     }
 
     /** Reads until the process says {@code word}; false if it ends without. */

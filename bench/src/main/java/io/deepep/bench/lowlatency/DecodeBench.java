@@ -49,10 +49,8 @@ public final class DecodeBench {
                     records.add(record);
                 }
             }
-            if (options.peers() != null) {
-                options.peers()
-                        .print(console, records.stream().map(DecodeRecord::asFigure).toList());
-            }
+            BenchReport.compare(
+                    console, options, records.stream().map(DecodeRecord::asFigure).toList());
             if (options.json() != null) {
                 BenchReport.write(options.json(), records);
             }

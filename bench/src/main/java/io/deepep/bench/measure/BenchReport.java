@@ -129,12 +129,17 @@ public final class BenchReport {
     public static void publish(
             Console console, Session session, List<OperationRecord> records, BenchOptions options) {
         print(console, records);
-        if (options.peers() != null) {
-            options.peers()
-                    .print(console, records.stream().map(OperationRecord::asFigure).toList());
-        }
+        compare(console, options, records.stream().map(OperationRecord::asFigure).toList());
         if (options.json() != null && session.writesResults()) {
             write(options.json(), RoutingCounts.addTo(records, session.job().routing()));
+        }
+    }
+
+    /** Prints another library's figures beside {@code ours}, where that is asked for. */
+    public static void compare(
+            Console console, BenchOptions options, List<PeerFigures.Figure> ours) {
+        if (options.peers() != null) {
+            options.peers().print(console, ours);
         }
     }
 

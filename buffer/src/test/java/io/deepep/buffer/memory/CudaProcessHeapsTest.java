@@ -2,6 +2,7 @@ package io.deepep.buffer.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.buffer.ChildJvm;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
@@ -93,17 +94,13 @@ class CudaProcessHeapsTest {
             int ranksPerProcess, boolean inTurn, Map<String, String> environment)
             throws IOException {
         ProcessBuilder builder =
-                new ProcessBuilder(
-                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                        "-Xmx128m",
-                        "--enable-native-access=ALL-UNNAMED",
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        HeapProgram.class.getName(),
+                ChildJvm.of(
+                        HeapProgram.class,
+                        List.of("-Xmx128m"),
                         Integer.toString(ranksPerProcess),
                         Boolean.toString(inTurn));
         builder.environment().putAll(environment);
-        return builder.redirectErrorStream(true).start();
+        return builder.start();
     }
 
     private static void assumeDescriptorsCanBeFetched(Ended ended) {
