@@ -6,6 +6,8 @@
 // it compares the sums. All numbers are exact in every format: a token's group of channels has 448 in front, so its
 // scale is 1, and integers up to 16 behind; outputs are integers up to 8 and weights powers of two.
 //
+// A rank with -1 tokens is masked: nothing comes from it, and sums lack what its experts would have added.
+//
 // Reads and writes this rank's memory alone. Launch: any number of blocks of kSoakThreads threads, no shared memory.
 #include <cuda_bf16.h>
 #include <cuda_fp8.h>
@@ -28,10 +30,11 @@ __device__ __forceinline__ uint32_t hash(uint64_t seed, uint32_t a, uint32_t b) 
     return static_cast<uint32_t>(z >> 32);
 }
 
-// -1 for one selection in 16.
+// -1 for one selection in 16. A token's selections are of different parts of the experts, so that it names none twice.
 __device__ __forceinline__ int expert_of(const SoakParams& p, int rank, int token, int k) {
     uint32_t h = hash(p.seed, rank << 16 | token, k);
-    return h % 16 == 0 ? -1 : static_cast<int>(h / 16 % static_cast<uint32_t>(p.num_experts));
+    int per_part = p.num_experts / p.topk, part = (k + token) % p.topk;
+    return h % 16 == 0 ? -1 : part * per_part + static_cast<int>(h / 16 % static_cast<uint32_t>(per_part));
 }
 
 __device__ __forceinline__ float weight_of(const SoakParams& p, int rank, int token, int k) {
@@ -126,7 +129,8 @@ __device__ void check_combine(const SoakParams& p, int warp, int num_warps, int 
             float expected = 0;
             for (int k = 0; k < p.topk; ++k) {
                 int expert = expert_of(p, p.rank, t, k);
-                if (expert >= 0) expected += weight_of(p, p.rank, t, k) * output_of(p, expert, p.rank, t, c);
+                bool comes_back = expert >= 0 && p.num_tokens[expert / (p.num_experts / p.num_ranks)] >= 0;
+                if (comes_back) expected += weight_of(p, p.rank, t, k) * output_of(p, expert, p.rank, t, c);
             }
             float seen = __bfloat162float(at<__nv_bfloat16>(p.combined)[t * p.hidden + c]);
             if (seen != expected) complain(p, kSum, t, c, __float_as_int(seen));

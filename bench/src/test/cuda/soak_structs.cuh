@@ -27,7 +27,7 @@ struct SoakParams {
     uint64_t layout_range;              // i64 [local experts][num_ranks]
     uint64_t outputs;                   // bf16 [local experts][num_ranks * max_tokens][hidden]
     uint64_t combined;                  // bf16 [num_tokens][hidden]
-    int32_t num_tokens[32];             // of every rank
+    int32_t num_tokens[32];             // of every rank; -1: it is masked
     int32_t step;                       // Step
     int32_t format;                     // kNoScales, kFloatScales or kPackedScales
     int32_t rank;

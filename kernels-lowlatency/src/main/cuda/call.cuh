@@ -137,11 +137,17 @@ struct Wait {
     int peer;
     Phase phase;
     bool waited = false;
+    bool hurries = false;  // the peer makes the other kind of call, and this call's header must follow soon
     bool lost = false;  // the peer never will come, as it makes the other kind of call; or this call has failed
     int gone = 0;  // 1 + the rank because of which the peer will not come, as the host knew at the look before
     uint64_t deadline = 0;
 
     __device__ Wait(int p, Phase f) : peer(p), phase(f) {}
+    // For how long, at most: a peer that has begun the call is soon to send its rows. Before, it may be busy elsewhere.
+    __device__ uint64_t limit(const Group& g) const {
+        return phase == kPhaseRows ? g.timeout_ns : g.start_timeout_ns;
+    }
+    __device__ uint64_t lasted(const Group& g, uint64_t now) const { return now + limit(g) - deadline; }
     // All blocks must come to the same conclusion whether the peer has come; then rows of its call are waited for.
     __device__ bool decides() const { return phase == kPhaseHeader; }
     // Whether the peer has gone on to later calls. A row's flag cannot tell: it may be of any call long ago.
@@ -177,7 +183,7 @@ __device__ inline void give_up(const Group& g, const Call& call, Wait& wait, uin
     fault.rank = g.rank;
     fault.peer = wait.gone != 0 ? wait.gone - 1 : wait.peer;
     fault.expected = expected;
-    fault.seen = wait.gone != 0 ? now_ns() + g.timeout_ns - wait.deadline : seen;
+    fault.seen = wait.gone != 0 ? wait.lasted(g, now_ns()) : seen;
     record_fault(g, call, fault);
 }
 
@@ -185,7 +191,7 @@ constexpr uint64_t kShortWaitNs = 20'000;  // the host is not asked in so short 
 
 // What the host knows of the peer; to be acted upon after another look for what that stored before it went.
 __device__ inline int ask_host(const Group& g, const Wait& wait, uint64_t now) {
-    if (g.gone == 0 || now + g.timeout_ns - wait.deadline < kShortWaitNs) return 0;
+    if (g.gone == 0 || wait.lasted(g, now) < kShortWaitNs) return 0;
     // acquire; pairs with the release in GoneRanks
     int gone = static_cast<int>(load_acquire_sys(at<const uint32_t>(g.gone) + wait.peer));
     return !g.mask_timed_out || gone == wait.peer + 1 ? gone : 0;  // only who is gone itself is masked
@@ -220,7 +226,7 @@ __device__ __noinline__ void skip_other(const Group& g, const Call& call, int pe
 __device__ __noinline__ bool is_over(const Group& g, const Call& call, Wait& wait, uint32_t expected, uint32_t seen) {
     const volatile RankState* state = state_of(g);
     uint64_t now = now_ns();
-    if (wait.deadline == 0) wait.deadline = now + g.timeout_ns;
+    if (wait.deadline == 0) wait.deadline = now + wait.limit(g);
     bool failed = state->claimed == call.launch;
     if (failed) wait.lost = true;
     int word = word_of(wait.peer);
@@ -228,16 +234,20 @@ __device__ __noinline__ bool is_over(const Group& g, const Call& call, Wait& wai
     if (wait.decides()) {
         Kind other = static_cast<Kind>(1 - call.kind);
         const uint64_t* header = header_from(g, other, wait.peer, call.next_other);
-        // Over a network each header travels in some queue, and this call's may come after the other's.
-        bool may_come = is_remote(g, wait.peer) && now + g.timeout_ns / 2 < wait.deadline;
-        wait.lost = !may_come && word_epoch(load_acquire_sys(header)) == call.next_other;  // pairs with store_words
+        if (word_epoch(load_acquire_sys(header)) == call.next_other) {  // pairs with store_words
+            // Over a network each header travels in some queue, and this call's may come after the other's.
+            wait.lost = !is_remote(g, wait.peer) || (wait.hurries && now >= wait.deadline);
+            if (wait.lost) return false;
+            if (!wait.hurries) wait.deadline = min(wait.deadline, now + g.timeout_ns / 2);
+            wait.hurries = true;
+        }
     }
     if (now < wait.deadline && !wait.is_ahead(seen, expected) && wait.gone == 0) {
         wait.gone = ask_host(g, wait, now);
         return false;
     }
     if (wait.decides() && !decide(g, call, wait.peer, true)) {
-        wait.deadline = now + g.timeout_ns;
+        wait.deadline = now + wait.limit(g);
         return false;
     }
     give_up(g, call, wait, expected, seen);

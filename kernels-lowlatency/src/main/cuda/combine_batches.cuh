@@ -44,17 +44,6 @@ __device__ __forceinline__ uint64_t batch_offset(const CombineParams& p, int sou
     return flag_offset(p, source, token, batch - token * p.max_topk, 0, epoch);
 }
 
-// Adds a part of a batch to those of this epoch, and tells how many there are now.
-__device__ __forceinline__ uint32_t count_part(uint64_t counter, uint32_t epoch) {
-    auto word = at<unsigned long long>(counter);
-    for (unsigned long long seen = *static_cast<volatile unsigned long long*>(word);;) {
-        uint32_t count = (word_epoch(seen) == epoch ? word_value(seen) : 0) + 1;
-        unsigned long long old = atomicCAS(word, seen, static_cast<unsigned long long>(pack_word(epoch, count)));
-        if (old == seen) return count;
-        seen = old;
-    }
-}
-
 // All lanes of a warp that has acquired all parts of the batch.
 template <Wire kWire, typename Rows>
 __device__ __noinline__ void send_batch(const CombineParams& p, const Call& call, int owner, int batch) {
@@ -84,7 +73,7 @@ __device__ __forceinline__ void send_batches(const CombineParams& p, const Call&
         batch = batches.of(item);
         uint64_t counter = g.heap[g.rank] + g.outbox + batch_offset(p, owner, batch, call.epoch);
         uint32_t needed = batches.rows_of(batch) * num_parts(p);
-        complete = count_part(counter, call.epoch) == needed;  // release and acquire, with the fences
+        complete = count_parts(counter, call.epoch, 1) == needed;  // release and acquire, with the fences
     }
     uint32_t left = __ballot_sync(~0u, complete);
     if (left == 0) return;

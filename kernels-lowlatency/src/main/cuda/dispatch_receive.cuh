@@ -29,22 +29,19 @@ struct ReceiveShared {
     uint64_t placed;  // mbarrier at which the placers arrive once: then all of this is final, and the table
     RankSet absent;
     RankSet present;
-    uint32_t overflow;  // smallest expert that has too many rows, or ~0
-    bool odd;           // a header has a word that is a fault
-    bool crowded;       // an expert may have too many rows
-    bool ok;            // rows can be received
+    bool odd;  // a header has a word that is a fault
+    bool ok;   // rows can be received
 
     // One thread, before the call is open.
     __device__ void init() {
         barrier_init(&placed, Placers::num_threads);
         absent = present = {};
-        overflow = ~0u;
-        odd = crowded = false;
+        odd = false;
         ok = true;
     }
 };
 
-// [num_ranks][own_words] words of the headers, then [num_ranks][local experts] first rows.
+// [num_ranks][header_words] words of the headers, then [num_ranks][local experts] first rows.
 struct CountTable {
     const DispatchParams& p;
     int32_t* words;
@@ -53,8 +50,8 @@ struct CountTable {
     __device__ CountTable(const DispatchParams& params, uint8_t* shared)
         : p(params),
           words(reinterpret_cast<int32_t*>(shared + p.counts_shared_offset)),
-          begin(words + p.group.num_ranks * p.own_words) {}
-    __device__ int num_words() const { return p.own_words; }
+          begin(words + p.group.num_ranks * p.header_words) {}
+    __device__ int num_words() const { return p.header_words; }
     __device__ int num_local_experts() const { return p.experts_per_rank; }
     __device__ int32_t& word(int source, int i) const { return words[source * num_words() + i]; }
     __device__ int32_t& count(int source, int e) const { return word(source, kHeaderCounts + e); }
@@ -89,7 +86,6 @@ __device__ inline void collect_headers(const DispatchParams& p, const Call& call
         if ((word == kStatus && one != kOk) || (word + 1 == kFormat && other != format_word(p)) ||
             (word == kTopk && one != p.topk))
             shared.odd = true;
-        if (word + 1 == kTraits && other & kCrowded) shared.crowded = true;
     }
 }
 
@@ -99,6 +95,7 @@ __device__ __forceinline__ void keep_status(const CountTable& table, int source,
     fault.code = table.word(fault.rank, kStatus);
     fault.token = table.word(fault.rank, kStatusToken);
     fault.k = table.word(fault.rank, kStatusK);
+    fault.expected = table.p.max_tokens;  // of kSelectedTooOften
     fault.seen = static_cast<int64_t>(static_cast<uint64_t>(table.word(fault.rank, kStatusValueHigh)) << 32 |
                                       static_cast<uint32_t>(table.word(fault.rank, kStatusValueLow)));
 }
@@ -152,43 +149,16 @@ __device__ __noinline__ Fault judge_headers(const DispatchParams& p, const Count
     return fault;
 }
 
-// An expert of a rank that takes part and is selected more often than it has rows is a fault at every rank. That takes
-// a source which has more selections of it than tokens, so it is looked for only if one says so.
-__device__ __noinline__ bool has_room(const DispatchParams& p, const Call& call, const Placers& team,
-                                      ReceiveShared& shared) {
-    const Group& g = p.group;
-    int room = g.num_ranks * p.max_tokens, num_local_experts = p.experts_per_rank;
-    auto rows_of = [&](int expert) {
-        int64_t rows = 0;
+// Where the rows of each source begin at each expert. Not inlined: ptxas would spill registers of the kernel.
+__device__ __noinline__ void place_rows(const DispatchParams& p, const Placers& team, const CountTable& table) {
 #pragma unroll 1
-        for (int source = 0; source < g.num_ranks; ++source) {
-            if (!(shared.present >> source & 1)) continue;
-            const uint64_t* from =
-                header_from(g, kDispatch, source, call.epoch) + p.own_words + expert;
-            Wait wait(source, kPhaseRows);
-            uint64_t seen = 0;
-            bool came = await(g, call, wait, call.epoch, [&] { return word_epoch(seen = load_acquire_sys(from)); });
-            rows += came ? word_value(seen) : 0;
-        }
-        return rows;
-    };
-#pragma unroll 1
-    for (int e = team.thread; e < p.num_experts; e += team.num_threads)
-        if ((shared.present >> small_div(e, num_local_experts) & 1) && rows_of(e) > room)
-            atomicMin(&shared.overflow, e);
-    team.sync();
-    uint32_t full = shared.overflow;
-    if (full == ~0u) return true;
-    if (team.thread == 0) {
-        Fault fault;
-        fault.code = kTooManyRows;
-        fault.k = full;
-        fault.rank = full / num_local_experts;
-        fault.expected = room;
-        fault.seen = rows_of(full);
-        record_fault(g, call, fault);
+    for (int i = team.thread; i < p.group.num_ranks * table.num_local_experts(); i += team.num_threads) {
+        int source = small_div(i, table.num_local_experts()), e = i - source * table.num_local_experts();
+        int32_t row = 0;
+#pragma unroll 4
+        for (int before = 0; before < source; ++before) row += table.count(before, e);
+        table.first_row(source, e) = row;
     }
-    return false;
 }
 
 // Waits for the headers and places each source's rows; shared.ok then. shared has been initialised.
@@ -204,18 +174,7 @@ __device__ inline void place_sources(const DispatchParams& p, const Call& call, 
         if (team.thread == 0 && shared.ok && is_reporting_block()) record_fault(g, call, fault);
         if (team.thread == 0) shared.ok = false;
     }
-#pragma unroll 1
-    for (int i = team.thread; i < g.num_ranks * table.num_local_experts(); i += team.num_threads) {
-        int source = small_div(i, table.num_local_experts()), e = i - source * table.num_local_experts();
-        int32_t row = 0;
-#pragma unroll 4
-        for (int before = 0; before < source; ++before) row += table.count(before, e);
-        table.first_row(source, e) = row;
-    }
-    if (shared.crowded) {
-        team.sync();
-        if (shared.ok && !has_room(p, call, team, shared) && team.thread == 0) shared.ok = false;
-    }
+    place_rows(p, team, table);
     barrier_arrive(&shared.placed);  // release, by each placer for itself; pairs with the tests in receive_rows
     barrier_wait(&shared.placed, 0);
 }
@@ -403,7 +362,8 @@ __device__ inline void receive_rows(const DispatchParams& p, const Call& call, c
         for (int slot = deal.item; slot < p.max_tokens; slot += deal.next_item) {
             uint64_t seen = 0;
             auto look = [&] {
-                return word_epoch(seen = load_acquire_sys(flags + slot));  // pairs with the release in flag_rows
+                // Pairs with the release in flag_rows, or the signal of send_batch.
+                return word_epoch(seen = load_acquire_sys(flags + flagged_slot(p, source, slot)));
             };
             auto is_row = [&] { return shared.ok && slot < table.word(source, kNumRows); };
             bool came = false;
@@ -424,7 +384,8 @@ __device__ inline void receive_rows(const DispatchParams& p, const Call& call, c
             if (!placed) barrier_wait(&shared.placed, 0);
             placed = true;
             if (!is_row()) break;
-            unpack_part<kCast>(p, table, source, part, selection, r, word_value(seen), rows, slot);
+            uint32_t tag = has_batches(p, source) ? *at<const uint32_t>(row + tag_offset(p)) : word_value(seen);
+            unpack_part<kCast>(p, table, source, part, selection, r, tag, rows, slot);
         }
     }
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "call.cuh"
+#include "dispatch_batches.cuh"
 #include "deepep/fp8.cuh"
 
 namespace deepep::lowlatency {
@@ -27,7 +28,7 @@ struct TokenCounts {
     uint32_t rows[kRanks];        // tokens to each rank
     uint32_t selections[kRanks];  // of its experts
     uint32_t bad;                 // smallest token << 8 | k whose expert does not exist, or ~0
-    uint32_t crowded;             // kCrowded, or 0
+    uint32_t crowded;             // smallest expert that has more of them than a source may have tokens, or ~0
 };
 
 // Where the token at hand goes; ranks behind this one first, so that ranks do not all send to the same.
@@ -62,7 +63,7 @@ __device__ inline void clear_counts(const DispatchParams& p, int thread, int num
     } else {
         if (thread < kRanks) counts.rows[thread] = counts.selections[thread] = 0;
     }
-    if (thread == 0) counts.bad = ~0u, counts.crowded = 0;
+    if (thread == 0) counts.bad = counts.crowded = ~0u;
 }
 
 // Lane r: what a warp has counted for rank r. In large groups `counts` has it at once.
@@ -134,46 +135,50 @@ __device__ __forceinline__ int32_t format_word(const DispatchParams& p) {
     return p.format | (p.topk_weights ? kWeighted : 0);
 }
 
+// What a header says of the selections of this rank.
+struct SentStatus {
+    Code code = kOk;
+    uint32_t token = 0, k = 0;
+    int64_t value = 0;
+
+    __device__ SentStatus(const DispatchParams& p, const TokenCounts& counts, const uint32_t* hist) {
+        if (counts.bad != ~0u) {
+            code = kExpertOutOfRange, token = counts.bad >> 8, k = counts.bad & 255;
+            value = at<const int64_t>(p.topk_idx)[static_cast<size_t>(token) * p.topk + k];
+        } else if (counts.crowded != ~0u) {
+            code = kSelectedTooOften, k = counts.crowded, value = hist[k];
+        }
+    }
+};
+
 // One block, after its planners have counted all tokens: tells every receiver what comes, in words that carry the epoch
-// themselves. One warp per receiver, two words per lane; what rows are placed by goes first.
+// themselves. One warp per receiver, two words per lane.
 __device__ inline void announce_dispatch(const DispatchParams& p, const Call& call, const TokenCounts& counts,
                                          const uint32_t* hist, int thread, int num_threads) {
     int lane = thread % 32, num_local_experts = p.experts_per_rank;
-    bool good = counts.bad == ~0u;
-    uint32_t few = p.num_tokens <= kPackedTokens ? kFewTokens : 0;
-    uint32_t token = good ? 0 : counts.bad >> 8, k = good ? 0 : counts.bad & 255;
-    int64_t value = good ? 0 : at<const int64_t>(p.topk_idx)[static_cast<size_t>(token) * p.topk + k];
 #pragma unroll 1
     for (int dest = thread / 32; dest < p.group.num_ranks; dest += num_threads / 32) {
         if (!(call.reached >> dest & 1)) continue;
         uint64_t* header = header_to(p.group, kDispatch, dest, call.epoch);
         const uint32_t* own = hist + dest * num_local_experts;
         if (lane < kHeaderCounts / 2) {
-            uint32_t first = 0, second = 0;
+            SentStatus status(p, counts, hist);
+            uint32_t traits = p.num_tokens <= kPackedTokens ? kFewTokens : 0, first = 0, second = 0;
             switch (lane * 2) {
-                case kStatus: first = good ? kOk : kExpertOutOfRange, second = token; break;
-                case kStatusK: first = k, second = static_cast<uint32_t>(value); break;
-                case kStatusValueHigh: first = static_cast<uint32_t>(value >> 32), second = format_word(p); break;
+                case kStatus: first = status.code, second = status.token; break;
+                case kStatusK: first = status.k, second = status.value; break;
+                case kStatusValueHigh: first = status.value >> 32, second = format_word(p); break;
                 case kTopk: first = p.topk, second = counts.rows[dest]; break;
-                case kNumSelections: first = counts.selections[dest], second = counts.crowded | few; break;
+                case kNumSelections: first = counts.selections[dest], second = traits; break;
             }
             store_words(header + lane * 2, call.epoch, first, second);
         }
 #pragma unroll 1
         for (int e = lane * 2; e < num_local_experts; e += 64)
             store_words(header + kHeaderCounts + e, call.epoch, own[e], e + 1 < num_local_experts ? own[e + 1] : 0);
-        send_cell(p.group, lane == 0, dest, headers_of(p.group, kDispatch, call.epoch), 0,
-                  p.own_words * sizeof(uint64_t));
-    }
-#pragma unroll 1
-    for (int dest = thread / 32; dest < p.group.num_ranks; dest += num_threads / 32) {
-        if (!(call.reached >> dest & 1)) continue;
-        uint64_t* all = header_to(p.group, kDispatch, dest, call.epoch) + p.own_words;
-#pragma unroll 1
-        for (int e = lane * 2; e < p.num_experts; e += 64)
-            store_words(all + e, call.epoch, hist[e], e + 1 < p.num_experts ? hist[e + 1] : 0);
-        send_cell(p.group, lane == 0, dest, headers_of(p.group, kDispatch, call.epoch),
-                  p.own_words * sizeof(uint64_t), (p.num_experts + 1) / 2 * 2 * sizeof(uint64_t));
+        if (is_remote(p.group, dest))
+            send_cell(p.group, lane == 0, dest, headers_of(p.group, kDispatch, call.epoch), 0,
+                      p.header_words * sizeof(uint64_t));
     }
 }
 
@@ -212,9 +217,6 @@ struct RowPiece {
         }
     }
 };
-
-// Rows of an even epoch.
-__device__ __forceinline__ RankCells rows_of(const DispatchParams& p) { return {p.row_offset, p.row_rank_stride}; }
 
 // What the warp that plans a token can find before the tokens before it have been counted: lane k selection k, and
 // where rows begin at the k-th rank behind this one; in large groups, at the rank of the selection.
@@ -319,7 +321,7 @@ __device__ inline void plan_first(const DispatchParams& p, int thread, uint32_t*
     if (!announces) return;
 #pragma unroll 1
     for (int e = thread; e < p.num_experts; e += kPlanners)
-        if (all_hist[e] > p.max_tokens) shared.all.crowded = kCrowded;
+        if (all_hist[e] > p.max_tokens) atomicMin(&shared.all.crowded, e);
 }
 
 // What belongs to the row besides its elements: the receivers go round the warps.
@@ -339,6 +341,7 @@ __device__ __forceinline__ void store_row_end(const DispatchParams& p, const Cal
             at<uint32_t>(row + p.selections_offset)[lane] =
                 plan.selection_dest[lane] == dest ? plan.selection[lane] : ~0u;
         if (lane < p.topk && p.topk_weights) at<float>(row + p.weights_offset)[lane] = plan.weight[lane];
+        if (lane == 0 && has_batches(p, dest)) *at<uint32_t>(row + tag_offset(p)) = plan.tag[to];
     }
 }
 
@@ -353,6 +356,12 @@ __device__ __forceinline__ void flag_rows(const DispatchParams& p, const Call& c
     if (flags && !remote) store_relaxed_sys(at<uint64_t>(flag), word);
     if (!kHasNetwork) return;
     int dest = remote ? plan.dest[lane] : 0;
+    if constexpr (kSendsBatches) {
+        uint64_t first_flag = p.flag_offset + p.group.rank * p.flag_rank_stride;
+        int slot = remote ? static_cast<int>((plan.flag[lane] - first_flag) / sizeof(uint64_t)) : 0;
+        count_slots(p, call, remote, dest, batch_of(slot), kOneRow);
+        return;
+    }
     uint64_t in_cell = remote ? plan.row[lane] - outgoing(p.group, rows_of(p), dest) : 0;
     uint64_t parity_offset = (call.epoch & 1) * p.row_parity_stride;
     send_flagged(p.group, remote, dest, outgoing(p.group, rows_of(p), dest) + in_cell + parity_offset,

@@ -7,13 +7,13 @@
 //
 // Writes: headers, rows and flags in the heaps of all ranks, slots that their owners have acknowledged; outputs; the
 // bank; RankState. Reads: x, top-k, what peers have written into this rank's heap. A top-k index out of range, formats
-// that differ and an expert with too many rows become faults of all ranks; no output row is of use then, and the next
-// call works.
+// that differ and an expert that a rank selects more than max_tokens times become faults of all ranks; no output row is
+// of use then, and the next call works.
 //
 // Launch: overlapping the previous one; any number of blocks, resident together with those of the other ranks on the
-// GPU; kThreads threads. Dynamic shared memory: u32 [num_experts]; at counts_shared_offset i32 [num_ranks * (own_words
-// + local experts)] or u32 [num_experts], what is more; at scales_shared_offset f32 [hidden / 128]. Outputs are 16-byte
-// aligned; x may start anywhere, but is read fastest from 16-byte boundaries.
+// GPU; kThreads threads. Dynamic shared memory: u32 [num_experts]; at counts_shared_offset i32 [num_ranks *
+// (header_words + local experts)] or u32 [num_experts], what is more; at scales_shared_offset f32 [hidden / 128].
+// Outputs are 16-byte aligned; x may start anywhere, but is read fastest from 16-byte boundaries.
 #include "deepep/block.cuh"
 #include "dispatch_receive.cuh"
 #include "dispatch_send.cuh"
@@ -53,6 +53,7 @@ __device__ __forceinline__ void dispatch(const DispatchParams& p) {
         if (publishes) publish(g, call, opening);
         if (sends && is_reporting_block()) {
             announce_dispatch(p, call, send.all, all_hist, team.thread, team.num_threads);
+            if (kSendsBatches && team.warp() == 0) close_batches(p, call, send.all.rows);
             team.sync();  // all_hist has been read
         }
         if (receives) place_sources(p, call, team, table, received);

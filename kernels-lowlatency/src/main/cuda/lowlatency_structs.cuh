@@ -60,7 +60,7 @@ enum Format : int32_t {
 
 // See DispatchWord.
 enum DispatchHeaderWord : int32_t {
-    kStatus = 0,              // kOk or kExpertOutOfRange; then the words up to kStatusValueHigh belong to it
+    kStatus = 0,              // kOk or a fault of its selections, to which the words up to kStatusValueHigh belong
     kStatusToken = 1,
     kStatusK = 2,
     kStatusValueLow = 3,
@@ -74,8 +74,7 @@ enum DispatchHeaderWord : int32_t {
 
 // See DispatchTrait.
 enum DispatchTrait : int32_t {
-    kCrowded = 1,             // the source has more selections of an expert, of any rank, than it may have tokens
-    kFewTokens = 2,           // at most kPackedTokens: GPUs of one node send what is combined in packs
+    kFewTokens = 1,           // at most kPackedTokens: GPUs of one node send what is combined in packs
 };
 
 // See CombineWord.
@@ -100,7 +99,8 @@ struct Group {
     uint64_t ran;                       // u64 of the operation: the launch it ran last
     uint64_t timed_out;                 // i32 [num_ranks] of mapped host memory: 1 if masked
     uint64_t gone;                      // i32 [num_ranks], host memory: 1 + the rank because of which one is lost, or 0
-    uint64_t timeout_ns;
+    uint64_t timeout_ns;                // of waits for a rank that has begun the call
+    uint64_t start_timeout_ns;          // of waits for one that has yet to begin
     uint64_t acks_offset;               // u32 [num_ranks][kinds][parities]: a peer's received
     uint64_t header_offset[2];          // by Kind: u64 [epoch parity][rank][words]
     uint64_t header_parity_stride[2];   // bytes
@@ -110,24 +110,25 @@ struct Group {
     int32_t mask_timed_out;             // a rank that does not come is masked, no fault
     int32_t phases;                     // Phases
 };
-static_assert(sizeof(Group) == 432);
+static_assert(sizeof(Group) == 448);
 static_assert(offsetof(Group, network) == 0);
-static_assert(offsetof(Group, heap) == 48);
-static_assert(offsetof(Group, outbox) == 304);
-static_assert(offsetof(Group, state) == 312);
-static_assert(offsetof(Group, status) == 320);
-static_assert(offsetof(Group, ran) == 328);
-static_assert(offsetof(Group, timed_out) == 336);
-static_assert(offsetof(Group, gone) == 344);
-static_assert(offsetof(Group, timeout_ns) == 352);
-static_assert(offsetof(Group, acks_offset) == 360);
-static_assert(offsetof(Group, header_offset) == 368);
-static_assert(offsetof(Group, header_parity_stride) == 384);
-static_assert(offsetof(Group, header_rank_stride) == 400);
-static_assert(offsetof(Group, rank) == 416);
-static_assert(offsetof(Group, num_ranks) == 420);
-static_assert(offsetof(Group, mask_timed_out) == 424);
-static_assert(offsetof(Group, phases) == 428);
+static_assert(offsetof(Group, heap) == 56);
+static_assert(offsetof(Group, outbox) == 312);
+static_assert(offsetof(Group, state) == 320);
+static_assert(offsetof(Group, status) == 328);
+static_assert(offsetof(Group, ran) == 336);
+static_assert(offsetof(Group, timed_out) == 344);
+static_assert(offsetof(Group, gone) == 352);
+static_assert(offsetof(Group, timeout_ns) == 360);
+static_assert(offsetof(Group, start_timeout_ns) == 368);
+static_assert(offsetof(Group, acks_offset) == 376);
+static_assert(offsetof(Group, header_offset) == 384);
+static_assert(offsetof(Group, header_parity_stride) == 400);
+static_assert(offsetof(Group, header_rank_stride) == 416);
+static_assert(offsetof(Group, rank) == 432);
+static_assert(offsetof(Group, num_ranks) == 436);
+static_assert(offsetof(Group, mask_timed_out) == 440);
+static_assert(offsetof(Group, phases) == 444);
 
 // A combine between its halves.
 struct Run {
@@ -241,55 +242,55 @@ struct DispatchParams {
     int32_t format;                     // Format
     int32_t max_tokens;
     int32_t max_topk;
-    int32_t own_words;                  // of a header, before the counts of all experts
+    int32_t header_words;               // of a dispatch; even
     int32_t row_stride;                 // bytes, a multiple of 128
-    int32_t selections_offset;          // in a row: u32 [topk]
+    int32_t selections_offset;          // in a row: u32 [topk], and a tag in batches
     int32_t weights_offset;             // in a row: f32 [topk]
     int32_t sent_row_bytes;             // of a row that a network carries
     int32_t counts_shared_offset;       // in dynamic shared memory
     int32_t scales_shared_offset;       // in dynamic shared memory
     int32_t reserved;
 };
-static_assert(sizeof(DispatchParams) == 672);
+static_assert(sizeof(DispatchParams) == 688);
 static_assert(offsetof(DispatchParams, group) == 0);
-static_assert(offsetof(DispatchParams, flag_offset) == 432);
-static_assert(offsetof(DispatchParams, flag_parity_stride) == 440);
-static_assert(offsetof(DispatchParams, flag_rank_stride) == 448);
-static_assert(offsetof(DispatchParams, row_offset) == 456);
-static_assert(offsetof(DispatchParams, row_parity_stride) == 464);
-static_assert(offsetof(DispatchParams, row_rank_stride) == 472);
-static_assert(offsetof(DispatchParams, x) == 480);
-static_assert(offsetof(DispatchParams, x_stride) == 488);
-static_assert(offsetof(DispatchParams, topk_idx) == 496);
-static_assert(offsetof(DispatchParams, topk_weights) == 504);
-static_assert(offsetof(DispatchParams, bank) == 512);
-static_assert(offsetof(DispatchParams, selections) == 520);
-static_assert(offsetof(DispatchParams, sent_topk_idx) == 528);
-static_assert(offsetof(DispatchParams, row_selections) == 536);
-static_assert(offsetof(DispatchParams, row_tokens) == 544);
-static_assert(offsetof(DispatchParams, out_x) == 552);
-static_assert(offsetof(DispatchParams, out_scales) == 560);
-static_assert(offsetof(DispatchParams, out_src_info) == 568);
-static_assert(offsetof(DispatchParams, out_layout_range) == 576);
-static_assert(offsetof(DispatchParams, out_counts) == 584);
-static_assert(offsetof(DispatchParams, cumulative_stats) == 592);
-static_assert(offsetof(DispatchParams, wait_stats) == 600);
-static_assert(offsetof(DispatchParams, num_tokens) == 608);
-static_assert(offsetof(DispatchParams, topk) == 612);
-static_assert(offsetof(DispatchParams, num_experts) == 616);
-static_assert(offsetof(DispatchParams, experts_per_rank) == 620);
-static_assert(offsetof(DispatchParams, hidden) == 624);
-static_assert(offsetof(DispatchParams, format) == 628);
-static_assert(offsetof(DispatchParams, max_tokens) == 632);
-static_assert(offsetof(DispatchParams, max_topk) == 636);
-static_assert(offsetof(DispatchParams, own_words) == 640);
-static_assert(offsetof(DispatchParams, row_stride) == 644);
-static_assert(offsetof(DispatchParams, selections_offset) == 648);
-static_assert(offsetof(DispatchParams, weights_offset) == 652);
-static_assert(offsetof(DispatchParams, sent_row_bytes) == 656);
-static_assert(offsetof(DispatchParams, counts_shared_offset) == 660);
-static_assert(offsetof(DispatchParams, scales_shared_offset) == 664);
-static_assert(offsetof(DispatchParams, reserved) == 668);
+static_assert(offsetof(DispatchParams, flag_offset) == 448);
+static_assert(offsetof(DispatchParams, flag_parity_stride) == 456);
+static_assert(offsetof(DispatchParams, flag_rank_stride) == 464);
+static_assert(offsetof(DispatchParams, row_offset) == 472);
+static_assert(offsetof(DispatchParams, row_parity_stride) == 480);
+static_assert(offsetof(DispatchParams, row_rank_stride) == 488);
+static_assert(offsetof(DispatchParams, x) == 496);
+static_assert(offsetof(DispatchParams, x_stride) == 504);
+static_assert(offsetof(DispatchParams, topk_idx) == 512);
+static_assert(offsetof(DispatchParams, topk_weights) == 520);
+static_assert(offsetof(DispatchParams, bank) == 528);
+static_assert(offsetof(DispatchParams, selections) == 536);
+static_assert(offsetof(DispatchParams, sent_topk_idx) == 544);
+static_assert(offsetof(DispatchParams, row_selections) == 552);
+static_assert(offsetof(DispatchParams, row_tokens) == 560);
+static_assert(offsetof(DispatchParams, out_x) == 568);
+static_assert(offsetof(DispatchParams, out_scales) == 576);
+static_assert(offsetof(DispatchParams, out_src_info) == 584);
+static_assert(offsetof(DispatchParams, out_layout_range) == 592);
+static_assert(offsetof(DispatchParams, out_counts) == 600);
+static_assert(offsetof(DispatchParams, cumulative_stats) == 608);
+static_assert(offsetof(DispatchParams, wait_stats) == 616);
+static_assert(offsetof(DispatchParams, num_tokens) == 624);
+static_assert(offsetof(DispatchParams, topk) == 628);
+static_assert(offsetof(DispatchParams, num_experts) == 632);
+static_assert(offsetof(DispatchParams, experts_per_rank) == 636);
+static_assert(offsetof(DispatchParams, hidden) == 640);
+static_assert(offsetof(DispatchParams, format) == 644);
+static_assert(offsetof(DispatchParams, max_tokens) == 648);
+static_assert(offsetof(DispatchParams, max_topk) == 652);
+static_assert(offsetof(DispatchParams, header_words) == 656);
+static_assert(offsetof(DispatchParams, row_stride) == 660);
+static_assert(offsetof(DispatchParams, selections_offset) == 664);
+static_assert(offsetof(DispatchParams, weights_offset) == 668);
+static_assert(offsetof(DispatchParams, sent_row_bytes) == 672);
+static_assert(offsetof(DispatchParams, counts_shared_offset) == 676);
+static_assert(offsetof(DispatchParams, scales_shared_offset) == 680);
+static_assert(offsetof(DispatchParams, reserved) == 684);
 
 // See lowlatency_combine.cu.
 struct CombineParams {
@@ -330,47 +331,47 @@ struct CombineParams {
     int32_t max_topk;
     int32_t reserved;
 };
-static_assert(sizeof(CombineParams) == 672);
+static_assert(sizeof(CombineParams) == 688);
 static_assert(offsetof(CombineParams, group) == 0);
-static_assert(offsetof(CombineParams, flag_offset) == 432);
-static_assert(offsetof(CombineParams, flag_parity_stride) == 440);
-static_assert(offsetof(CombineParams, flag_token_stride) == 448);
-static_assert(offsetof(CombineParams, flag_part_stride) == 456);
-static_assert(offsetof(CombineParams, row_offset) == 464);
-static_assert(offsetof(CombineParams, row_parity_stride) == 472);
-static_assert(offsetof(CombineParams, row_rank_stride) == 480);
-static_assert(offsetof(CombineParams, row_stride) == 488);
-static_assert(offsetof(CombineParams, pack_offset) == 496);
-static_assert(offsetof(CombineParams, pack_parity_stride) == 504);
-static_assert(offsetof(CombineParams, pack_rank_stride) == 512);
-static_assert(offsetof(CombineParams, pack_stride) == 520);
-static_assert(offsetof(CombineParams, x) == 528);
-static_assert(offsetof(CombineParams, x_expert_stride) == 536);
-static_assert(offsetof(CombineParams, x_row_stride) == 544);
-static_assert(offsetof(CombineParams, bank) == 552);
-static_assert(offsetof(CombineParams, selections) == 560);
-static_assert(offsetof(CombineParams, sent_topk_idx) == 568);
-static_assert(offsetof(CombineParams, row_selections) == 576);
-static_assert(offsetof(CombineParams, row_tokens) == 584);
-static_assert(offsetof(CombineParams, topk_idx) == 592);
-static_assert(offsetof(CombineParams, topk_weights) == 600);
-static_assert(offsetof(CombineParams, out) == 608);
-static_assert(offsetof(CombineParams, out_stride) == 616);
-static_assert(offsetof(CombineParams, wait_stats) == 624);
-static_assert(offsetof(CombineParams, run) == 632);
-static_assert(offsetof(CombineParams, num_tokens) == 636);
-static_assert(offsetof(CombineParams, topk) == 640);
-static_assert(offsetof(CombineParams, num_experts) == 644);
-static_assert(offsetof(CombineParams, experts_per_rank) == 648);
-static_assert(offsetof(CombineParams, hidden) == 652);
-static_assert(offsetof(CombineParams, row_format) == 656);
-static_assert(offsetof(CombineParams, max_tokens) == 660);
-static_assert(offsetof(CombineParams, max_topk) == 664);
-static_assert(offsetof(CombineParams, reserved) == 668);
+static_assert(offsetof(CombineParams, flag_offset) == 448);
+static_assert(offsetof(CombineParams, flag_parity_stride) == 456);
+static_assert(offsetof(CombineParams, flag_token_stride) == 464);
+static_assert(offsetof(CombineParams, flag_part_stride) == 472);
+static_assert(offsetof(CombineParams, row_offset) == 480);
+static_assert(offsetof(CombineParams, row_parity_stride) == 488);
+static_assert(offsetof(CombineParams, row_rank_stride) == 496);
+static_assert(offsetof(CombineParams, row_stride) == 504);
+static_assert(offsetof(CombineParams, pack_offset) == 512);
+static_assert(offsetof(CombineParams, pack_parity_stride) == 520);
+static_assert(offsetof(CombineParams, pack_rank_stride) == 528);
+static_assert(offsetof(CombineParams, pack_stride) == 536);
+static_assert(offsetof(CombineParams, x) == 544);
+static_assert(offsetof(CombineParams, x_expert_stride) == 552);
+static_assert(offsetof(CombineParams, x_row_stride) == 560);
+static_assert(offsetof(CombineParams, bank) == 568);
+static_assert(offsetof(CombineParams, selections) == 576);
+static_assert(offsetof(CombineParams, sent_topk_idx) == 584);
+static_assert(offsetof(CombineParams, row_selections) == 592);
+static_assert(offsetof(CombineParams, row_tokens) == 600);
+static_assert(offsetof(CombineParams, topk_idx) == 608);
+static_assert(offsetof(CombineParams, topk_weights) == 616);
+static_assert(offsetof(CombineParams, out) == 624);
+static_assert(offsetof(CombineParams, out_stride) == 632);
+static_assert(offsetof(CombineParams, wait_stats) == 640);
+static_assert(offsetof(CombineParams, run) == 648);
+static_assert(offsetof(CombineParams, num_tokens) == 652);
+static_assert(offsetof(CombineParams, topk) == 656);
+static_assert(offsetof(CombineParams, num_experts) == 660);
+static_assert(offsetof(CombineParams, experts_per_rank) == 664);
+static_assert(offsetof(CombineParams, hidden) == 668);
+static_assert(offsetof(CombineParams, row_format) == 672);
+static_assert(offsetof(CombineParams, max_tokens) == 676);
+static_assert(offsetof(CombineParams, max_topk) == 680);
+static_assert(offsetof(CombineParams, reserved) == 684);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x7254e78ed94c0aab;
+__device__ uint64_t deepep_lowlatency_structs = 0xaea3a79643b5483b;
 }
 
 }  // namespace deepep::lowlatency

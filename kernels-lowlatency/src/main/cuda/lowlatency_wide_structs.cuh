@@ -60,7 +60,7 @@ enum Format : int32_t {
 
 // See DispatchWord.
 enum DispatchHeaderWord : int32_t {
-    kStatus = 0,              // kOk or kExpertOutOfRange; then the words up to kStatusValueHigh belong to it
+    kStatus = 0,              // kOk or a fault of its selections, to which the words up to kStatusValueHigh belong
     kStatusToken = 1,
     kStatusK = 2,
     kStatusValueLow = 3,
@@ -74,8 +74,7 @@ enum DispatchHeaderWord : int32_t {
 
 // See DispatchTrait.
 enum DispatchTrait : int32_t {
-    kCrowded = 1,             // the source has more selections of an expert, of any rank, than it may have tokens
-    kFewTokens = 2,           // at most kPackedTokens: GPUs of one node send what is combined in packs
+    kFewTokens = 1,           // at most kPackedTokens: GPUs of one node send what is combined in packs
 };
 
 // See CombineWord.
@@ -100,7 +99,8 @@ struct Group {
     uint64_t ran;                       // u64 of the operation: the launch it ran last
     uint64_t timed_out;                 // i32 [num_ranks] of mapped host memory: 1 if masked
     uint64_t gone;                      // i32 [num_ranks], host memory: 1 + the rank because of which one is lost, or 0
-    uint64_t timeout_ns;
+    uint64_t timeout_ns;                // of waits for a rank that has begun the call
+    uint64_t start_timeout_ns;          // of waits for one that has yet to begin
     uint64_t acks_offset;               // u32 [num_ranks][kinds][parities]: a peer's received
     uint64_t header_offset[2];          // by Kind: u64 [epoch parity][rank][words]
     uint64_t header_parity_stride[2];   // bytes
@@ -110,24 +110,25 @@ struct Group {
     int32_t mask_timed_out;             // a rank that does not come is masked, no fault
     int32_t phases;                     // Phases
 };
-static_assert(sizeof(Group) == 2224);
+static_assert(sizeof(Group) == 2240);
 static_assert(offsetof(Group, network) == 0);
-static_assert(offsetof(Group, heap) == 48);
-static_assert(offsetof(Group, outbox) == 2096);
-static_assert(offsetof(Group, state) == 2104);
-static_assert(offsetof(Group, status) == 2112);
-static_assert(offsetof(Group, ran) == 2120);
-static_assert(offsetof(Group, timed_out) == 2128);
-static_assert(offsetof(Group, gone) == 2136);
-static_assert(offsetof(Group, timeout_ns) == 2144);
-static_assert(offsetof(Group, acks_offset) == 2152);
-static_assert(offsetof(Group, header_offset) == 2160);
-static_assert(offsetof(Group, header_parity_stride) == 2176);
-static_assert(offsetof(Group, header_rank_stride) == 2192);
-static_assert(offsetof(Group, rank) == 2208);
-static_assert(offsetof(Group, num_ranks) == 2212);
-static_assert(offsetof(Group, mask_timed_out) == 2216);
-static_assert(offsetof(Group, phases) == 2220);
+static_assert(offsetof(Group, heap) == 56);
+static_assert(offsetof(Group, outbox) == 2104);
+static_assert(offsetof(Group, state) == 2112);
+static_assert(offsetof(Group, status) == 2120);
+static_assert(offsetof(Group, ran) == 2128);
+static_assert(offsetof(Group, timed_out) == 2136);
+static_assert(offsetof(Group, gone) == 2144);
+static_assert(offsetof(Group, timeout_ns) == 2152);
+static_assert(offsetof(Group, start_timeout_ns) == 2160);
+static_assert(offsetof(Group, acks_offset) == 2168);
+static_assert(offsetof(Group, header_offset) == 2176);
+static_assert(offsetof(Group, header_parity_stride) == 2192);
+static_assert(offsetof(Group, header_rank_stride) == 2208);
+static_assert(offsetof(Group, rank) == 2224);
+static_assert(offsetof(Group, num_ranks) == 2228);
+static_assert(offsetof(Group, mask_timed_out) == 2232);
+static_assert(offsetof(Group, phases) == 2236);
 
 // A combine between its halves.
 struct Run {
@@ -243,55 +244,55 @@ struct DispatchParams {
     int32_t format;                     // Format
     int32_t max_tokens;
     int32_t max_topk;
-    int32_t own_words;                  // of a header, before the counts of all experts
+    int32_t header_words;               // of a dispatch; even
     int32_t row_stride;                 // bytes, a multiple of 128
-    int32_t selections_offset;          // in a row: u32 [topk]
+    int32_t selections_offset;          // in a row: u32 [topk], and a tag in batches
     int32_t weights_offset;             // in a row: f32 [topk]
     int32_t sent_row_bytes;             // of a row that a network carries
     int32_t counts_shared_offset;       // in dynamic shared memory
     int32_t scales_shared_offset;       // in dynamic shared memory
     int32_t reserved;
 };
-static_assert(sizeof(DispatchParams) == 2464);
+static_assert(sizeof(DispatchParams) == 2480);
 static_assert(offsetof(DispatchParams, group) == 0);
-static_assert(offsetof(DispatchParams, flag_offset) == 2224);
-static_assert(offsetof(DispatchParams, flag_parity_stride) == 2232);
-static_assert(offsetof(DispatchParams, flag_rank_stride) == 2240);
-static_assert(offsetof(DispatchParams, row_offset) == 2248);
-static_assert(offsetof(DispatchParams, row_parity_stride) == 2256);
-static_assert(offsetof(DispatchParams, row_rank_stride) == 2264);
-static_assert(offsetof(DispatchParams, x) == 2272);
-static_assert(offsetof(DispatchParams, x_stride) == 2280);
-static_assert(offsetof(DispatchParams, topk_idx) == 2288);
-static_assert(offsetof(DispatchParams, topk_weights) == 2296);
-static_assert(offsetof(DispatchParams, bank) == 2304);
-static_assert(offsetof(DispatchParams, selections) == 2312);
-static_assert(offsetof(DispatchParams, sent_topk_idx) == 2320);
-static_assert(offsetof(DispatchParams, row_selections) == 2328);
-static_assert(offsetof(DispatchParams, row_tokens) == 2336);
-static_assert(offsetof(DispatchParams, out_x) == 2344);
-static_assert(offsetof(DispatchParams, out_scales) == 2352);
-static_assert(offsetof(DispatchParams, out_src_info) == 2360);
-static_assert(offsetof(DispatchParams, out_layout_range) == 2368);
-static_assert(offsetof(DispatchParams, out_counts) == 2376);
-static_assert(offsetof(DispatchParams, cumulative_stats) == 2384);
-static_assert(offsetof(DispatchParams, wait_stats) == 2392);
-static_assert(offsetof(DispatchParams, num_tokens) == 2400);
-static_assert(offsetof(DispatchParams, topk) == 2404);
-static_assert(offsetof(DispatchParams, num_experts) == 2408);
-static_assert(offsetof(DispatchParams, experts_per_rank) == 2412);
-static_assert(offsetof(DispatchParams, hidden) == 2416);
-static_assert(offsetof(DispatchParams, format) == 2420);
-static_assert(offsetof(DispatchParams, max_tokens) == 2424);
-static_assert(offsetof(DispatchParams, max_topk) == 2428);
-static_assert(offsetof(DispatchParams, own_words) == 2432);
-static_assert(offsetof(DispatchParams, row_stride) == 2436);
-static_assert(offsetof(DispatchParams, selections_offset) == 2440);
-static_assert(offsetof(DispatchParams, weights_offset) == 2444);
-static_assert(offsetof(DispatchParams, sent_row_bytes) == 2448);
-static_assert(offsetof(DispatchParams, counts_shared_offset) == 2452);
-static_assert(offsetof(DispatchParams, scales_shared_offset) == 2456);
-static_assert(offsetof(DispatchParams, reserved) == 2460);
+static_assert(offsetof(DispatchParams, flag_offset) == 2240);
+static_assert(offsetof(DispatchParams, flag_parity_stride) == 2248);
+static_assert(offsetof(DispatchParams, flag_rank_stride) == 2256);
+static_assert(offsetof(DispatchParams, row_offset) == 2264);
+static_assert(offsetof(DispatchParams, row_parity_stride) == 2272);
+static_assert(offsetof(DispatchParams, row_rank_stride) == 2280);
+static_assert(offsetof(DispatchParams, x) == 2288);
+static_assert(offsetof(DispatchParams, x_stride) == 2296);
+static_assert(offsetof(DispatchParams, topk_idx) == 2304);
+static_assert(offsetof(DispatchParams, topk_weights) == 2312);
+static_assert(offsetof(DispatchParams, bank) == 2320);
+static_assert(offsetof(DispatchParams, selections) == 2328);
+static_assert(offsetof(DispatchParams, sent_topk_idx) == 2336);
+static_assert(offsetof(DispatchParams, row_selections) == 2344);
+static_assert(offsetof(DispatchParams, row_tokens) == 2352);
+static_assert(offsetof(DispatchParams, out_x) == 2360);
+static_assert(offsetof(DispatchParams, out_scales) == 2368);
+static_assert(offsetof(DispatchParams, out_src_info) == 2376);
+static_assert(offsetof(DispatchParams, out_layout_range) == 2384);
+static_assert(offsetof(DispatchParams, out_counts) == 2392);
+static_assert(offsetof(DispatchParams, cumulative_stats) == 2400);
+static_assert(offsetof(DispatchParams, wait_stats) == 2408);
+static_assert(offsetof(DispatchParams, num_tokens) == 2416);
+static_assert(offsetof(DispatchParams, topk) == 2420);
+static_assert(offsetof(DispatchParams, num_experts) == 2424);
+static_assert(offsetof(DispatchParams, experts_per_rank) == 2428);
+static_assert(offsetof(DispatchParams, hidden) == 2432);
+static_assert(offsetof(DispatchParams, format) == 2436);
+static_assert(offsetof(DispatchParams, max_tokens) == 2440);
+static_assert(offsetof(DispatchParams, max_topk) == 2444);
+static_assert(offsetof(DispatchParams, header_words) == 2448);
+static_assert(offsetof(DispatchParams, row_stride) == 2452);
+static_assert(offsetof(DispatchParams, selections_offset) == 2456);
+static_assert(offsetof(DispatchParams, weights_offset) == 2460);
+static_assert(offsetof(DispatchParams, sent_row_bytes) == 2464);
+static_assert(offsetof(DispatchParams, counts_shared_offset) == 2468);
+static_assert(offsetof(DispatchParams, scales_shared_offset) == 2472);
+static_assert(offsetof(DispatchParams, reserved) == 2476);
 
 // See lowlatency_combine.cu.
 struct CombineParams {
@@ -332,47 +333,47 @@ struct CombineParams {
     int32_t max_topk;
     int32_t reserved;
 };
-static_assert(sizeof(CombineParams) == 2464);
+static_assert(sizeof(CombineParams) == 2480);
 static_assert(offsetof(CombineParams, group) == 0);
-static_assert(offsetof(CombineParams, flag_offset) == 2224);
-static_assert(offsetof(CombineParams, flag_parity_stride) == 2232);
-static_assert(offsetof(CombineParams, flag_token_stride) == 2240);
-static_assert(offsetof(CombineParams, flag_part_stride) == 2248);
-static_assert(offsetof(CombineParams, row_offset) == 2256);
-static_assert(offsetof(CombineParams, row_parity_stride) == 2264);
-static_assert(offsetof(CombineParams, row_rank_stride) == 2272);
-static_assert(offsetof(CombineParams, row_stride) == 2280);
-static_assert(offsetof(CombineParams, pack_offset) == 2288);
-static_assert(offsetof(CombineParams, pack_parity_stride) == 2296);
-static_assert(offsetof(CombineParams, pack_rank_stride) == 2304);
-static_assert(offsetof(CombineParams, pack_stride) == 2312);
-static_assert(offsetof(CombineParams, x) == 2320);
-static_assert(offsetof(CombineParams, x_expert_stride) == 2328);
-static_assert(offsetof(CombineParams, x_row_stride) == 2336);
-static_assert(offsetof(CombineParams, bank) == 2344);
-static_assert(offsetof(CombineParams, selections) == 2352);
-static_assert(offsetof(CombineParams, sent_topk_idx) == 2360);
-static_assert(offsetof(CombineParams, row_selections) == 2368);
-static_assert(offsetof(CombineParams, row_tokens) == 2376);
-static_assert(offsetof(CombineParams, topk_idx) == 2384);
-static_assert(offsetof(CombineParams, topk_weights) == 2392);
-static_assert(offsetof(CombineParams, out) == 2400);
-static_assert(offsetof(CombineParams, out_stride) == 2408);
-static_assert(offsetof(CombineParams, wait_stats) == 2416);
-static_assert(offsetof(CombineParams, run) == 2424);
-static_assert(offsetof(CombineParams, num_tokens) == 2428);
-static_assert(offsetof(CombineParams, topk) == 2432);
-static_assert(offsetof(CombineParams, num_experts) == 2436);
-static_assert(offsetof(CombineParams, experts_per_rank) == 2440);
-static_assert(offsetof(CombineParams, hidden) == 2444);
-static_assert(offsetof(CombineParams, row_format) == 2448);
-static_assert(offsetof(CombineParams, max_tokens) == 2452);
-static_assert(offsetof(CombineParams, max_topk) == 2456);
-static_assert(offsetof(CombineParams, reserved) == 2460);
+static_assert(offsetof(CombineParams, flag_offset) == 2240);
+static_assert(offsetof(CombineParams, flag_parity_stride) == 2248);
+static_assert(offsetof(CombineParams, flag_token_stride) == 2256);
+static_assert(offsetof(CombineParams, flag_part_stride) == 2264);
+static_assert(offsetof(CombineParams, row_offset) == 2272);
+static_assert(offsetof(CombineParams, row_parity_stride) == 2280);
+static_assert(offsetof(CombineParams, row_rank_stride) == 2288);
+static_assert(offsetof(CombineParams, row_stride) == 2296);
+static_assert(offsetof(CombineParams, pack_offset) == 2304);
+static_assert(offsetof(CombineParams, pack_parity_stride) == 2312);
+static_assert(offsetof(CombineParams, pack_rank_stride) == 2320);
+static_assert(offsetof(CombineParams, pack_stride) == 2328);
+static_assert(offsetof(CombineParams, x) == 2336);
+static_assert(offsetof(CombineParams, x_expert_stride) == 2344);
+static_assert(offsetof(CombineParams, x_row_stride) == 2352);
+static_assert(offsetof(CombineParams, bank) == 2360);
+static_assert(offsetof(CombineParams, selections) == 2368);
+static_assert(offsetof(CombineParams, sent_topk_idx) == 2376);
+static_assert(offsetof(CombineParams, row_selections) == 2384);
+static_assert(offsetof(CombineParams, row_tokens) == 2392);
+static_assert(offsetof(CombineParams, topk_idx) == 2400);
+static_assert(offsetof(CombineParams, topk_weights) == 2408);
+static_assert(offsetof(CombineParams, out) == 2416);
+static_assert(offsetof(CombineParams, out_stride) == 2424);
+static_assert(offsetof(CombineParams, wait_stats) == 2432);
+static_assert(offsetof(CombineParams, run) == 2440);
+static_assert(offsetof(CombineParams, num_tokens) == 2444);
+static_assert(offsetof(CombineParams, topk) == 2448);
+static_assert(offsetof(CombineParams, num_experts) == 2452);
+static_assert(offsetof(CombineParams, experts_per_rank) == 2456);
+static_assert(offsetof(CombineParams, hidden) == 2460);
+static_assert(offsetof(CombineParams, row_format) == 2464);
+static_assert(offsetof(CombineParams, max_tokens) == 2468);
+static_assert(offsetof(CombineParams, max_topk) == 2472);
+static_assert(offsetof(CombineParams, reserved) == 2476);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x41b9c377b0e0674b;
+__device__ uint64_t deepep_lowlatency_structs = 0x682361071ada74b1;
 }
 
 }  // namespace deepep::lowlatency

@@ -17,7 +17,7 @@ namespace deepep::lowlatency {
 #ifdef DEEPEP_LOWLATENCY_NETWORK
 constexpr bool kHasNetwork = true;
 using NetworkPolicy = DEEPEP_LOWLATENCY_NETWORK;
-constexpr bool kSendsBatches = NetworkPolicy::kPutsMany;  // of a combine's rows, see combine_batches.cuh
+constexpr bool kSendsBatches = NetworkPolicy::kPutsMany;  // of rows, see dispatch_batches.cuh, combine_batches.cuh
 // Whether what send_words sends must come from the same block in all launches.
 constexpr bool kWordsFollowTheirBlock = NetworkPolicy::kWordsFollowTheirBlock;
 #else
@@ -89,6 +89,18 @@ __device__ __forceinline__ void send_many_flagged(const Group& g, bool active, i
     if constexpr (Policy::kPutsMany)
         Policy::put_many_signal_from(g.network, active, rank, from, to, num_bytes, flag, value);
 #endif
+}
+
+// Adds to what has been counted of a batch in this epoch, and tells how much it is now. Release and acquire, with
+// fences before and behind it.
+__device__ __forceinline__ uint32_t count_parts(uint64_t counter, uint32_t epoch, uint32_t more) {
+    auto word = at<unsigned long long>(counter);
+    for (unsigned long long seen = *static_cast<volatile unsigned long long*>(word);;) {
+        uint32_t count = (word_epoch(seen) == epoch ? word_value(seen) : 0) + more;
+        unsigned long long old = atomicCAS(word, seen, static_cast<unsigned long long>(pack_word(epoch, count)));
+        if (old == seen) return count;
+        seen = old;
+    }
 }
 
 }  // namespace deepep::lowlatency

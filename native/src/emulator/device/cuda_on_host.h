@@ -207,6 +207,7 @@ void __stcs(T* p, T v) {
 inline int __popc(uint32_t v) { return __builtin_popcount(v); }
 inline int __ffs(uint32_t v) { return __builtin_ffs(static_cast<int>(v)); }
 inline int __clz(uint32_t v) { return v == 0 ? 32 : __builtin_clz(v); }
+inline int __clzll(unsigned long long v) { return v == 0 ? 64 : __builtin_clzll(v); }
 inline uint32_t __funnelshift_r(uint32_t low, uint32_t high, uint32_t shift) {
     return static_cast<uint32_t>((static_cast<uint64_t>(high) << 32 | low) >> (shift & 31));
 }

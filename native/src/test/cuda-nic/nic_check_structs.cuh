@@ -47,11 +47,11 @@ struct NicScript {
     int32_t num_commands;
     int32_t padding;
 };
-static_assert(sizeof(NicScript) == 64);
+static_assert(sizeof(NicScript) == 72);
 static_assert(offsetof(NicScript, net) == 0);
-static_assert(offsetof(NicScript, commands) == 48);
-static_assert(offsetof(NicScript, num_commands) == 56);
-static_assert(offsetof(NicScript, padding) == 60);
+static_assert(offsetof(NicScript, commands) == 56);
+static_assert(offsetof(NicScript, num_commands) == 64);
+static_assert(offsetof(NicScript, padding) == 68);
 
 // See deepep_nic_exchange.
 struct NicExchange {
@@ -66,21 +66,21 @@ struct NicExchange {
     int32_t num_rounds;
     int32_t padding;
 };
-static_assert(sizeof(NicExchange) == 136);
+static_assert(sizeof(NicExchange) == 144);
 static_assert(offsetof(NicExchange, net) == 0);
-static_assert(offsetof(NicExchange, slots) == 48);
-static_assert(offsetof(NicExchange, flags) == 64);
-static_assert(offsetof(NicExchange, acks) == 80);
-static_assert(offsetof(NicExchange, errors) == 96);
-static_assert(offsetof(NicExchange, timeout_ns) == 104);
-static_assert(offsetof(NicExchange, slot_bytes) == 112);
-static_assert(offsetof(NicExchange, num_slots) == 120);
-static_assert(offsetof(NicExchange, num_rounds) == 128);
-static_assert(offsetof(NicExchange, padding) == 132);
+static_assert(offsetof(NicExchange, slots) == 56);
+static_assert(offsetof(NicExchange, flags) == 72);
+static_assert(offsetof(NicExchange, acks) == 88);
+static_assert(offsetof(NicExchange, errors) == 104);
+static_assert(offsetof(NicExchange, timeout_ns) == 112);
+static_assert(offsetof(NicExchange, slot_bytes) == 120);
+static_assert(offsetof(NicExchange, num_slots) == 128);
+static_assert(offsetof(NicExchange, num_rounds) == 136);
+static_assert(offsetof(NicExchange, padding) == 140);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_nic_check_structs = 0x74a0a116ab187b1;
+__device__ uint64_t deepep_nic_check_structs = 0xa6671a9b1670f83e;
 }
 
 }  // namespace deepep

@@ -6,6 +6,7 @@ module io.deepep.testkit {
     requires static org.junit.jupiter.params;
 
     exports io.deepep.testkit;
+    exports io.deepep.testkit.exchange;
     exports io.deepep.testkit.oracle;
     exports io.deepep.testkit.routing;
     exports io.deepep.testkit.sysfs;

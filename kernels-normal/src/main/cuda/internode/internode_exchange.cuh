@@ -248,8 +248,9 @@ __device__ inline bool await_verdict(const Internode& b, const Group& g, uint32_
     __shared__ bool ok;
     if (threadIdx.x == 0) {
         uint64_t seen;
-        // The leader waits for relays, then for headers, then for counts, each twice the timeout at most.
-        bool decided = await_block(&plan_of(b)->verdict, epoch, now_ns() + 7 * g.timeout_ns, seen);  // acquire
+        // The leader waits for relays, then for headers, then for counts, each twice the longer timeout at most.
+        uint64_t deadline = now_ns() + 7 * max(g.timeout_ns, g.start_timeout_ns);
+        bool decided = await_block(&plan_of(b)->verdict, epoch, deadline, seen);  // acquire
         if (!decided)
             record_fault(g, epoch, wait_fault(g, kGridNotResident, kPhaseGrid, my_rank(g), epoch, seen));
         ok = decided && word_value(seen) == kOk;
@@ -292,7 +293,10 @@ __device__ inline void exchange_endings(const Nodes<Net>& nodes, uint32_t epoch)
 template <class Net>
 __device__ inline uint32_t finish_everywhere(const Nodes<Net>& nodes, uint32_t epoch, bool ok) {
     const Internode& b = nodes.b;
-    if (threadIdx.x == 0) Net::quiet(b.network);
+    // Where ranks are masked, one that was given up may be dead. The others go on without it: nobody waits until a card
+    // has given it up too, what is left for them leaves long before the next call, and what such a call sent is void.
+    bool waits = !Routes<Net>::kMaskable || !is_abort(told_code(nodes.g, epoch));
+    if (threadIdx.x == 0 && waits) Net::quiet(b.network);
     if ((ok && plan_of(b)->ends_together) || is_abort(told_code(nodes.g, epoch))) exchange_endings(nodes, epoch);
     return finish_call(nodes, epoch, ok);
 }

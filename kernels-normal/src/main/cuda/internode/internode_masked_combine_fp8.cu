@@ -6,7 +6,7 @@ namespace deepep::normal {
 
 extern "C" __global__ void __launch_bounds__(kInternodeServiceWarps * 32 + kMaxConsumers, 1)
     deepep_internode_masked_combine_fp8(const __grid_constant__ InternodeCombineParams params) {
-    internode_combine<MaskedMemory, Fp8Wire>(params);
+    internode_combine<Masked<OverMemory>, Fp8Wire>(params);
 }
 
 }  // namespace deepep::normal

@@ -6,7 +6,7 @@ namespace deepep::normal {
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     deepep_internode_masked_dispatch(const __grid_constant__ InternodeDispatchParams params) {
-    internode_dispatch<MaskedMemory>(params);
+    internode_dispatch<Masked<OverMemory>>(params);
 }
 
 }  // namespace deepep::normal

@@ -3,7 +3,7 @@
 // writes. Headers and endings are exchanged with the contacts.
 //
 // Routes says who these are, for a network policy. Without masks all three are the peers, the ranks with this one's
-// nvlRank, and places are nodes. MaskedMemory of internode_masks.cuh looks them up instead. All of it is decided when a
+// nvlRank, and places are nodes. Masked of internode_masks.cuh looks them up instead. All of it is decided when a
 // kernel is built: kernels that know no masks have none of the tests.
 #pragma once
 

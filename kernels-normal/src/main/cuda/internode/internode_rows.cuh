@@ -179,7 +179,7 @@ __device__ __noinline__ int go_on_for_row(Nodes<Net> nodes, uint32_t epoch, cons
     const Network& net = nodes.b.network;
     int missing = late;
     for (int n = From::size(net) - 1; n >= late; --n)
-        if (From::is_used(net, n) && lacks_row(rings[n]) && nodes.is_silent(epoch, From::rank(nodes.g, net, n)))
+        if (From::is_used(net, n) && lacks_row(rings[n]) && nodes.patience(epoch, From::rank(nodes.g, net, n)) == 0)
             missing = n;
     uint32_t taken = rings[missing].taken;
     Wait wait{From::rank(nodes.g, net, missing), kPhaseRows, taken + 1ll, false, true};

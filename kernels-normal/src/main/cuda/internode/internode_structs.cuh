@@ -39,33 +39,33 @@ struct Internode {
     int32_t node_places;                // words of NodeRows; read in large nodes
     int32_t reserved;
 };
-static_assert(sizeof(Internode) == 272);
+static_assert(sizeof(Internode) == 280);
 static_assert(offsetof(Internode, network) == 0);
-static_assert(offsetof(Internode, headers) == 48);
-static_assert(offsetof(Internode, header_flags) == 64);
-static_assert(offsetof(Internode, records) == 80);
-static_assert(offsetof(Internode, record_flags) == 96);
-static_assert(offsetof(Internode, slots) == 112);
-static_assert(offsetof(Internode, tails) == 128);
-static_assert(offsetof(Internode, heads) == 144);
-static_assert(offsetof(Internode, endings) == 160);
-static_assert(offsetof(Internode, header_bytes) == 176);
-static_assert(offsetof(Internode, plan) == 184);
-static_assert(offsetof(Internode, block_counts) == 192);
-static_assert(offsetof(Internode, block_bases) == 200);
-static_assert(offsetof(Internode, own_rows) == 208);
-static_assert(offsetof(Internode, forward_rows) == 216);
-static_assert(offsetof(Internode, source_tokens) == 224);
-static_assert(offsetof(Internode, max_tokens) == 232);
-static_assert(offsetof(Internode, num_ranks) == 236);
-static_assert(offsetof(Internode, record_bytes) == 240);
-static_assert(offsetof(Internode, slot_bytes) == 244);
-static_assert(offsetof(Internode, num_channels) == 248);
-static_assert(offsetof(Internode, num_slots) == 252);
-static_assert(offsetof(Internode, send_chunk) == 256);
-static_assert(offsetof(Internode, num_home_blocks) == 260);
-static_assert(offsetof(Internode, node_places) == 264);
-static_assert(offsetof(Internode, reserved) == 268);
+static_assert(offsetof(Internode, headers) == 56);
+static_assert(offsetof(Internode, header_flags) == 72);
+static_assert(offsetof(Internode, records) == 88);
+static_assert(offsetof(Internode, record_flags) == 104);
+static_assert(offsetof(Internode, slots) == 120);
+static_assert(offsetof(Internode, tails) == 136);
+static_assert(offsetof(Internode, heads) == 152);
+static_assert(offsetof(Internode, endings) == 168);
+static_assert(offsetof(Internode, header_bytes) == 184);
+static_assert(offsetof(Internode, plan) == 192);
+static_assert(offsetof(Internode, block_counts) == 200);
+static_assert(offsetof(Internode, block_bases) == 208);
+static_assert(offsetof(Internode, own_rows) == 216);
+static_assert(offsetof(Internode, forward_rows) == 224);
+static_assert(offsetof(Internode, source_tokens) == 232);
+static_assert(offsetof(Internode, max_tokens) == 240);
+static_assert(offsetof(Internode, num_ranks) == 244);
+static_assert(offsetof(Internode, record_bytes) == 248);
+static_assert(offsetof(Internode, slot_bytes) == 252);
+static_assert(offsetof(Internode, num_channels) == 256);
+static_assert(offsetof(Internode, num_slots) == 260);
+static_assert(offsetof(Internode, send_chunk) == 264);
+static_assert(offsetof(Internode, num_home_blocks) == 268);
+static_assert(offsetof(Internode, node_places) == 272);
+static_assert(offsetof(Internode, reserved) == 276);
 
 // What one block concludes for all blocks of its rank.
 struct Plan {
@@ -83,44 +83,55 @@ struct InternodeDispatchParams {
     DispatchParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeDispatchParams) == 704);
+static_assert(sizeof(InternodeDispatchParams) == 720);
 static_assert(offsetof(InternodeDispatchParams, local) == 0);
-static_assert(offsetof(InternodeDispatchParams, between) == 432);
+static_assert(offsetof(InternodeDispatchParams, between) == 440);
 
 // See internode_combine.cuh.
 struct InternodeCombineParams {
     CombineParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeCombineParams) == 624);
+static_assert(sizeof(InternodeCombineParams) == 640);
 static_assert(offsetof(InternodeCombineParams, local) == 0);
-static_assert(offsetof(InternodeCombineParams, between) == 352);
+static_assert(offsetof(InternodeCombineParams, between) == 360);
+
+// How another rank is reached.
+struct RailWay {
+    uint64_t reach;                     // its network memory as mapped here, or IbgdaQueues that lead to it
+    int32_t place;                      // of it in these
+    int32_t reserved;
+};
+static_assert(sizeof(RailWay) == 16);
+static_assert(offsetof(RailWay, reach) == 0);
+static_assert(offsetof(RailWay, place) == 8);
+static_assert(offsetof(RailWay, reserved) == 12);
 
 // A rank that rows are exchanged with; see Rails.Ends.
 struct RailEnd {
-    uint64_t memory;                    // its network memory as mapped here
+    RailWay way;
     int32_t rank;                       // -1: none
-    int32_t cell;                       // of that memory, in which this rank writes
+    int32_t cell;                       // of its network memory, in which this rank writes
 };
-static_assert(sizeof(RailEnd) == 16);
-static_assert(offsetof(RailEnd, memory) == 0);
-static_assert(offsetof(RailEnd, rank) == 8);
-static_assert(offsetof(RailEnd, cell) == 12);
+static_assert(sizeof(RailEnd) == 24);
+static_assert(offsetof(RailEnd, way) == 0);
+static_assert(offsetof(RailEnd, rank) == 16);
+static_assert(offsetof(RailEnd, cell) == 20);
 
 // A rank; see Masks and Rails.
 struct RailRank {
-    uint64_t memory;                    // its network memory as mapped here
+    RailWay way;
     int32_t is_masked;
     int32_t is_reached;                 // by tokens of this rank
     int32_t is_contact;                 // of another node, and headers and endings are exchanged
     int32_t reserved;
 };
-static_assert(sizeof(RailRank) == 24);
-static_assert(offsetof(RailRank, memory) == 0);
-static_assert(offsetof(RailRank, is_masked) == 8);
-static_assert(offsetof(RailRank, is_reached) == 12);
-static_assert(offsetof(RailRank, is_contact) == 16);
-static_assert(offsetof(RailRank, reserved) == 20);
+static_assert(sizeof(RailRank) == 32);
+static_assert(offsetof(RailRank, way) == 0);
+static_assert(offsetof(RailRank, is_masked) == 16);
+static_assert(offsetof(RailRank, is_reached) == 20);
+static_assert(offsetof(RailRank, is_contact) == 24);
+static_assert(offsetof(RailRank, reserved) == 28);
 
 // Who serves whom while ranks may be masked.
 struct RailTable {
@@ -151,7 +162,7 @@ static_assert(offsetof(RailTable, neighbours) == 52);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0xace59920656f0def;
+__device__ uint64_t deepep_internode_structs = 0xd88d30a49642e254;
 }
 
 }  // namespace deepep::normal

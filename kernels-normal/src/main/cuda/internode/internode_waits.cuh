@@ -6,10 +6,10 @@
 
 namespace deepep::normal {
 
-// Four words as those of done_flag, of the contact at a place.
+// Five words as those of done_flag, of the contact at a place.
 template <class Net>
-__device__ __forceinline__ const uint64_t* ending_of(const Group& g, const Internode& b, int place) {
-    return at<const uint64_t>(Contacts<Net>::cell(g, b.network, b.endings, place));
+__device__ __forceinline__ uint64_t* ending_of(const Group& g, const Internode& b, int place) {
+    return at<uint64_t>(Contacts<Net>::cell(g, b.network, b.endings, place));
 }
 
 // All ranks: the neighbours on this node, the contacts on others, and the neighbours' peers, whose headers these relay.
@@ -39,12 +39,12 @@ struct Nodes {
     }
 
     // A rank that is neither a neighbour nor a contact cannot say so here; whoever relays its header waits for it too.
-    __device__ bool is_silent(uint32_t epoch, int rank) const {
-        if (!is_source(rank)) return false;  // nobody waits for it
+    __device__ uint64_t patience(uint32_t epoch, int rank) const {
+        if (!is_source(rank)) return g.timeout_ns;  // nobody waits for it
         int on = rank / g.num_ranks, within = rank % g.num_ranks;
         if (on == b.network.node || !Contacts::includes(g, b.network, rank))
-            return node().is_silent(epoch, g.first_rank + within);
-        return word_epoch(load_relaxed_sys(ending_of<Net>(g, b, Contacts::place(g, rank)) + kWaitingWord)) != epoch;
+            return node().patience(epoch, g.first_rank + within);
+        return patience_for(g, epoch, ending_of<Net>(g, b, Contacts::place(g, rank)));
     }
 
     // Whether a rank that came has masked the one whose header is waited for, and this rank has not. Then masks differ,
@@ -63,11 +63,11 @@ struct Nodes {
         return false;
     }
 
-    __device__ void say_to_wait(uint32_t epoch) const {
-        node().say_to_wait(epoch);
-        for (int place = 0; place < Contacts::size(b.network); ++place)  // pairs with is_silent
+    __device__ void say_to_wait(uint32_t epoch, uint32_t beat) const {
+        node().say_to_wait(epoch, beat);
+        for (int place = 0; place < Contacts::size(b.network); ++place)  // pairs with patience_for
             if (Contacts::is_used(b.network, place))
-                Contacts::signal(b.network, place, b.endings, kWaitingWord * sizeof(uint64_t), pack_word(epoch, 0));
+                Contacts::signal(b.network, place, b.endings, kWaitingWord * sizeof(uint64_t), pack_word(epoch, beat));
     }
 };
 

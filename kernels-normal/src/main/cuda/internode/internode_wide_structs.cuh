@@ -39,33 +39,33 @@ struct Internode {
     int32_t node_places;                // words of NodeRows; read in large nodes
     int32_t reserved;
 };
-static_assert(sizeof(Internode) == 272);
+static_assert(sizeof(Internode) == 280);
 static_assert(offsetof(Internode, network) == 0);
-static_assert(offsetof(Internode, headers) == 48);
-static_assert(offsetof(Internode, header_flags) == 64);
-static_assert(offsetof(Internode, records) == 80);
-static_assert(offsetof(Internode, record_flags) == 96);
-static_assert(offsetof(Internode, slots) == 112);
-static_assert(offsetof(Internode, tails) == 128);
-static_assert(offsetof(Internode, heads) == 144);
-static_assert(offsetof(Internode, endings) == 160);
-static_assert(offsetof(Internode, header_bytes) == 176);
-static_assert(offsetof(Internode, plan) == 184);
-static_assert(offsetof(Internode, block_counts) == 192);
-static_assert(offsetof(Internode, block_bases) == 200);
-static_assert(offsetof(Internode, own_rows) == 208);
-static_assert(offsetof(Internode, forward_rows) == 216);
-static_assert(offsetof(Internode, source_tokens) == 224);
-static_assert(offsetof(Internode, max_tokens) == 232);
-static_assert(offsetof(Internode, num_ranks) == 236);
-static_assert(offsetof(Internode, record_bytes) == 240);
-static_assert(offsetof(Internode, slot_bytes) == 244);
-static_assert(offsetof(Internode, num_channels) == 248);
-static_assert(offsetof(Internode, num_slots) == 252);
-static_assert(offsetof(Internode, send_chunk) == 256);
-static_assert(offsetof(Internode, num_home_blocks) == 260);
-static_assert(offsetof(Internode, node_places) == 264);
-static_assert(offsetof(Internode, reserved) == 268);
+static_assert(offsetof(Internode, headers) == 56);
+static_assert(offsetof(Internode, header_flags) == 72);
+static_assert(offsetof(Internode, records) == 88);
+static_assert(offsetof(Internode, record_flags) == 104);
+static_assert(offsetof(Internode, slots) == 120);
+static_assert(offsetof(Internode, tails) == 136);
+static_assert(offsetof(Internode, heads) == 152);
+static_assert(offsetof(Internode, endings) == 168);
+static_assert(offsetof(Internode, header_bytes) == 184);
+static_assert(offsetof(Internode, plan) == 192);
+static_assert(offsetof(Internode, block_counts) == 200);
+static_assert(offsetof(Internode, block_bases) == 208);
+static_assert(offsetof(Internode, own_rows) == 216);
+static_assert(offsetof(Internode, forward_rows) == 224);
+static_assert(offsetof(Internode, source_tokens) == 232);
+static_assert(offsetof(Internode, max_tokens) == 240);
+static_assert(offsetof(Internode, num_ranks) == 244);
+static_assert(offsetof(Internode, record_bytes) == 248);
+static_assert(offsetof(Internode, slot_bytes) == 252);
+static_assert(offsetof(Internode, num_channels) == 256);
+static_assert(offsetof(Internode, num_slots) == 260);
+static_assert(offsetof(Internode, send_chunk) == 264);
+static_assert(offsetof(Internode, num_home_blocks) == 268);
+static_assert(offsetof(Internode, node_places) == 272);
+static_assert(offsetof(Internode, reserved) == 276);
 
 // What one block concludes for all blocks of its rank.
 struct Plan {
@@ -83,22 +83,22 @@ struct InternodeDispatchParams {
     DispatchParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeDispatchParams) == 1216);
+static_assert(sizeof(InternodeDispatchParams) == 1232);
 static_assert(offsetof(InternodeDispatchParams, local) == 0);
-static_assert(offsetof(InternodeDispatchParams, between) == 944);
+static_assert(offsetof(InternodeDispatchParams, between) == 952);
 
 // See internode_combine.cuh.
 struct InternodeCombineParams {
     CombineParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeCombineParams) == 1136);
+static_assert(sizeof(InternodeCombineParams) == 1152);
 static_assert(offsetof(InternodeCombineParams, local) == 0);
-static_assert(offsetof(InternodeCombineParams, between) == 864);
+static_assert(offsetof(InternodeCombineParams, between) == 872);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0x361686608d98a02d;
+__device__ uint64_t deepep_internode_structs = 0x44d079817e69c4f5;
 }
 
 }  // namespace deepep::normal

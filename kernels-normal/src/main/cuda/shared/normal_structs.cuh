@@ -90,7 +90,8 @@ struct Group {
     uint64_t heap[8];                   // peers' heaps as mapped here
     uint64_t state;                     // LocalState, zeroed once by the host
     uint64_t status;                    // StatusBlock, device address of mapped host memory
-    uint64_t timeout_ns;
+    uint64_t timeout_ns;                // of waits once all ranks are in the call
+    uint64_t start_timeout_ns;          // of waits for the headers of ranks that have yet to begin
     uint64_t header_offset;             // [epoch parity][source][32 + experts per rank] u64
     uint64_t header_parity_stride;      // bytes
     uint64_t header_rank_stride;        // bytes
@@ -103,22 +104,23 @@ struct Group {
     int32_t first_rank;                 // of the node, among all ranks
     int32_t reserved;
 };
-static_assert(sizeof(Group) == 160);
+static_assert(sizeof(Group) == 168);
 static_assert(offsetof(Group, heap) == 0);
 static_assert(offsetof(Group, state) == 64);
 static_assert(offsetof(Group, status) == 72);
 static_assert(offsetof(Group, timeout_ns) == 80);
-static_assert(offsetof(Group, header_offset) == 88);
-static_assert(offsetof(Group, header_parity_stride) == 96);
-static_assert(offsetof(Group, header_rank_stride) == 104);
-static_assert(offsetof(Group, meta_flag_offset) == 112);
-static_assert(offsetof(Group, done_flag_offset) == 120);
-static_assert(offsetof(Group, waits) == 128);
-static_assert(offsetof(Group, gone) == 136);
-static_assert(offsetof(Group, rank) == 144);
-static_assert(offsetof(Group, num_ranks) == 148);
-static_assert(offsetof(Group, first_rank) == 152);
-static_assert(offsetof(Group, reserved) == 156);
+static_assert(offsetof(Group, start_timeout_ns) == 88);
+static_assert(offsetof(Group, header_offset) == 96);
+static_assert(offsetof(Group, header_parity_stride) == 104);
+static_assert(offsetof(Group, header_rank_stride) == 112);
+static_assert(offsetof(Group, meta_flag_offset) == 120);
+static_assert(offsetof(Group, done_flag_offset) == 128);
+static_assert(offsetof(Group, waits) == 136);
+static_assert(offsetof(Group, gone) == 144);
+static_assert(offsetof(Group, rank) == 152);
+static_assert(offsetof(Group, num_ranks) == 156);
+static_assert(offsetof(Group, first_rank) == 160);
+static_assert(offsetof(Group, reserved) == 164);
 
 // A rank's own; zeroed once by the host.
 struct LocalState {
@@ -136,8 +138,8 @@ struct LocalState {
     uint32_t exit_arrivals;
     uint32_t barrier_arrivals;
     uint32_t waiting_epoch;             // the epoch in which this rank has said that it waits
+    uint32_t waiting_beat;              // when it said last that others have yet to begin
     uint32_t masked;                    // bit r: rank r of the node is neither sent to nor waited for
-    uint32_t reserved;
     int32_t block_counts[256][8];       // tokens to each rank
 };
 static_assert(sizeof(LocalState) == 8272);
@@ -155,8 +157,8 @@ static_assert(offsetof(LocalState, meta_arrivals) == 56);
 static_assert(offsetof(LocalState, exit_arrivals) == 60);
 static_assert(offsetof(LocalState, barrier_arrivals) == 64);
 static_assert(offsetof(LocalState, waiting_epoch) == 68);
-static_assert(offsetof(LocalState, masked) == 72);
-static_assert(offsetof(LocalState, reserved) == 76);
+static_assert(offsetof(LocalState, waiting_beat) == 72);
+static_assert(offsetof(LocalState, masked) == 76);
 static_assert(offsetof(LocalState, block_counts) == 80);
 
 // See normal_dispatch.cu.
@@ -205,50 +207,50 @@ struct DispatchParams {
     int32_t bases_offset;               // in dynamic shared memory, a multiple of 128
     int32_t stages_offset;              // in dynamic shared memory, a multiple of 128
 };
-static_assert(sizeof(DispatchParams) == 432);
+static_assert(sizeof(DispatchParams) == 440);
 static_assert(offsetof(DispatchParams, group) == 0);
-static_assert(offsetof(DispatchParams, recv_offset) == 160);
-static_assert(offsetof(DispatchParams, recv_src_offset) == 168);
-static_assert(offsetof(DispatchParams, recv_topk_offset) == 176);
-static_assert(offsetof(DispatchParams, recv_weights_offset) == 184);
-static_assert(offsetof(DispatchParams, x) == 192);
-static_assert(offsetof(DispatchParams, x_stride) == 200);
-static_assert(offsetof(DispatchParams, scales) == 208);
-static_assert(offsetof(DispatchParams, scales_token_stride) == 216);
-static_assert(offsetof(DispatchParams, scales_group_stride) == 224);
-static_assert(offsetof(DispatchParams, topk_idx) == 232);
-static_assert(offsetof(DispatchParams, topk_weights) == 240);
-static_assert(offsetof(DispatchParams, is_token_in_rank) == 248);
-static_assert(offsetof(DispatchParams, tokens_per_rank) == 256);
-static_assert(offsetof(DispatchParams, tokens_per_expert) == 264);
-static_assert(offsetof(DispatchParams, token_rows) == 272);
-static_assert(offsetof(DispatchParams, token_order) == 280);
-static_assert(offsetof(DispatchParams, expert_hist) == 288);
-static_assert(offsetof(DispatchParams, handle_epoch) == 296);
-static_assert(offsetof(DispatchParams, out_topk_idx) == 304);
-static_assert(offsetof(DispatchParams, out_topk_weights) == 312);
-static_assert(offsetof(DispatchParams, out_src_idx) == 320);
-static_assert(offsetof(DispatchParams, out_expert_counts) == 328);
-static_assert(offsetof(DispatchParams, out_raw_expert_counts) == 336);
-static_assert(offsetof(DispatchParams, out_source_rows) == 344);
-static_assert(offsetof(DispatchParams, out_num_rows) == 352);
-static_assert(offsetof(DispatchParams, host_expert_counts) == 360);
-static_assert(offsetof(DispatchParams, num_tokens) == 368);
-static_assert(offsetof(DispatchParams, topk) == 372);
-static_assert(offsetof(DispatchParams, num_experts) == 376);
-static_assert(offsetof(DispatchParams, expert_alignment) == 380);
-static_assert(offsetof(DispatchParams, hidden) == 384);
-static_assert(offsetof(DispatchParams, x_bytes) == 388);
-static_assert(offsetof(DispatchParams, num_scales) == 392);
-static_assert(offsetof(DispatchParams, scales_offset) == 396);
-static_assert(offsetof(DispatchParams, row_stride) == 400);
-static_assert(offsetof(DispatchParams, row_limit) == 404);
-static_assert(offsetof(DispatchParams, num_worst_rows) == 408);
-static_assert(offsetof(DispatchParams, num_copy_warps) == 412);
-static_assert(offsetof(DispatchParams, cached) == 416);
-static_assert(offsetof(DispatchParams, expanded_limit) == 420);
-static_assert(offsetof(DispatchParams, bases_offset) == 424);
-static_assert(offsetof(DispatchParams, stages_offset) == 428);
+static_assert(offsetof(DispatchParams, recv_offset) == 168);
+static_assert(offsetof(DispatchParams, recv_src_offset) == 176);
+static_assert(offsetof(DispatchParams, recv_topk_offset) == 184);
+static_assert(offsetof(DispatchParams, recv_weights_offset) == 192);
+static_assert(offsetof(DispatchParams, x) == 200);
+static_assert(offsetof(DispatchParams, x_stride) == 208);
+static_assert(offsetof(DispatchParams, scales) == 216);
+static_assert(offsetof(DispatchParams, scales_token_stride) == 224);
+static_assert(offsetof(DispatchParams, scales_group_stride) == 232);
+static_assert(offsetof(DispatchParams, topk_idx) == 240);
+static_assert(offsetof(DispatchParams, topk_weights) == 248);
+static_assert(offsetof(DispatchParams, is_token_in_rank) == 256);
+static_assert(offsetof(DispatchParams, tokens_per_rank) == 264);
+static_assert(offsetof(DispatchParams, tokens_per_expert) == 272);
+static_assert(offsetof(DispatchParams, token_rows) == 280);
+static_assert(offsetof(DispatchParams, token_order) == 288);
+static_assert(offsetof(DispatchParams, expert_hist) == 296);
+static_assert(offsetof(DispatchParams, handle_epoch) == 304);
+static_assert(offsetof(DispatchParams, out_topk_idx) == 312);
+static_assert(offsetof(DispatchParams, out_topk_weights) == 320);
+static_assert(offsetof(DispatchParams, out_src_idx) == 328);
+static_assert(offsetof(DispatchParams, out_expert_counts) == 336);
+static_assert(offsetof(DispatchParams, out_raw_expert_counts) == 344);
+static_assert(offsetof(DispatchParams, out_source_rows) == 352);
+static_assert(offsetof(DispatchParams, out_num_rows) == 360);
+static_assert(offsetof(DispatchParams, host_expert_counts) == 368);
+static_assert(offsetof(DispatchParams, num_tokens) == 376);
+static_assert(offsetof(DispatchParams, topk) == 380);
+static_assert(offsetof(DispatchParams, num_experts) == 384);
+static_assert(offsetof(DispatchParams, expert_alignment) == 388);
+static_assert(offsetof(DispatchParams, hidden) == 392);
+static_assert(offsetof(DispatchParams, x_bytes) == 396);
+static_assert(offsetof(DispatchParams, num_scales) == 400);
+static_assert(offsetof(DispatchParams, scales_offset) == 404);
+static_assert(offsetof(DispatchParams, row_stride) == 408);
+static_assert(offsetof(DispatchParams, row_limit) == 412);
+static_assert(offsetof(DispatchParams, num_worst_rows) == 416);
+static_assert(offsetof(DispatchParams, num_copy_warps) == 420);
+static_assert(offsetof(DispatchParams, cached) == 424);
+static_assert(offsetof(DispatchParams, expanded_limit) == 428);
+static_assert(offsetof(DispatchParams, bases_offset) == 432);
+static_assert(offsetof(DispatchParams, stages_offset) == 436);
 
 // See normal_combine.cu.
 struct CombineParams {
@@ -282,36 +284,36 @@ struct CombineParams {
     int32_t room;                       // rows of the region at x, if stage_x
     int32_t rings_offset;               // several nodes: in dynamic shared memory
 };
-static_assert(sizeof(CombineParams) == 352);
+static_assert(sizeof(CombineParams) == 360);
 static_assert(offsetof(CombineParams, group) == 0);
-static_assert(offsetof(CombineParams, x) == 160);
-static_assert(offsetof(CombineParams, x_stride) == 168);
-static_assert(offsetof(CombineParams, weights) == 176);
-static_assert(offsetof(CombineParams, weights_stride) == 184);
-static_assert(offsetof(CombineParams, stage_x) == 192);
-static_assert(offsetof(CombineParams, stage_x_stride) == 200);
-static_assert(offsetof(CombineParams, staged_flag_offset) == 208);
-static_assert(offsetof(CombineParams, staged_flag_stride) == 216);
-static_assert(offsetof(CombineParams, source_rows) == 224);
-static_assert(offsetof(CombineParams, token_rows) == 232);
-static_assert(offsetof(CombineParams, handle_epoch) == 240);
-static_assert(offsetof(CombineParams, bias) == 248);
-static_assert(offsetof(CombineParams, bias_stride) == 264);
-static_assert(offsetof(CombineParams, out) == 280);
-static_assert(offsetof(CombineParams, out_stride) == 288);
-static_assert(offsetof(CombineParams, out_weights) == 296);
-static_assert(offsetof(CombineParams, x_absolute) == 304);
-static_assert(offsetof(CombineParams, num_rows) == 308);
-static_assert(offsetof(CombineParams, num_tokens) == 312);
-static_assert(offsetof(CombineParams, hidden) == 316);
-static_assert(offsetof(CombineParams, topk) == 320);
-static_assert(offsetof(CombineParams, chunk_bytes) == 324);
-static_assert(offsetof(CombineParams, num_chunks) == 328);
-static_assert(offsetof(CombineParams, num_slots) == 332);
-static_assert(offsetof(CombineParams, batch_rows) == 336);
-static_assert(offsetof(CombineParams, num_stage_blocks) == 340);
-static_assert(offsetof(CombineParams, room) == 344);
-static_assert(offsetof(CombineParams, rings_offset) == 348);
+static_assert(offsetof(CombineParams, x) == 168);
+static_assert(offsetof(CombineParams, x_stride) == 176);
+static_assert(offsetof(CombineParams, weights) == 184);
+static_assert(offsetof(CombineParams, weights_stride) == 192);
+static_assert(offsetof(CombineParams, stage_x) == 200);
+static_assert(offsetof(CombineParams, stage_x_stride) == 208);
+static_assert(offsetof(CombineParams, staged_flag_offset) == 216);
+static_assert(offsetof(CombineParams, staged_flag_stride) == 224);
+static_assert(offsetof(CombineParams, source_rows) == 232);
+static_assert(offsetof(CombineParams, token_rows) == 240);
+static_assert(offsetof(CombineParams, handle_epoch) == 248);
+static_assert(offsetof(CombineParams, bias) == 256);
+static_assert(offsetof(CombineParams, bias_stride) == 272);
+static_assert(offsetof(CombineParams, out) == 288);
+static_assert(offsetof(CombineParams, out_stride) == 296);
+static_assert(offsetof(CombineParams, out_weights) == 304);
+static_assert(offsetof(CombineParams, x_absolute) == 312);
+static_assert(offsetof(CombineParams, num_rows) == 316);
+static_assert(offsetof(CombineParams, num_tokens) == 320);
+static_assert(offsetof(CombineParams, hidden) == 324);
+static_assert(offsetof(CombineParams, topk) == 328);
+static_assert(offsetof(CombineParams, chunk_bytes) == 332);
+static_assert(offsetof(CombineParams, num_chunks) == 336);
+static_assert(offsetof(CombineParams, num_slots) == 340);
+static_assert(offsetof(CombineParams, batch_rows) == 344);
+static_assert(offsetof(CombineParams, num_stage_blocks) == 348);
+static_assert(offsetof(CombineParams, room) == 352);
+static_assert(offsetof(CombineParams, rings_offset) == 356);
 
 // See normal_expand.cu. Addresses, not offsets.
 struct ExpandParams {
@@ -342,33 +344,33 @@ struct ExpandParams {
     int32_t stages_offset;              // in dynamic shared memory, a multiple of 128
     int32_t reserved;
 };
-static_assert(sizeof(ExpandParams) == 312);
+static_assert(sizeof(ExpandParams) == 320);
 static_assert(offsetof(ExpandParams, group) == 0);
-static_assert(offsetof(ExpandParams, rows) == 160);
-static_assert(offsetof(ExpandParams, topk) == 168);
-static_assert(offsetof(ExpandParams, weights) == 176);
-static_assert(offsetof(ExpandParams, num_rows) == 184);
-static_assert(offsetof(ExpandParams, raw_expert_counts) == 192);
-static_assert(offsetof(ExpandParams, block_hist) == 200);
-static_assert(offsetof(ExpandParams, expanded_rows) == 208);
-static_assert(offsetof(ExpandParams, out_x) == 216);
-static_assert(offsetof(ExpandParams, out_x_stride) == 224);
-static_assert(offsetof(ExpandParams, out_scales) == 232);
-static_assert(offsetof(ExpandParams, out_scales_token_stride) == 240);
-static_assert(offsetof(ExpandParams, out_scales_group_stride) == 248);
-static_assert(offsetof(ExpandParams, out_weights) == 256);
-static_assert(offsetof(ExpandParams, mode) == 264);
-static_assert(offsetof(ExpandParams, num_topk) == 268);
-static_assert(offsetof(ExpandParams, num_local_experts) == 272);
-static_assert(offsetof(ExpandParams, expert_alignment) == 276);
-static_assert(offsetof(ExpandParams, out_limit) == 280);
-static_assert(offsetof(ExpandParams, x_bytes) == 284);
-static_assert(offsetof(ExpandParams, num_scales) == 288);
-static_assert(offsetof(ExpandParams, scales_offset) == 292);
-static_assert(offsetof(ExpandParams, row_stride) == 296);
-static_assert(offsetof(ExpandParams, num_copy_warps) == 300);
-static_assert(offsetof(ExpandParams, stages_offset) == 304);
-static_assert(offsetof(ExpandParams, reserved) == 308);
+static_assert(offsetof(ExpandParams, rows) == 168);
+static_assert(offsetof(ExpandParams, topk) == 176);
+static_assert(offsetof(ExpandParams, weights) == 184);
+static_assert(offsetof(ExpandParams, num_rows) == 192);
+static_assert(offsetof(ExpandParams, raw_expert_counts) == 200);
+static_assert(offsetof(ExpandParams, block_hist) == 208);
+static_assert(offsetof(ExpandParams, expanded_rows) == 216);
+static_assert(offsetof(ExpandParams, out_x) == 224);
+static_assert(offsetof(ExpandParams, out_x_stride) == 232);
+static_assert(offsetof(ExpandParams, out_scales) == 240);
+static_assert(offsetof(ExpandParams, out_scales_token_stride) == 248);
+static_assert(offsetof(ExpandParams, out_scales_group_stride) == 256);
+static_assert(offsetof(ExpandParams, out_weights) == 264);
+static_assert(offsetof(ExpandParams, mode) == 272);
+static_assert(offsetof(ExpandParams, num_topk) == 276);
+static_assert(offsetof(ExpandParams, num_local_experts) == 280);
+static_assert(offsetof(ExpandParams, expert_alignment) == 284);
+static_assert(offsetof(ExpandParams, out_limit) == 288);
+static_assert(offsetof(ExpandParams, x_bytes) == 292);
+static_assert(offsetof(ExpandParams, num_scales) == 296);
+static_assert(offsetof(ExpandParams, scales_offset) == 300);
+static_assert(offsetof(ExpandParams, row_stride) == 304);
+static_assert(offsetof(ExpandParams, num_copy_warps) == 308);
+static_assert(offsetof(ExpandParams, stages_offset) == 312);
+static_assert(offsetof(ExpandParams, reserved) == 316);
 
 // See normal_stage.cu. Addresses, not offsets.
 struct StageParams {
@@ -436,7 +438,7 @@ static_assert(offsetof(LayoutParams, reserved) == 68);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0x242d96d885b3c09a;
+__device__ uint64_t deepep_normal_structs = 0x541ca05b8d5b3413;
 }
 
 }  // namespace deepep::normal

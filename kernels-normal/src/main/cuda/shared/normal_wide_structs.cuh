@@ -90,7 +90,8 @@ struct Group {
     uint64_t heap[72];                  // peers' heaps as mapped here
     uint64_t state;                     // LocalState, zeroed once by the host
     uint64_t status;                    // StatusBlock, device address of mapped host memory
-    uint64_t timeout_ns;
+    uint64_t timeout_ns;                // of waits once all ranks are in the call
+    uint64_t start_timeout_ns;          // of waits for the headers of ranks that have yet to begin
     uint64_t header_offset;             // [epoch parity][source][32 + experts per rank] u64
     uint64_t header_parity_stride;      // bytes
     uint64_t header_rank_stride;        // bytes
@@ -103,22 +104,23 @@ struct Group {
     int32_t first_rank;                 // of the node, among all ranks
     int32_t reserved;
 };
-static_assert(sizeof(Group) == 672);
+static_assert(sizeof(Group) == 680);
 static_assert(offsetof(Group, heap) == 0);
 static_assert(offsetof(Group, state) == 576);
 static_assert(offsetof(Group, status) == 584);
 static_assert(offsetof(Group, timeout_ns) == 592);
-static_assert(offsetof(Group, header_offset) == 600);
-static_assert(offsetof(Group, header_parity_stride) == 608);
-static_assert(offsetof(Group, header_rank_stride) == 616);
-static_assert(offsetof(Group, meta_flag_offset) == 624);
-static_assert(offsetof(Group, done_flag_offset) == 632);
-static_assert(offsetof(Group, waits) == 640);
-static_assert(offsetof(Group, gone) == 648);
-static_assert(offsetof(Group, rank) == 656);
-static_assert(offsetof(Group, num_ranks) == 660);
-static_assert(offsetof(Group, first_rank) == 664);
-static_assert(offsetof(Group, reserved) == 668);
+static_assert(offsetof(Group, start_timeout_ns) == 600);
+static_assert(offsetof(Group, header_offset) == 608);
+static_assert(offsetof(Group, header_parity_stride) == 616);
+static_assert(offsetof(Group, header_rank_stride) == 624);
+static_assert(offsetof(Group, meta_flag_offset) == 632);
+static_assert(offsetof(Group, done_flag_offset) == 640);
+static_assert(offsetof(Group, waits) == 648);
+static_assert(offsetof(Group, gone) == 656);
+static_assert(offsetof(Group, rank) == 664);
+static_assert(offsetof(Group, num_ranks) == 668);
+static_assert(offsetof(Group, first_rank) == 672);
+static_assert(offsetof(Group, reserved) == 676);
 
 // A rank's own; zeroed once by the host.
 struct LocalState {
@@ -136,8 +138,8 @@ struct LocalState {
     uint32_t exit_arrivals;
     uint32_t barrier_arrivals;
     uint32_t waiting_epoch;             // the epoch in which this rank has said that it waits
+    uint32_t waiting_beat;              // when it said last that others have yet to begin
     uint32_t masked;                    // bit r: rank r of the node is neither sent to nor waited for
-    uint32_t reserved;
     int32_t block_counts[256][72];      // tokens to each rank
 };
 static_assert(sizeof(LocalState) == 73808);
@@ -155,8 +157,8 @@ static_assert(offsetof(LocalState, meta_arrivals) == 56);
 static_assert(offsetof(LocalState, exit_arrivals) == 60);
 static_assert(offsetof(LocalState, barrier_arrivals) == 64);
 static_assert(offsetof(LocalState, waiting_epoch) == 68);
-static_assert(offsetof(LocalState, masked) == 72);
-static_assert(offsetof(LocalState, reserved) == 76);
+static_assert(offsetof(LocalState, waiting_beat) == 72);
+static_assert(offsetof(LocalState, masked) == 76);
 static_assert(offsetof(LocalState, block_counts) == 80);
 
 // See normal_dispatch.cu.
@@ -205,50 +207,50 @@ struct DispatchParams {
     int32_t bases_offset;               // in dynamic shared memory, a multiple of 128
     int32_t stages_offset;              // in dynamic shared memory, a multiple of 128
 };
-static_assert(sizeof(DispatchParams) == 944);
+static_assert(sizeof(DispatchParams) == 952);
 static_assert(offsetof(DispatchParams, group) == 0);
-static_assert(offsetof(DispatchParams, recv_offset) == 672);
-static_assert(offsetof(DispatchParams, recv_src_offset) == 680);
-static_assert(offsetof(DispatchParams, recv_topk_offset) == 688);
-static_assert(offsetof(DispatchParams, recv_weights_offset) == 696);
-static_assert(offsetof(DispatchParams, x) == 704);
-static_assert(offsetof(DispatchParams, x_stride) == 712);
-static_assert(offsetof(DispatchParams, scales) == 720);
-static_assert(offsetof(DispatchParams, scales_token_stride) == 728);
-static_assert(offsetof(DispatchParams, scales_group_stride) == 736);
-static_assert(offsetof(DispatchParams, topk_idx) == 744);
-static_assert(offsetof(DispatchParams, topk_weights) == 752);
-static_assert(offsetof(DispatchParams, is_token_in_rank) == 760);
-static_assert(offsetof(DispatchParams, tokens_per_rank) == 768);
-static_assert(offsetof(DispatchParams, tokens_per_expert) == 776);
-static_assert(offsetof(DispatchParams, token_rows) == 784);
-static_assert(offsetof(DispatchParams, token_order) == 792);
-static_assert(offsetof(DispatchParams, expert_hist) == 800);
-static_assert(offsetof(DispatchParams, handle_epoch) == 808);
-static_assert(offsetof(DispatchParams, out_topk_idx) == 816);
-static_assert(offsetof(DispatchParams, out_topk_weights) == 824);
-static_assert(offsetof(DispatchParams, out_src_idx) == 832);
-static_assert(offsetof(DispatchParams, out_expert_counts) == 840);
-static_assert(offsetof(DispatchParams, out_raw_expert_counts) == 848);
-static_assert(offsetof(DispatchParams, out_source_rows) == 856);
-static_assert(offsetof(DispatchParams, out_num_rows) == 864);
-static_assert(offsetof(DispatchParams, host_expert_counts) == 872);
-static_assert(offsetof(DispatchParams, num_tokens) == 880);
-static_assert(offsetof(DispatchParams, topk) == 884);
-static_assert(offsetof(DispatchParams, num_experts) == 888);
-static_assert(offsetof(DispatchParams, expert_alignment) == 892);
-static_assert(offsetof(DispatchParams, hidden) == 896);
-static_assert(offsetof(DispatchParams, x_bytes) == 900);
-static_assert(offsetof(DispatchParams, num_scales) == 904);
-static_assert(offsetof(DispatchParams, scales_offset) == 908);
-static_assert(offsetof(DispatchParams, row_stride) == 912);
-static_assert(offsetof(DispatchParams, row_limit) == 916);
-static_assert(offsetof(DispatchParams, num_worst_rows) == 920);
-static_assert(offsetof(DispatchParams, num_copy_warps) == 924);
-static_assert(offsetof(DispatchParams, cached) == 928);
-static_assert(offsetof(DispatchParams, expanded_limit) == 932);
-static_assert(offsetof(DispatchParams, bases_offset) == 936);
-static_assert(offsetof(DispatchParams, stages_offset) == 940);
+static_assert(offsetof(DispatchParams, recv_offset) == 680);
+static_assert(offsetof(DispatchParams, recv_src_offset) == 688);
+static_assert(offsetof(DispatchParams, recv_topk_offset) == 696);
+static_assert(offsetof(DispatchParams, recv_weights_offset) == 704);
+static_assert(offsetof(DispatchParams, x) == 712);
+static_assert(offsetof(DispatchParams, x_stride) == 720);
+static_assert(offsetof(DispatchParams, scales) == 728);
+static_assert(offsetof(DispatchParams, scales_token_stride) == 736);
+static_assert(offsetof(DispatchParams, scales_group_stride) == 744);
+static_assert(offsetof(DispatchParams, topk_idx) == 752);
+static_assert(offsetof(DispatchParams, topk_weights) == 760);
+static_assert(offsetof(DispatchParams, is_token_in_rank) == 768);
+static_assert(offsetof(DispatchParams, tokens_per_rank) == 776);
+static_assert(offsetof(DispatchParams, tokens_per_expert) == 784);
+static_assert(offsetof(DispatchParams, token_rows) == 792);
+static_assert(offsetof(DispatchParams, token_order) == 800);
+static_assert(offsetof(DispatchParams, expert_hist) == 808);
+static_assert(offsetof(DispatchParams, handle_epoch) == 816);
+static_assert(offsetof(DispatchParams, out_topk_idx) == 824);
+static_assert(offsetof(DispatchParams, out_topk_weights) == 832);
+static_assert(offsetof(DispatchParams, out_src_idx) == 840);
+static_assert(offsetof(DispatchParams, out_expert_counts) == 848);
+static_assert(offsetof(DispatchParams, out_raw_expert_counts) == 856);
+static_assert(offsetof(DispatchParams, out_source_rows) == 864);
+static_assert(offsetof(DispatchParams, out_num_rows) == 872);
+static_assert(offsetof(DispatchParams, host_expert_counts) == 880);
+static_assert(offsetof(DispatchParams, num_tokens) == 888);
+static_assert(offsetof(DispatchParams, topk) == 892);
+static_assert(offsetof(DispatchParams, num_experts) == 896);
+static_assert(offsetof(DispatchParams, expert_alignment) == 900);
+static_assert(offsetof(DispatchParams, hidden) == 904);
+static_assert(offsetof(DispatchParams, x_bytes) == 908);
+static_assert(offsetof(DispatchParams, num_scales) == 912);
+static_assert(offsetof(DispatchParams, scales_offset) == 916);
+static_assert(offsetof(DispatchParams, row_stride) == 920);
+static_assert(offsetof(DispatchParams, row_limit) == 924);
+static_assert(offsetof(DispatchParams, num_worst_rows) == 928);
+static_assert(offsetof(DispatchParams, num_copy_warps) == 932);
+static_assert(offsetof(DispatchParams, cached) == 936);
+static_assert(offsetof(DispatchParams, expanded_limit) == 940);
+static_assert(offsetof(DispatchParams, bases_offset) == 944);
+static_assert(offsetof(DispatchParams, stages_offset) == 948);
 
 // See normal_combine.cu.
 struct CombineParams {
@@ -282,40 +284,40 @@ struct CombineParams {
     int32_t room;                       // rows of the region at x, if stage_x
     int32_t rings_offset;               // several nodes: in dynamic shared memory
 };
-static_assert(sizeof(CombineParams) == 864);
+static_assert(sizeof(CombineParams) == 872);
 static_assert(offsetof(CombineParams, group) == 0);
-static_assert(offsetof(CombineParams, x) == 672);
-static_assert(offsetof(CombineParams, x_stride) == 680);
-static_assert(offsetof(CombineParams, weights) == 688);
-static_assert(offsetof(CombineParams, weights_stride) == 696);
-static_assert(offsetof(CombineParams, stage_x) == 704);
-static_assert(offsetof(CombineParams, stage_x_stride) == 712);
-static_assert(offsetof(CombineParams, staged_flag_offset) == 720);
-static_assert(offsetof(CombineParams, staged_flag_stride) == 728);
-static_assert(offsetof(CombineParams, source_rows) == 736);
-static_assert(offsetof(CombineParams, token_rows) == 744);
-static_assert(offsetof(CombineParams, handle_epoch) == 752);
-static_assert(offsetof(CombineParams, bias) == 760);
-static_assert(offsetof(CombineParams, bias_stride) == 776);
-static_assert(offsetof(CombineParams, out) == 792);
-static_assert(offsetof(CombineParams, out_stride) == 800);
-static_assert(offsetof(CombineParams, out_weights) == 808);
-static_assert(offsetof(CombineParams, x_absolute) == 816);
-static_assert(offsetof(CombineParams, num_rows) == 820);
-static_assert(offsetof(CombineParams, num_tokens) == 824);
-static_assert(offsetof(CombineParams, hidden) == 828);
-static_assert(offsetof(CombineParams, topk) == 832);
-static_assert(offsetof(CombineParams, chunk_bytes) == 836);
-static_assert(offsetof(CombineParams, num_chunks) == 840);
-static_assert(offsetof(CombineParams, num_slots) == 844);
-static_assert(offsetof(CombineParams, batch_rows) == 848);
-static_assert(offsetof(CombineParams, num_stage_blocks) == 852);
-static_assert(offsetof(CombineParams, room) == 856);
-static_assert(offsetof(CombineParams, rings_offset) == 860);
+static_assert(offsetof(CombineParams, x) == 680);
+static_assert(offsetof(CombineParams, x_stride) == 688);
+static_assert(offsetof(CombineParams, weights) == 696);
+static_assert(offsetof(CombineParams, weights_stride) == 704);
+static_assert(offsetof(CombineParams, stage_x) == 712);
+static_assert(offsetof(CombineParams, stage_x_stride) == 720);
+static_assert(offsetof(CombineParams, staged_flag_offset) == 728);
+static_assert(offsetof(CombineParams, staged_flag_stride) == 736);
+static_assert(offsetof(CombineParams, source_rows) == 744);
+static_assert(offsetof(CombineParams, token_rows) == 752);
+static_assert(offsetof(CombineParams, handle_epoch) == 760);
+static_assert(offsetof(CombineParams, bias) == 768);
+static_assert(offsetof(CombineParams, bias_stride) == 784);
+static_assert(offsetof(CombineParams, out) == 800);
+static_assert(offsetof(CombineParams, out_stride) == 808);
+static_assert(offsetof(CombineParams, out_weights) == 816);
+static_assert(offsetof(CombineParams, x_absolute) == 824);
+static_assert(offsetof(CombineParams, num_rows) == 828);
+static_assert(offsetof(CombineParams, num_tokens) == 832);
+static_assert(offsetof(CombineParams, hidden) == 836);
+static_assert(offsetof(CombineParams, topk) == 840);
+static_assert(offsetof(CombineParams, chunk_bytes) == 844);
+static_assert(offsetof(CombineParams, num_chunks) == 848);
+static_assert(offsetof(CombineParams, num_slots) == 852);
+static_assert(offsetof(CombineParams, batch_rows) == 856);
+static_assert(offsetof(CombineParams, num_stage_blocks) == 860);
+static_assert(offsetof(CombineParams, room) == 864);
+static_assert(offsetof(CombineParams, rings_offset) == 868);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0xb2caaf70481b1895;
+__device__ uint64_t deepep_normal_structs = 0xd730cd4ec4e19807;
 }
 
 }  // namespace deepep::normal

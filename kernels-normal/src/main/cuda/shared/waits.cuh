@@ -4,6 +4,9 @@
 // Whoever waits then stops too and blames the same rank. A rank that has waited for half of the timeout says so in a
 // word beside these; whoever waits for such a rank gives it as much time again to tell whom it lacks. So in a chain of
 // ranks that wait for each other, all blame the silent one at its end. Of ranks that are gone, the host tells at once.
+//
+// Until a rank has all headers, it waits for others to begin, for which it may have more time than others have for it.
+// It says so again and again, and is not given up while it is heard.
 #pragma once
 
 #include "deepep/memory.cuh"
@@ -33,13 +36,15 @@ __device__ __forceinline__ uint64_t* header_slot(const Group& g, int holder, int
                         g.header_offset + (epoch & 1) * g.header_parity_stride + source * g.header_rank_stride);
 }
 
-// Four words: epoch | code << 32 of the call that `source` has left; what the code is about, in two; the epoch in which
-// it says to wait itself.
+// Five words: epoch | code << 32 of the call that `source` has left; what the code is about, in two; the epoch in which
+// it says to wait itself, and for which beat others have yet to begin, or 0; this rank's note of when that changed:
+// beat | own beat << 32.
 __device__ __forceinline__ uint64_t* done_flag(const Group& g, int holder, int source) {
     return at<uint64_t>(g.heap[holder], g.done_flag_offset + static_cast<uint64_t>(source) * kFlagStrideBytes);
 }
 
 constexpr int kWaitingWord = 3;
+constexpr int kHeardWord = 4;
 
 // ---- faults ----
 
@@ -127,6 +132,35 @@ struct Wait {
     bool counts = false;         // the word has the epoch and a count, which is expected
 };
 
+// Whether the peer may have yet to begin the call. This rank's own blocks have begun it.
+__device__ __forceinline__ bool is_start(const Group& g, const Wait& wait) {
+    return wait.phase == kPhaseHeader && wait.peer != my_rank(g);
+}
+
+constexpr uint32_t kBeats = 8;  // how often at least, within its time, a rank says that others have yet to begin
+
+// The length of a beat is a power of two, because a division takes registers that the loops of copies need.
+__device__ inline uint64_t to_beats(const Group& g, uint64_t ns) {
+    return ns >> (63 - __clzll(max(min(g.timeout_ns, g.start_timeout_ns) / kBeats, static_cast<uint64_t>(1))));
+}
+
+// A number that changes with each beat; never 0.
+__device__ inline uint32_t beat_now(const Group& g) { return max(static_cast<uint32_t>(to_beats(g, now_ns())), 1u); }
+
+// How much longer than usual to wait for a rank, because of what it says of its own waits by `words`, a done flag here.
+__device__ inline uint64_t patience_for(const Group& g, uint32_t epoch, uint64_t* words) {
+    uint64_t word = load_relaxed_sys(words + kWaitingWord);  // pairs with say_to_wait
+    if (word_epoch(word) != epoch) return 0;
+    if (word_value(word) == 0) return g.timeout_ns;
+    uint32_t now = beat_now(g);
+    uint64_t heard = load_relaxed_sys(words + kHeardWord);
+    if (word_epoch(heard) != word_value(word)) {
+        store_relaxed_sys(words + kHeardWord, pack_word(word_value(word), now));
+        return g.start_timeout_ns;
+    }
+    return now - word_value(heard) <= 2 * kBeats ? g.start_timeout_ns : 0;  // the shorter time-out at least
+}
+
 // The ranks of this node, where there are no others. Nodes of internode_waits.cuh are all ranks.
 struct OneNode {
     const Group& g;
@@ -148,17 +182,31 @@ struct OneNode {
     // Whether the call is refused while a header is missing: see Nodes.
     static __device__ __forceinline__ bool is_refused(uint32_t, const Wait&) { return false; }
 
-    // Whether a rank has not said that it waits itself.
-    __device__ bool is_silent(uint32_t epoch, int rank) const {
-        uint64_t word = load_relaxed_sys(done_flag(g, g.rank, rank - g.first_rank) + kWaitingWord);
-        return rank == my_rank(g) || word_epoch(word) != epoch;
+    // See patience_for.
+    __device__ uint64_t patience(uint32_t epoch, int rank) const {
+        return rank == my_rank(g) ? 0 : patience_for(g, epoch, done_flag(g, g.rank, rank - g.first_rank));
     }
 
-    __device__ void say_to_wait(uint32_t epoch) const {
-        for (int i = 0; i < g.num_ranks; ++i)  // pairs with is_silent
-            if (takes_part(i)) store_relaxed_sys(done_flag(g, i, g.rank) + kWaitingWord, pack_word(epoch, 0));
+    // beat: for which others have yet to begin, or 0 if all have.
+    __device__ void say_to_wait(uint32_t epoch, uint32_t beat) const {
+        for (int i = 0; i < g.num_ranks; ++i)  // pairs with patience_for
+            if (takes_part(i)) store_relaxed_sys(done_flag(g, i, g.rank) + kWaitingWord, pack_word(epoch, beat));
     }
 };
+
+// Says that this rank waits, if it is time to: once, or again and again while others have yet to begin. Of the threads
+// of a rank one says it.
+template <class Others>
+__device__ inline void say_when_due(const Others& others, uint32_t epoch, const Wait& wait, uint64_t waited) {
+    const Group& g = others.g;
+    bool start = is_start(g, wait);
+    if (start ? to_beats(g, waited) == 0 : waited <= g.timeout_ns / 2) return;
+    LocalState* state = state_of(g);
+    uint32_t* word = start ? &state->waiting_beat : &state->waiting_epoch;
+    uint32_t now = start ? beat_now(g) : epoch;
+    if (*static_cast<volatile uint32_t*>(word) != now && atomicExch(word, now) != now)
+        others.say_to_wait(epoch, start ? now : 0);
+}
 
 constexpr uint32_t kSpinsPerLook = 64;
 constexpr uint64_t kShortWaitNs = 20'000;  // nobody is asked in so short a time
@@ -185,10 +233,9 @@ __device__ inline int go_on(const Others& others, uint32_t epoch, const Wait& wa
         fault.peer = gone - 1;
         fault.seen = waited;
     } else if (!others.somebody_left(epoch, wait.phase, fault)) {
-        bool late = waited > g.timeout_ns && (waited > 2 * g.timeout_ns || others.is_silent(epoch, wait.peer));
-        if (!late) {
-            if (waited > g.timeout_ns / 2 && atomicExch(&state_of(g)->waiting_epoch, epoch) != epoch)
-                others.say_to_wait(epoch);
+        uint64_t limit = is_start(g, wait) ? g.start_timeout_ns : g.timeout_ns;
+        if (waited <= limit + others.patience(epoch, wait.peer)) {
+            say_when_due(others, epoch, wait, waited);
             // acquire; pairs with the release in GoneRanks
             return static_cast<int>(load_acquire_sys(at<const uint32_t>(g.gone) + wait.peer));
         }

@@ -12,17 +12,22 @@ import java.util.Objects;
  * One rank's end of the expert-parallel communication: dispatch sends tokens to the ranks of their
  * experts, combine brings the results back.
  *
- * <p>Calls are collective: every rank makes the same calls in the same order. A buffer is used by
- * one thread at a time (its rank); asynchronous calls run on {@link #communicationStream()}. Memory
- * handed out as views belongs to the buffer.
+ * <p>Calls are collective: every rank makes the same calls in the same order. One thread at a time,
+ * the rank, uses a buffer; asynchronous calls run on {@link #communicationStream()}. Memory handed
+ * out as views belongs to the buffer.
  *
- * <p>Every call may throw {@link IllegalArgumentException} for arguments that do not fit (nothing
- * was started: correct the call and repeat it), {@link IllegalStateException} on a closed or failed
- * buffer or for a low-latency call out of order (nothing was started either: a hook that has run,
- * or a third call sent before the first has been received), and the {@link
- * io.deepep.error.DeepEpException}s: {@code RankMismatchException}, {@code RoutingException} and
- * {@code CapacityExceededException} reach every rank and leave the buffer usable; after a {@code
- * DeepEpTimeoutException} the buffer refuses further calls.
+ * <p>Every call may throw
+ *
+ * <ul>
+ *   <li>{@link IllegalArgumentException} for invalid arguments. Nothing was started: correct the
+ *       call and repeat it.
+ *   <li>{@link IllegalStateException} on a closed or failed buffer, and for a low-latency call out
+ *       of order: a hook that has already run, or a third call sent before the first has been
+ *       received. Nothing was started either.
+ *   <li>{@link io.deepep.error.DeepEpException}: {@code RankMismatchException}, {@code
+ *       RoutingException} and {@code CapacityExceededException} reach every rank and leave the
+ *       buffer usable; after a {@code DeepEpTimeoutException} the buffer refuses further calls.
+ * </ul>
  *
  * <p>On the host backend, interrupting a thread ends its wait for other ranks with an {@link
  * IllegalStateException}; the thread stays interrupted, and the buffer refuses further calls, since
@@ -39,7 +44,7 @@ public interface Buffer extends AutoCloseable {
         return BufferProvider.load().lowLatencyRdmaBytes(limits, topology);
     }
 
-    /** What this buffer was opened with, sizes and network filled in. */
+    /** The options this buffer was opened with, including the chosen sizes and network. */
     BufferOptions options();
 
     /** This rank's place in the group. */
@@ -48,7 +53,7 @@ public interface Buffer extends AutoCloseable {
     }
 
     /**
-     * Counts who gets how many tokens.
+     * Counts how many of this rank's tokens each rank and expert gets.
      *
      * @param topkIdx I64 [T,K], contiguous, -1 for no selection
      * @param numExperts a multiple of the number of ranks
@@ -58,7 +63,7 @@ public interface Buffer extends AutoCloseable {
         return getDispatchLayout(topkIdx, numExperts, CallOptions.sync());
     }
 
-    /** {@link #getDispatchLayout(Tensor, int)} with ordering. */
+    /** {@link #getDispatchLayout(Tensor, int)}, ordered by {@code options}. */
     DispatchLayout getDispatchLayout(Tensor topkIdx, int numExperts, CallOptions options);
 
     /** Sends tokens to the ranks of their experts, synchronously. */
@@ -67,8 +72,8 @@ public interface Buffer extends AutoCloseable {
     }
 
     /**
-     * Sends tokens to the ranks of their experts. Blocks until the received count is known, in
-     * worst-case mode not even that.
+     * Sends tokens to the ranks of their experts. Blocks until the number of received rows is
+     * known, except in worst-case mode.
      */
     DispatchResult dispatch(DispatchPlan plan, CallOptions options);
 
@@ -81,8 +86,8 @@ public interface Buffer extends AutoCloseable {
     CombineResult combine(CombinePlan plan, CallOptions options);
 
     /**
-     * The buffer's memory for combine inputs, BF16 [N,H] for {@code handle}: what is computed into
-     * it is combined without staging. Valid until the next normal dispatch on the buffer; the same
+     * The buffer's memory for combine inputs, BF16 [N,H] for {@code handle}: rows computed into it
+     * are combined without staging. Valid until the next normal dispatch on the buffer; the same
      * memory for every handle.
      */
     Tensor getCombineBuffer(DispatchHandle handle);
@@ -104,72 +109,73 @@ public interface Buffer extends AutoCloseable {
     LowLatencyCombineResult lowLatencyCombine(LowLatencyCombinePlan plan, CallOptions options);
 
     /**
-     * The buffer's memory for combine inputs, BF16 [El, R*maxTokens, H] for {@code handle}: what is
-     * computed into it is combined from there. Valid as long as {@code handle}.
+     * The buffer's memory for combine inputs, BF16 [El, R*maxTokens, H] for {@code handle}: rows
+     * computed into it are combined from there. Valid as long as {@code handle}.
      */
     Tensor getLowLatencyCombineBuffer(LowLatencyHandle handle);
 
     /**
-     * Collective: waits for all ranks, then forgets whatever low-latency state is in flight. Never
-     * needed between normal and low-latency calls (their memory is separate); it restores a known
-     * state after an engine abandoned calls midway. Handles and results from before become invalid.
+     * Collective: waits for all ranks, then discards all low-latency state in flight. Never needed
+     * between normal and low-latency calls (their memory is separate); it restores a known state
+     * after an engine has abandoned calls. Earlier handles and results become invalid.
      */
     void cleanLowLatencyBuffer();
 
     /**
      * Masks (true) or unmasks a rank, in both modes: calls neither send to nor wait for a masked
      * rank. Its tokens and results count as absent: no rows come from it, and selections of its
-     * experts are ignored. Graphs go on as calls do.
+     * experts are ignored. This also applies to captured graphs.
      *
-     * <p><b>Normal mode.</b> All ranks that go on mask the same ranks between the same two calls; a
+     * <p><b>Normal mode.</b> All remaining ranks mask the same ranks between the same two calls; a
      * call of ranks with different masks is refused on all of them. So are combines and cached
-     * dispatches whose handle is of a dispatch with other masks: dispatch its plan again. This
-     * method waits for calls under way. Across nodes, a token whose forwarder is masked goes by
-     * another rank of the node; if several ranks of one node are masked, there may be none for some
-     * tokens, whose selections on that node then count as absent too. On GPUs, normal mode masks
-     * ranks only of nodes of at most 8, and of several nodes only where all GPUs reach each other's
-     * memory, not over a network.
+     * dispatches with a handle from before the masks changed: dispatch its plan again. This method
+     * waits for calls in flight. Across nodes, a token whose forwarder is masked goes through
+     * another rank of that node. If several ranks of a node are masked, some tokens may find none;
+     * their selections on that node then count as absent too. On GPUs, normal mode can mask ranks
+     * only if nodes have at most 8 ranks, and with several nodes only if all GPUs reach each
+     * other's memory, or over {@link Network#ibgda} with masks.
      *
      * <p><b>Low-latency mode.</b> Each rank may mask others at any time. A rank that kept making
      * the same calls while it was masked can be unmasked at any time.
      *
-     * <p>With {@link Builder#maskTimedOutRanks} a rank that does not come in time is masked. In
-     * low-latency mode the call goes on without it. In normal mode the call fails on all others
+     * <p>With {@link Builder#maskTimedOutRanks}, a rank that does not come in time is masked. In
+     * low-latency mode the call continues without it. In normal mode the call fails on all others
      * with a {@code DeepEpTimeoutException} that names it; the buffer stays usable, and the call
-     * can be repeated without the rank. If several did not come, others that are not named may be
-     * masked too; where ranks have masked different ones, the next call is refused once with a
-     * {@code RankMismatchException}, and they take over each other's masks. See that such a rank is
-     * dead, or end its process: one that was stopped while it sent rows in normal mode, and goes on
-     * later, writes over rows of later calls.
+     * can be repeated without the rank. If several ranks did not come, others that are not named
+     * may be masked too. If ranks have masked different ones, the next call is refused once with a
+     * {@code RankMismatchException}, and they adopt each other's masks. Make sure that a masked
+     * rank is dead, or end its process: one that was stopped while it sent rows in normal mode, and
+     * continues later, overwrites rows of later calls.
      *
-     * <p>A rank that was masked by a time-out, or stayed away, is out of step. It comes back by
-     * {@link #rejoin}; a new process takes the place of a dead one by {@link #admit}.
+     * <p>A rank that was masked by a time-out, or made no calls, is out of step. It comes back with
+     * {@link #rejoin}; a new process takes the place of a dead one with {@link #admit}.
      *
-     * @throws UnsupportedOperationException if the buffer has only normal mode, on GPUs of nodes of
-     *     more than 8 ranks, or of several nodes that a network connects
+     * @throws UnsupportedOperationException if the buffer has only normal mode, and runs on GPUs
+     *     with nodes of more than 8 ranks, or with several nodes that a network connects without
+     *     masks
      */
     void updateMask(int rank, boolean masked);
 
     /**
-     * Which ranks are masked, by hand or by a time-out, in either mode: [R], 1 for masked; a copy.
+     * Which ranks are masked, by {@link #updateMask} or a time-out, in either mode: [R], 1 for
+     * masked; a copy.
      */
     int[] queryMask();
 
     /**
-     * Collective, of masked ranks too: waits for all ranks, forgets whatever is in flight, and
-     * unmasks all. The ranks then make their next calls together. Handles from before are those of
+     * Collective, masked ranks included: waits for all ranks, discards whatever is in flight, and
+     * unmasks all. The ranks then make their next calls together. Earlier handles count as those of
      * a dispatch with other masks, and low-latency ones are invalid.
      */
     void rejoin();
 
     /**
-     * Takes new processes (or threads) into the places of ranks that are gone: collective among
-     * those that stay, which call this, and the new ones, which call {@link Builder#join}. All
-     * ranks meet in a new group, in which each that stays has the rank that it has here, and each
-     * new one that of the rank whose place it takes. Then no rank is masked, and all make their
-     * next calls together. What ranks that stay have goes on: the buffer and its memory, plans, and
-     * graphs, which find the new ranks' memory where that of the dead was. Handles from before are
-     * no longer valid.
+     * Takes new processes (or threads) into the places of ranks that are gone. Collective: the
+     * remaining ranks call this, and the new ones {@link Builder#join}. All ranks meet in a new
+     * group. In it, each remaining rank has its old number, and each new one that of the rank that
+     * it replaces. Then no rank is masked, and all make their next calls together. The remaining
+     * ranks keep the buffer and its memory, plans, and graphs, which find the new ranks' memory
+     * where that of the dead ones was. Earlier handles are no longer valid.
      *
      * <pre>{@code
      * // where rank 3 was masked                        // in the new process
@@ -178,22 +184,22 @@ public interface Buffer extends AutoCloseable {
      *                                                           .normal(limits).join();
      * }</pre>
      *
-     * <p>Several ranks can be replaced at once, also none: then ranks that are all there change to
-     * a new group, as after a failure of the network between them. Rank 0 is like any other.
+     * <p>Several ranks can be replaced at once, or none: then the same ranks move to a new group,
+     * for example after a failure of the network between them. Rank 0 is like any other.
      *
-     * <p>If this throws, the buffer goes on in the group that it had, with the masks that it had,
-     * and the call can be repeated in another new group. If it was a new rank that was lost, in the
-     * last moment, some of the others may have taken it in: their next call then names whom it
-     * lacks, and another new group brings all together. After this returned, nothing here uses the
-     * old group.
+     * <p>If this throws, the buffer stays in its old group, with its old masks, and the call can be
+     * repeated in another new group. If a new rank is lost at the last moment, some of the others
+     * may already have admitted it: their next call then names the missing rank, and another new
+     * group brings all together. Once this has returned, nothing here uses the old group.
      *
-     * <p>See that the ranks that are replaced are dead: see {@link #updateMask}.
+     * <p>Make sure that the replaced ranks are dead: see {@link #updateMask}.
      *
-     * @param group with as many ranks as this one's; stays open as long as this buffer
-     * @throws IllegalArgumentException if it is of another size, or this rank is another there
+     * @param group with as many ranks as this one's; must stay open as long as this buffer
+     * @throws IllegalArgumentException if it has another size, or this rank has another number
+     *     there
      * @throws UnsupportedOperationException if ranks of this buffer cannot be masked, or its memory
-     *     cannot be replaced: where a network connects the nodes, and on GPUs whose memory
-     *     processes share by CUDA IPC; the others learn it by a {@code RankMismatchException}
+     *     cannot be replaced: where NVSHMEM connects the nodes, and on GPUs whose memory processes
+     *     share by CUDA IPC; the others get a {@code RankMismatchException}
      * @throws io.deepep.error.RankMismatchException on all ranks, if a new one gave other options
      * @throws io.deepep.error.DeepEpUnavailableException on all ranks, if one cannot reach the
      *     memory of another
@@ -204,7 +210,7 @@ public interface Buffer extends AutoCloseable {
     /** The stream that asynchronous calls run on, the engine's if it gave one. */
     Stream communicationStream();
 
-    /** Marks the present end of {@code stream}, for {@link CallOptions#after}. */
+    /** Marks the current end of {@code stream}, for {@link CallOptions#after}. */
     static Event capture(Stream stream) {
         return stream.record();
     }
@@ -221,10 +227,10 @@ public interface Buffer extends AutoCloseable {
      * Releases this rank's memory once no peer uses it. Does not wait for other ranks to close;
      * calls in flight finish or fail first. Idempotent.
      *
-     * <p>A buffer that its rank leaves open is closed, with a warning, when an {@link
-     * InProcessGroup} closes and the thread that opened the buffer has ended. On the host its
-     * memory also goes when the buffer, its plans and its results can no longer be reached; a
-     * process takes it along.
+     * <p>If a rank leaves a buffer open, an {@link InProcessGroup} closes it, with a warning, when
+     * the group closes and the thread that opened the buffer has ended. On the host its memory is
+     * also freed when the buffer, its plans and its results are no longer reachable, or when the
+     * process ends.
      */
     @Override
     void close();
@@ -245,6 +251,7 @@ public interface Buffer extends AutoCloseable {
         private Config dispatchConfig;
         private Config combineConfig;
         private Duration timeout = DEFAULT_TIMEOUT;
+        private Duration startTimeout;
         private boolean maskTimedOutRanks;
         private final List<BufferObserver> observers = new ArrayList<>();
 
@@ -254,10 +261,10 @@ public interface Buffer extends AutoCloseable {
 
         /**
          * Ranks per node, which is an NVLink domain: 1 to {@value EpTopology#MAX_NVL_RANKS}, as far
-         * as {@link GroupLimits} allows. By default those whose GPUs are in one NVLink domain, if
-         * all GPUs are in domains that may reach beyond their host; else those of one host ({@link
-         * Communicator#localSize}). Or a part of them, if they are more. All ranks give it, or
-         * none.
+         * as {@link GroupLimits} allows. By default, a node is the ranks whose GPUs are in one
+         * NVLink domain, if all GPUs are in domains that may span hosts; otherwise the ranks of one
+         * host ({@link Communicator#localSize}). Larger ones are divided. All ranks give it, or
+         * none does.
          */
         public Builder ranksPerNode(int number) {
             if (number < 1) {
@@ -269,8 +276,8 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Where this rank's tensors lie; the host by default. It decides who moves the bytes: Java
-         * on {@link Device#host}, CUDA kernels on {@link Device#cuda}.
+         * Where this rank's tensors lie; the host by default. The device decides what moves the
+         * bytes: Java on {@link Device#host}, CUDA kernels on {@link Device#cuda}.
          */
         public Builder device(Device where) {
             this.device = where;
@@ -278,10 +285,10 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Has calls run on the engine's own stream instead of one of the buffer's. Synchronous
-         * calls {@linkplain CallOptions#on on} that stream are then in order with the engine's
-         * kernels by themselves, with no event between them; nothing overlaps. The engine keeps the
-         * stream until the buffer is closed, and gives no two ranks the same.
+         * Runs calls on the engine's own stream instead of one of the buffer's. Synchronous calls
+         * {@linkplain CallOptions#on on} that stream are then in order with the engine's kernels
+         * without any events; nothing overlaps. The engine keeps the stream until the buffer is
+         * closed, and gives each rank a different one.
          *
          * @param stream of this rank's device
          */
@@ -310,7 +317,7 @@ public interface Buffer extends AutoCloseable {
 
         /**
          * Size of the NVL buffer; at least {@link Config#nvlBufferSizeHint} of the configuration
-         * that {@linkplain Config#covering covers} both, which is the default.
+         * that {@linkplain Config#covering covers} dispatch and combine, which is the default.
          */
         public Builder numNvlBytes(long bytes) {
             this.numNvlBytes = bytes;
@@ -318,9 +325,9 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Size of the RDMA buffer; at least the sum of {@link Config#rdmaBufferSizeHint} of the
-         * configuration that {@linkplain Config#covering covers} both and {@link
-         * Buffer#lowLatencyRdmaSizeHint}, the default.
+         * Size of the RDMA buffer; at least the sum, which is the default, of {@link
+         * Config#rdmaBufferSizeHint} of the configuration that {@linkplain Config#covering covers}
+         * dispatch and combine, and {@link Buffer#lowLatencyRdmaSizeHint}.
          */
         public Builder numRdmaBytes(long bytes) {
             this.numRdmaBytes = bytes;
@@ -339,16 +346,31 @@ public interface Buffer extends AutoCloseable {
             return this;
         }
 
-        /** How long to wait for a peer before a call fails, up to 365 days; 30 s by default. */
+        /**
+         * How long to wait for a peer before a call fails, up to 365 days; 30 s by default. It
+         * limits each wait of a call except those that {@link #startTimeout} limits.
+         */
         public Builder timeout(Duration limit) {
             this.timeout = limit;
             return this;
         }
 
         /**
-         * Masks a rank that does not come in time: low-latency calls go on without it, calls of
-         * normal mode fail and the next ones go on. Off by default. What that means, and how the
-         * rank comes back: {@link Buffer#updateMask}, {@link Buffer#rejoin}.
+         * How long to wait until the others begin a call, up to 365 days; by default as long as the
+         * call's {@link #timeout}. A long start time-out lets ranks begin at different times,
+         * because they compute for different times; with a short time-out, a rank that is lost
+         * within a call is still found soon. It also limits how long to wait until all ranks open
+         * the buffer, rejoin, admit or clean it.
+         */
+        public Builder startTimeout(Duration limit) {
+            this.startTimeout = BufferOptions.requireTimeout("startTimeout", limit);
+            return this;
+        }
+
+        /**
+         * Masks a rank that does not come in time: low-latency calls continue without it; a call of
+         * normal mode fails, and the next ones continue. Off by default. {@link Buffer#updateMask}
+         * and {@link Buffer#rejoin} say what that means, and how the rank comes back.
          */
         public Builder maskTimedOutRanks(boolean on) {
             this.maskTimedOutRanks = on;
@@ -356,7 +378,7 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Adds an observer, which sees every call, as meters do. With observers, calls allocate a
+         * Adds an observer that sees every call, such as meters. With observers, calls allocate a
          * little. JFR events need none.
          */
         public Builder observer(BufferObserver observer) {
@@ -365,8 +387,8 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Opens the buffer: collective. Ranks that gave different options learn it here, all of
-         * them.
+         * Opens the buffer: collective. If ranks gave different options, all of them learn of it
+         * here.
          *
          * @throws IllegalArgumentException if this rank's options do not fit together
          * @throws io.deepep.error.RankMismatchException if the ranks' options differ
@@ -379,7 +401,7 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Opens the buffer in the place of a rank that is gone, beside ranks that keep theirs:
+         * Opens the buffer in the place of a rank that is gone, while the other ranks keep theirs:
          * collective with their {@link Buffer#admit}, which says what is needed.
          *
          * @throws IllegalArgumentException if this rank's options do not fit together
@@ -395,7 +417,9 @@ public interface Buffer extends AutoCloseable {
         private BufferOptions agreedOptions(BufferProvider provider, NodeSize.Call call) {
             BufferOptions alone = options(ranksPerNode != 0 ? ranksPerNode : 1);
             String domain = ranksPerNode != 0 ? "" : provider.nvlinkDomain(device);
-            int nodeSize = NodeSize.agree(communicator, call, ranksPerNode, domain, timeout);
+            int nodeSize =
+                    NodeSize.agree(
+                            communicator, call, ranksPerNode, domain, alone.meetingTimeout());
             return ranksPerNode != 0 ? alone : options(nodeSize);
         }
 
@@ -416,6 +440,7 @@ public interface Buffer extends AutoCloseable {
                     dispatchConfig != null ? dispatchConfig : recommended,
                     combineConfig != null ? combineConfig : recommended,
                     timeout,
+                    startTimeout,
                     maskTimedOutRanks,
                     observers);
         }

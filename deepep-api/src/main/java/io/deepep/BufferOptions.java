@@ -1,6 +1,7 @@
 package io.deepep;
 
 import io.deepep.observe.BufferObserver;
+import io.deepep.spi.CallTimeouts;
 import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
@@ -10,8 +11,8 @@ import java.util.Objects;
  *
  * @param communicator this rank's end of the group
  * @param topology this rank's place in it
- * @param device where this rank's tensors lie, which says who moves the bytes: Java on the host,
- *     kernels on a GPU
+ * @param device where this rank's tensors lie, which decides what moves the bytes: Java on the
+ *     host, kernels on a GPU
  * @param communicationStream the engine's stream that calls run on, or null for one of the buffer's
  *     own
  * @param network how GPUs of different nodes reach each other
@@ -21,7 +22,9 @@ import java.util.Objects;
  * @param numRdmaBytes RDMA buffer size; 0 to take what the limits need
  * @param dispatchConfig configuration of normal dispatches
  * @param combineConfig configuration of normal combines
- * @param timeout how long to wait for a peer, at most 365 days
+ * @param timeout how long a wait within a call lasts, at most 365 days
+ * @param startTimeout how long to wait until the others begin a call, at most 365 days; null for
+ *     the time-out of the call's other waits
  * @param maskTimedOutRanks whether a rank that does not come is masked
  * @param observers see every call; may differ between ranks
  */
@@ -38,6 +41,7 @@ public record BufferOptions(
         Config dispatchConfig,
         Config combineConfig,
         Duration timeout,
+        Duration startTimeout,
         boolean maskTimedOutRanks,
         List<BufferObserver> observers) {
     private static final Duration LONGEST_TIMEOUT = Duration.ofDays(365);
@@ -61,7 +65,10 @@ public record BufferOptions(
                     "numNvlBytes=%s and numRdmaBytes=%s must not be negative"
                             .formatted(numNvlBytes, numRdmaBytes));
         }
-        requireTimeout(timeout);
+        requireTimeout("timeout", timeout);
+        if (startTimeout != null) {
+            requireTimeout("startTimeout", startTimeout);
+        }
         if (lowLatency != null && lowLatency.numExperts() % topology.numRanks() != 0) {
             throw new IllegalArgumentException(
                     "numExperts=%s is not a multiple of numRanks=%s"
@@ -75,13 +82,26 @@ public record BufferOptions(
         }
     }
 
-    /** {@code timeout}, if that is one. */
-    static Duration requireTimeout(Duration timeout) {
+    /** {@code timeout}, if it is valid. */
+    static Duration requireTimeout(String name, Duration timeout) {
         if (timeout.isNegative() || timeout.isZero() || timeout.compareTo(LONGEST_TIMEOUT) > 0) {
             throw new IllegalArgumentException(
-                    "timeout=" + timeout + " must be positive and at most " + LONGEST_TIMEOUT);
+                    name + "=" + timeout + " must be positive and at most " + LONGEST_TIMEOUT);
         }
         return timeout;
+    }
+
+    /** How long the waits of calls last, unless their plans say otherwise. */
+    @SuppressWarnings("exports") // for the modules of the library
+    public CallTimeouts timeouts() {
+        return new CallTimeouts(timeout, startTimeout);
+    }
+
+    /**
+     * How long to wait for the other ranks where all have to meet: to open, rejoin, admit or clean.
+     */
+    public Duration meetingTimeout() {
+        return timeouts().start();
     }
 
     /** The same options with the network that was chosen. */
@@ -99,6 +119,7 @@ public record BufferOptions(
                 dispatchConfig,
                 combineConfig,
                 timeout,
+                startTimeout,
                 maskTimedOutRanks,
                 observers);
     }

@@ -5,25 +5,25 @@ package io.deepep;
  *
  * @param computeStream the stream that produces the inputs and consumes the outputs: the call
  *     starts after its present work and, unless asynchronous, its later work waits for the call.
- *     {@code null} stands for the calling thread, which waits itself. With the buffer's {@linkplain
- *     Buffer#communicationStream() communication stream} that order is there already and costs
- *     nothing; the event of a synchronous low-latency call on it stands for the end of the stream
- *     at the time of asking
+ *     {@code null} stands for the calling thread, which waits itself. On the buffer's {@linkplain
+ *     Buffer#communicationStream() communication stream} the calls are already in that order, at no
+ *     cost; the event of a synchronous low-latency call on it stands for the end of the stream at
+ *     the time you ask for it
  * @param previousEvent the call starts after this event instead of after all work of {@code
  *     computeStream}; may be {@code null}
- * @param asyncFinish if true the call returns once its shapes are known and the result's event
- *     tells when its tensors are; if false the compute stream (or the caller) waits
+ * @param asyncFinish if true, the call returns once its shapes are known, and the result's event
+ *     says when its tensors are ready; if false, the compute stream (or the caller) waits
  */
 public record CallOptions(Stream computeStream, Event previousEvent, boolean asyncFinish) {
     private static final CallOptions SYNC = new CallOptions(null, null, false);
     private static final CallOptions ASYNC = new CallOptions(null, null, true);
 
-    /** The call finishes before the compute stream goes on. */
+    /** The call finishes before the compute stream continues. */
     public static CallOptions sync() {
         return SYNC;
     }
 
-    /** The call goes on in the background; the result's event tells when it has finished. */
+    /** The call runs in the background; the result's event says when it has finished. */
     public static CallOptions async() {
         return ASYNC;
     }

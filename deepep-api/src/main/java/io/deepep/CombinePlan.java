@@ -1,6 +1,5 @@
 package io.deepep;
 
-import java.time.Duration;
 import java.util.Objects;
 import java.util.function.BiConsumer;
 
@@ -14,7 +13,7 @@ public final class CombinePlan extends Plan {
     private final Builder from;
 
     private CombinePlan(Builder from) {
-        super(from.timeout);
+        super(from);
         this.x = from.x;
         this.handle = from.handle;
         this.from = from.copy();
@@ -25,9 +24,9 @@ public final class CombinePlan extends Plan {
      *
      * @param x BF16 [N,H] in the order the dispatch delivered ([M,H] in the expanded layout: a
      *     token's rows are summed on this rank first), rows contiguous. Memory of the buffer
-     *     ({@link Buffer#getCombineBuffer}, or the received view itself) is read in place, other
-     *     memory is staged. {@link CombineFormat#FP8} casts rows into {@link
-     *     Buffer#getCombineBuffer}'s memory, so x lies elsewhere
+     *     ({@link Buffer#getCombineBuffer}, or the received view itself) is read in place; rows in
+     *     other memory are staged. {@link CombineFormat#FP8} casts rows into {@link
+     *     Buffer#getCombineBuffer}'s memory, so x must lie elsewhere
      * @param handle the dispatch whose tokens return
      */
     public static Builder builder(Tensor x, DispatchHandle handle) {
@@ -94,7 +93,7 @@ public final class CombinePlan extends Plan {
     }
 
     /** Builds a {@link CombinePlan}. */
-    public static final class Builder {
+    public static final class Builder extends Plan.Builder<Builder> {
         private final Tensor x;
         private final DispatchHandle handle;
         private Tensor topkWeights;
@@ -104,11 +103,15 @@ public final class CombinePlan extends Plan {
         private CombineFormat format = CombineFormat.BF16;
         private Config config;
         private int numSms;
-        private Duration timeout;
 
         private Builder(Tensor x, DispatchHandle handle) {
             this.x = Objects.requireNonNull(x, "x");
             this.handle = Objects.requireNonNull(handle, "handle");
+        }
+
+        @Override
+        Builder self() {
+            return this;
         }
 
         private Builder copy() {
@@ -120,7 +123,6 @@ public final class CombinePlan extends Plan {
             b.format = format;
             b.config = config;
             b.numSms = numSms;
-            b.timeout = timeout;
             return b;
         }
 
@@ -151,12 +153,12 @@ public final class CombinePlan extends Plan {
         }
 
         /**
-         * What travels, BF16 unless said; the same on every rank. FP8 casts all rows, also those of
-         * this rank's own tokens, so what is summed does not depend on where an expert lies. Across
-         * nodes it casts the sum of a node's rows once more.
+         * What travels, by default BF16; the same on every rank. FP8 casts all rows, even those of
+         * this rank's own tokens, so sums do not depend on where an expert lies. Across nodes it
+         * casts the sum of a node's rows again.
          *
-         * @throws IllegalArgumentException for {@link CombineFormat#LOGFMT}, which low-latency mode
-         *     has
+         * @throws IllegalArgumentException for {@link CombineFormat#LOGFMT}, which only low-latency
+         *     mode has
          */
         public Builder format(CombineFormat what) {
             if (what == CombineFormat.LOGFMT) {
@@ -168,21 +170,12 @@ public final class CombinePlan extends Plan {
         }
 
         /**
-         * Multiprocessors that the call takes on a GPU, even; the same on every rank. By default
-         * those of the configuration. The host backend takes half of it as the number of RDMA
-         * channels, like the GPU.
+         * Multiprocessors that the call uses on a GPU, an even number or, on one node, 1; the same
+         * on every rank. By default those of the configuration. On the host, as on GPUs, half of it
+         * is the number of RDMA channels.
          */
         public Builder numSms(int number) {
             this.numSms = Config.requireNumSms(number);
-            return this;
-        }
-
-        /**
-         * How long calls of this plan wait for a peer, up to 365 days; by default as long as those
-         * of the buffer. Each wait of a call may take so long. Give all ranks the same.
-         */
-        public Builder timeout(Duration limit) {
-            this.timeout = BufferOptions.requireTimeout(limit);
             return this;
         }
 

@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * What a {@link Buffer} needs to start: a numbered group that can exchange small messages. Only
- * used when buffers are opened and closed, never by dispatch and combine.
+ * What a {@link Buffer} needs to start: a numbered group that can exchange small messages. Used
+ * only when buffers are opened and closed, never by dispatch and combine.
  *
  * <p>One instance belongs to one rank. {@link #allGather}, {@link #barrier} and {@link
  * #exchangeReferences} are collective: all ranks call them, in the same order. Implementations are
@@ -34,7 +34,7 @@ public interface Communicator extends AutoCloseable {
      * @throws IllegalArgumentException if variables are missing or contradict each other
      * @throws io.deepep.error.DeepEpTimeoutException naming a rank that did not come
      * @throws io.deepep.error.RankMismatchException if the group refuses this process
-     * @throws io.deepep.error.DeepEpUnavailableException if it cannot be reached from here
+     * @throws io.deepep.error.DeepEpUnavailableException if the group cannot be reached from here
      */
     static Communicator fromEnvironment(Duration timeout) {
         return CommunicatorProvider.load().open(System.getenv(), timeout);
@@ -46,7 +46,7 @@ public interface Communicator extends AutoCloseable {
     /** Number of ranks. */
     int size();
 
-    /** The number of this rank among those on its host, from 0: chooses its GPU. */
+    /** The number of this rank among those on its host, from 0; it chooses the rank's GPU. */
     default int localRank() {
         return rank();
     }
@@ -57,9 +57,9 @@ public interface Communicator extends AutoCloseable {
     }
 
     /**
-     * Gives every rank everybody's message, in rank order.
+     * Gives every rank the messages of all, in rank order.
      *
-     * @param message this rank's; any length, may differ between ranks
+     * @param message of this rank; any length, which may differ between ranks
      * @param timeout how long to wait for the others
      * @throws io.deepep.error.DeepEpTimeoutException naming a rank that did not come
      */
@@ -75,15 +75,15 @@ public interface Communicator extends AutoCloseable {
     }
 
     /**
-     * Whether {@code rank} is believed to be alive. Cheap enough to be asked by waits. What a rank
-     * stored before it left is visible to whoever sees here that it has: a wait for it looks once
-     * more before it gives up.
+     * Whether {@code rank} is believed to be alive. Cheap enough to call while waiting. A thread
+     * that sees here that a rank has left also sees what that rank stored before; a wait for the
+     * rank therefore looks once more before it gives up.
      */
     boolean isAlive(int rank);
 
     /**
-     * The ranks that are gone and why, in the order in which this rank learnt of them; a snapshot,
-     * as cheap and as ordered as {@link #isAlive}.
+     * The ranks that are gone and why, in the order in which this rank learned of them: a snapshot,
+     * as cheap as {@link #isAlive} and with the same memory ordering.
      */
     default List<Departure> departures() {
         return IntStream.range(0, size())
@@ -93,12 +93,12 @@ public interface Communicator extends AutoCloseable {
     }
 
     /**
-     * Has {@code action} run soon after each departure, once {@link #departures} shows it, on some
-     * thread of the group: for those who cannot ask while they wait, as kernels on a GPU. A group
-     * that ignores this leaves them to their time-outs.
+     * Runs {@code action} soon after each departure, once {@link #departures} shows it, on some
+     * thread of the group: for waits that cannot ask, such as those of kernels on a GPU. If a group
+     * ignores this, such waits end only with their time-outs.
      *
      * @param action short, does not wait
-     * @return forgets the action; it may be running still
+     * @return removes the action, which may still be running
      */
     default Runnable onDeparture(Runnable action) {
         return () -> {};
@@ -110,7 +110,7 @@ public interface Communicator extends AutoCloseable {
     }
 
     /**
-     * Gives every rank everybody's object, in rank order, by reference.
+     * Gives every rank the objects of all, in rank order, by reference.
      *
      * @throws UnsupportedOperationException unless {@link #isInProcess()}
      */
@@ -119,10 +119,10 @@ public interface Communicator extends AutoCloseable {
     }
 
     /**
-     * Leaves the group because this rank cannot go on, and tells the others why: what waits for it
-     * ends at once with a {@link io.deepep.error.DeepEpTimeoutException} that names this rank and
-     * {@code cause}. {@link InProcessGroup#run} does this for what a rank throws; a process does it
-     * itself:
+     * Leaves the group because this rank cannot continue, and tells the others why: whatever waits
+     * for it ends at once with a {@link io.deepep.error.DeepEpTimeoutException} that names this
+     * rank and {@code cause}. {@link InProcessGroup#run} does this for what a rank throws; a
+     * process does it itself:
      *
      * <pre>{@code
      * try (Communicator communicator = Communicator.fromEnvironment(Duration.ofMinutes(2))) {
@@ -140,10 +140,10 @@ public interface Communicator extends AutoCloseable {
     }
 
     /**
-     * Has {@code action} run when the group ends. A group of threads that closes releases what its
-     * ranks left open; a process takes everything with it, so that others ignore this.
+     * Runs {@code action} when the group ends. A group of threads releases what its ranks left open
+     * when it closes. Other groups ignore this, because the end of a process releases everything.
      *
-     * @return forgets the action, for a rank that releases by itself
+     * @return removes the action, for a rank that has released its own resources
      */
     default Runnable atEnd(Runnable action) {
         return () -> {};

@@ -3,11 +3,11 @@ package io.deepep;
 import io.deepep.spi.BufferProvider;
 
 /**
- * How normal-mode operations use the machine: multiprocessors, and the rings between nodes.
- * Immutable; the same values on every rank.
+ * How normal-mode operations use the machine: multiprocessors, and the rings between nodes. The
+ * same values on every rank.
  *
- * @param numSms streaming multiprocessors an operation may hold: an even number, or, on one node,
- *     1. The host backend takes half of it as the number of RDMA channels, like the GPU
+ * @param numSms streaming multiprocessors that an operation may hold: an even number, or 1 on one
+ *     node. On the host, as on GPUs, half of it is the number of RDMA channels
  * @param rdmaSendChunk rows that a channel sends to another node before it tells the receiver, at
  *     most half of {@code rdmaRecvChunk}; without effect on one node
  * @param rdmaRecvChunk rows that the ring of one channel holds for each other node; without effect
@@ -44,7 +44,7 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
         }
     }
 
-    /** The configuration to start from among {@code numRanks} ranks, for dispatch and combine. */
+    /** The configuration to start with for {@code numRanks} ranks, for dispatch and combine. */
     public static Config recommended(int numRanks) {
         requirePositive("numRanks", numRanks);
         if (numRanks <= FEW_RANKS) {
@@ -57,8 +57,8 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
 
     /**
      * The smallest configuration that has room for this one and {@code other}: the larger of each
-     * number. A buffer is laid out for its two configurations so; size hints of the covering
-     * configuration are exactly what it needs.
+     * number. A buffer is laid out for the configuration that covers those of dispatch and combine;
+     * its size hints are exactly what the buffer needs.
      */
     public Config covering(Config other) {
         return new Config(
@@ -67,7 +67,7 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
                 Math.max(rdmaRecvChunk, other.rdmaRecvChunk));
     }
 
-    /** Pairs of sender and receiver roles that work side by side: half of the multiprocessors. */
+    /** Pairs of sender and receiver roles that work in parallel: half of the multiprocessors. */
     public int numChannels() {
         return numSms / 2;
     }
@@ -78,8 +78,8 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
     }
 
     /**
-     * Bytes of NVLink-visible memory each rank needs for normal mode; what {@link Buffer.Builder}
-     * allocates when no size is given.
+     * Bytes of NVLink-visible memory that each rank needs for normal mode; {@link Buffer.Builder}
+     * allocates as much by default.
      *
      * @param limits largest shapes the buffer will see
      * @param topology the group; the rank does not matter
@@ -89,7 +89,8 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
     }
 
     /**
-     * Bytes of RDMA-visible memory each rank needs for normal mode; 0 when the group is one node.
+     * Bytes of RDMA-visible memory that each rank needs for normal mode; 0 if the group is one
+     * node.
      */
     public long rdmaBufferSizeHint(NormalLimits limits, EpTopology topology) {
         return BufferProvider.load().normalRdmaBytes(this, limits, topology);

@@ -42,13 +42,13 @@ public record Device(Kind kind, int index) {
     /**
      * GPUs that buffers can use in this process: those of {@code cuda(0)} up to this number. 0
      * without a driver, or without {@code --enable-native-access}. Starts the driver with the
-     * settings that ranks which share a GPU need, so call it before anything else starts it.
+     * settings that ranks on a shared GPU need, so call it before anything else starts the driver.
      */
     public static int numCudaDevices() {
         return BufferProvider.load().numCudaDevices();
     }
 
-    /** Whether tensors of this device can be read by Java directly. */
+    /** Whether Java can read tensors of this device directly. */
     public boolean isHost() {
         return kind == Kind.HOST;
     }

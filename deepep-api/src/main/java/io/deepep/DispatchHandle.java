@@ -1,17 +1,17 @@
 package io.deepep;
 
 /**
- * The routing of one dispatch: which token went where, and to which row. Consumed by {@link
- * Buffer#combine} and by cached dispatches. It belongs to the buffer and the plan it came from:
- * dispatching that plan again replaces its routing, closing the buffer ends it.
+ * The routing of one dispatch: which token went where, and to which row. {@link Buffer#combine} and
+ * cached dispatches use it. It belongs to the buffer and the plan that it came from: dispatching
+ * that plan again replaces its routing, and closing the buffer invalidates it.
  */
 public interface DispatchHandle {
     /** T: tokens this rank dispatched. */
     int numTokens();
 
     /**
-     * N: rows this rank received, also where the result groups them by expert; in worst-case mode
-     * the number of rows asked for.
+     * N: rows this rank received, even if the result groups them by expert; in worst-case mode the
+     * number of rows that the plan gives.
      */
     int numRecvTokens();
 

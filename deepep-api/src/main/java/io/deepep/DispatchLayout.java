@@ -1,7 +1,7 @@
 package io.deepep;
 
 /**
- * Who gets how many of this rank's tokens.
+ * How many of this rank's tokens each rank, node and expert gets.
  *
  * @param numTokensPerRank I32 [R], tokens this rank sends to each rank
  * @param numTokensPerRdmaRank I32 [numRdmaRanks], tokens sent to each node; null when the group is

@@ -1,6 +1,5 @@
 package io.deepep;
 
-import java.time.Duration;
 import java.util.Objects;
 import java.util.function.BiConsumer;
 
@@ -11,13 +10,13 @@ import java.util.function.BiConsumer;
  * <p>{@link Tokens} names the routing in one of three ways.
  */
 public final class DispatchPlan extends Plan {
-    /** More than any GEMM asks for; every expert's padding takes memory. */
+    /** The largest alignment, more than any GEMM needs; every expert's padding takes memory. */
     public static final int MAX_EXPERT_ALIGNMENT = 1 << 16;
 
     private final Builder from;
 
     private DispatchPlan(Builder from) {
-        super(from.timeout);
+        super(from);
         this.from = from.copy();
     }
 
@@ -61,12 +60,12 @@ public final class DispatchPlan extends Plan {
         return from.numExperts;
     }
 
-    /** The layout that is the routing, or that top-k must agree with; or null. */
+    /** The layout that is the routing, or that the top-k routing must match; or null. */
     public DispatchLayout layout() {
         return from.layout;
     }
 
-    /** The handle whose routing is used again, or null. */
+    /** The handle of the reused routing, or null. */
     public DispatchHandle handle() {
         return from.handle;
     }
@@ -76,7 +75,7 @@ public final class DispatchPlan extends Plan {
         return from.expertAlignment;
     }
 
-    /** Rows of the result when its size must not depend on the routing; 0 for exact counts. */
+    /** Rows of the result if its size must not depend on the routing; 0 for exact counts. */
     public int numWorstTokens() {
         return from.numWorstTokens;
     }
@@ -101,14 +100,14 @@ public final class DispatchPlan extends Plan {
         return from.numSms;
     }
 
-    /** Where received rows are handed over. */
+    /** Where received rows are. */
     public enum Receive {
         /**
          * A view of the buffer's symmetric memory: nothing is copied. Valid until the next normal
          * dispatch on the buffer starts.
          */
         VIEW,
-        /** Memory of the result's own, valid until the same plan is dispatched again. */
+        /** The result's own memory, valid until the same plan is dispatched again. */
         COPY
     }
 
@@ -125,7 +124,7 @@ public final class DispatchPlan extends Plan {
         }
     }
 
-    /** Tokens that lack a routing: name it in one of three ways. */
+    /** Tokens that still need a routing: name it in one of three ways. */
     public static final class Tokens {
         private final Tensor x;
         private final Tensor scales;
@@ -139,7 +138,7 @@ public final class DispatchPlan extends Plan {
          * Routing by experts.
          *
          * @param idx I64 [T,K] global expert indices, contiguous, -1 for no selection; an expert
-         *     named twice in a row counts as two selections
+         *     that a token names twice counts as two selections
          * @param weights F32 [T,K], contiguous, or null
          * @param experts number of experts of all ranks, a multiple of the number of ranks; the
          *     same on every rank
@@ -154,7 +153,7 @@ public final class DispatchPlan extends Plan {
 
         /**
          * Routing by a layout from {@link Buffer#getDispatchLayout}: its {@code isTokenInRank}
-         * decides who receives what. No indices or weights are received.
+         * decides which rank receives which token. Ranks receive no indices or weights.
          */
         public Builder layout(DispatchLayout layout) {
             Builder b = new Builder(x, scales);
@@ -163,8 +162,8 @@ public final class DispatchPlan extends Plan {
         }
 
         /**
-         * The routing and row order of an earlier dispatch of as many tokens: no indices, weights
-         * or counts are exchanged.
+         * The routing and row order of an earlier dispatch with the same number of tokens: no
+         * indices, weights or counts are exchanged.
          */
         public Builder cached(DispatchHandle handle) {
             Builder b = new Builder(x, scales);
@@ -174,7 +173,7 @@ public final class DispatchPlan extends Plan {
     }
 
     /** Builds a {@link DispatchPlan}. */
-    public static final class Builder {
+    public static final class Builder extends Plan.Builder<Builder> {
         private final Tensor x;
         private final Tensor scales;
         private Tensor topkIdx;
@@ -188,11 +187,15 @@ public final class DispatchPlan extends Plan {
         private Receive receive = Receive.VIEW;
         private Config config;
         private int numSms;
-        private Duration timeout;
 
         private Builder(Tensor x, Tensor scales) {
             this.x = x;
             this.scales = scales;
+        }
+
+        @Override
+        Builder self() {
+            return this;
         }
 
         private Builder copy() {
@@ -208,13 +211,12 @@ public final class DispatchPlan extends Plan {
             b.receive = receive;
             b.config = config;
             b.numSms = numSms;
-            b.timeout = timeout;
             return b;
         }
 
         /**
-         * Has a routing by experts compared with the layout that was computed from it: ranks throw
-         * a {@code RoutingException}, all of them, where the two differ on any.
+         * Compares a routing by experts with the layout that was computed from it. If the two
+         * differ on any rank, all ranks throw a {@code RoutingException}.
          */
         public Builder expectLayout(DispatchLayout expected) {
             this.layout = Objects.requireNonNull(expected, "expected");
@@ -231,8 +233,8 @@ public final class DispatchPlan extends Plan {
         }
 
         /**
-         * Gives the result {@code rows} rows whatever arrives, so that nobody waits for counts;
-         * rows past the received ones have top-k indices -1 and undefined data. With {@link
+         * Gives the result {@code rows} rows whatever arrives, so the call does not wait for
+         * counts. Rows past the received ones have top-k indices -1 and undefined data. With {@link
          * #expanded}, {@code rows} counts expanded rows.
          */
         public Builder numWorstTokens(int rows) {
@@ -249,28 +251,19 @@ public final class DispatchPlan extends Plan {
             return this;
         }
 
-        /** View (default) or copy. */
+        /** Whether the result is a view (default) or a copy. */
         public Builder receive(Receive how) {
             this.receive = Objects.requireNonNull(how, "how");
             return this;
         }
 
         /**
-         * Multiprocessors that the call takes on a GPU, even; the same on every rank. By default
-         * those of the configuration. The host backend takes half of it as the number of RDMA
-         * channels, like the GPU.
+         * Multiprocessors that the call uses on a GPU, an even number or, on one node, 1; the same
+         * on every rank. By default those of the configuration. On the host, as on GPUs, half of it
+         * is the number of RDMA channels.
          */
         public Builder numSms(int number) {
             this.numSms = Config.requireNumSms(number);
-            return this;
-        }
-
-        /**
-         * How long calls of this plan wait for a peer, up to 365 days; by default as long as those
-         * of the buffer. Each wait of a call may take so long. Give all ranks the same.
-         */
-        public Builder timeout(Duration limit) {
-            this.timeout = BufferOptions.requireTimeout(limit);
             return this;
         }
 
@@ -281,10 +274,10 @@ public final class DispatchPlan extends Plan {
         }
 
         /**
-         * The plan. What fits the buffer's limits and ranks is checked when it first dispatches it.
+         * The plan. The buffer that first dispatches it checks it against its limits and ranks.
          *
-         * @throws IllegalArgumentException if types, shapes, strides or devices do not go together,
-         *     or an option does not go with the routing
+         * @throws IllegalArgumentException if types, shapes, strides or devices do not match, or an
+         *     option cannot be used with the routing
          */
         public DispatchPlan build() {
             DispatchPlan plan = new DispatchPlan(this);

@@ -4,8 +4,8 @@ package io.deepep;
  * A rank's place in the expert-parallel group: {@code rank = rdmaRank * numNvlRanks + nvlRank}.
  *
  * <p>Ranks of a node (equal {@code rdmaRank}) reach each other over NVLink, ranks of different
- * nodes over RDMA: a node is an NVLink domain. The node size is given, not derived, so one host can
- * hold several <em>virtual</em> nodes.
+ * nodes over RDMA: a node is an NVLink domain. The node size is independent of the hosts, so one
+ * host can hold several <em>virtual</em> nodes.
  *
  * @param rank this rank, 0 to numRanks - 1
  * @param numRanks ranks of the group

@@ -11,9 +11,9 @@ import io.deepep.spi.CudaProvider;
  */
 public interface Event {
     /**
-     * A CUDA event that another library made, such as an engine's. What it was recorded for last
-     * when it is used is waited for. A view: whoever made the event destroys it, after the last use
-     * of this object.
+     * A CUDA event that another library made, such as an engine's. Each use waits for what the
+     * event was recorded for most recently. A view: whoever made the event destroys it, after the
+     * last use of this object.
      *
      * @param device the GPU; the event belongs to its primary context
      * @param handle the event's {@code CUevent} or {@code cudaEvent_t}
@@ -26,8 +26,8 @@ public interface Event {
 
     /**
      * The {@code CUevent} of a GPU's event, for {@code cuStreamWaitEvent} of other libraries. Keep
-     * the result that this event came with reachable until the wait is enqueued. What went wrong in
-     * the call only {@link #synchronize} tells.
+     * the result that this event came with reachable until the wait is enqueued. Only {@link
+     * #synchronize} reports a failure of the call.
      *
      * @throws UnsupportedOperationException if this is an event of the host
      */
@@ -46,7 +46,7 @@ public interface Event {
      */
     void synchronize();
 
-    /** An event that has always happened. */
+    /** An event that is always done. */
     static Event completed() {
         return CompletedEvent.INSTANCE;
     }

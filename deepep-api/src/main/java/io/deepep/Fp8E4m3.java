@@ -59,12 +59,12 @@ public final class Fp8E4m3 {
     }
 
     /**
-     * Casts rows on the host, with the numbers that a low-latency dispatch in {@link
+     * Casts rows on the host to the values that a low-latency dispatch in {@link
      * LowLatencyFormat#FP8} sends: for each 128 channels, the scale is {@code amax/448}, where
      * {@code amax} is their largest magnitude, at least 1e-4. A value is about its code times its
      * scale. NaN does not count for {@code amax}, and infinity counts as the largest finite float.
      *
-     * @param rows host [T,H], of which H is a multiple of 128
+     * @param rows host [T,H], with H a multiple of 128
      * @param codes receives the FP8 codes, host FP8 [T,H]
      * @param scales receives the scales, host F32 [T,H/128]
      * @throws IllegalArgumentException if shapes or types differ from these

@@ -8,21 +8,21 @@ import java.util.Optional;
  *
  * @param name the mode and the device, as messages call them
  * @param maxRanks most ranks of all nodes
- * @param otherwise what else a larger group can do
+ * @param otherwise what a larger group can do instead
  */
 public record GroupLimits(String name, int maxRanks, String otherwise) {
-    /** Most ranks of any group: those that layouts and plans are made for. */
+    /** Most ranks of any group, for layouts and plans too. */
     public static final int MAX_RANKS = 2048;
 
-    /** Most ranks of low-latency mode on GPUs, which have a bit each in the masks of kernels. */
+    /** Most ranks of low-latency mode on GPUs; each has a bit in the masks of kernels. */
     private static final int MAX_LOW_LATENCY_RANKS_ON_GPUS = 256;
 
-    /** Those of normal mode. */
+    /** The limits of normal mode. */
     public static GroupLimits normal(Device.Kind kind) {
         return new GroupLimits("normal mode" + on(kind), MAX_RANKS, "");
     }
 
-    /** Those of low-latency mode. */
+    /** The limits of low-latency mode. */
     public static GroupLimits lowLatency(Device.Kind kind) {
         boolean host = kind == Device.Kind.HOST;
         return new GroupLimits(
@@ -35,13 +35,14 @@ public record GroupLimits(String name, int maxRanks, String otherwise) {
         return kind == Device.Kind.HOST ? " on the host" : " on GPUs";
     }
 
-    /** What a group may have, in words. */
+    /** The limits, in words. */
     public String allowed() {
         return "%s ranks, %s per node".formatted(maxRanks, EpTopology.MAX_NVL_RANKS);
     }
 
     /**
-     * Why a group is refused: who is too many, how many may be, and what to do; empty if it is not.
+     * Why a group is refused: how many ranks it has, how many are allowed, and what to do; empty if
+     * it is not refused.
      */
     public Optional<String> refusal(EpTopology topology) {
         if (topology.numRanks() <= maxRanks) {

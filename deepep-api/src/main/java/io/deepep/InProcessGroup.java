@@ -2,7 +2,6 @@ package io.deepep;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CountDownLatch;
 import java.util.stream.IntStream;
 
 /**
@@ -58,18 +57,17 @@ public final class InProcessGroup implements AutoCloseable {
     }
 
     /**
-     * Runs {@code task} once for each rank, each on a thread of its own, and waits for all. A rank
-     * that throws has left the group from then on, as by {@link Communicator#fail}: ranks that wait
-     * for it end at once. The next call takes it back.
+     * Runs {@code task} once for each rank, each on its own thread, and waits until these threads
+     * have ended. A rank that throws leaves the group, as with {@link Communicator#fail}: waits for
+     * it end at once. The next {@code run} takes it back.
      *
-     * @throws RankFailedException if any rank failed; its cause is the first failure in time, the
-     *     others are suppressed
+     * @throws RankFailedException if any rank failed; its cause is the first failure, the others
+     *     are suppressed
      * @throws InterruptedException if the caller is interrupted; the ranks are interrupted too
      */
     public void run(RankTask task) throws InterruptedException {
         exchange.readmit();
         RankFailures failures = new RankFailures();
-        CountDownLatch done = new CountDownLatch(size());
         List<Thread> threads = new ArrayList<>();
         for (Communicator communicator : communicators) {
             threads.add(
@@ -83,13 +81,13 @@ public final class InProcessGroup implements AutoCloseable {
                                         } catch (Throwable failure) {
                                             failures.add(communicator.rank(), failure);
                                             communicator.fail(failure);
-                                        } finally {
-                                            done.countDown();
                                         }
                                     }));
         }
         try {
-            done.await();
+            for (Thread thread : threads) {
+                thread.join();
+            }
         } catch (InterruptedException interrupted) {
             threads.forEach(Thread::interrupt);
             throw interrupted;
@@ -98,8 +96,8 @@ public final class InProcessGroup implements AutoCloseable {
     }
 
     /**
-     * Ends the group: calls still waiting for a rank fail, and buffers are closed, with a warning,
-     * that were left open by ranks whose threads have ended.
+     * Ends the group. Calls that still wait for a rank fail. Buffers that were left open by ranks
+     * whose threads have ended are closed, with a warning.
      */
     @Override
     public void close() {

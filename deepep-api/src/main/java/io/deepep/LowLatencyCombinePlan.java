@@ -29,8 +29,8 @@ public final class LowLatencyCombinePlan extends LowLatencyPlan {
      * Starts a plan.
      *
      * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous. Memory of
-     *     the buffer ({@link Buffer#getLowLatencyCombineBuffer}, or the received view itself) is
-     *     the way to combine without a copy of one's own
+     *     the buffer ({@link Buffer#getLowLatencyCombineBuffer}, or the received view itself) saves
+     *     memory of your own
      * @param topkIdx I64 [T,K], the indices that were dispatched
      * @param topkWeights F32 [T,K], contiguous
      * @param handle the dispatch whose tokens return
@@ -42,19 +42,19 @@ public final class LowLatencyCombinePlan extends LowLatencyPlan {
 
     /**
      * Starts a plan in which each rank sums the rows of a token that its experts have computed,
-     * weighted as {@link LowLatencyDispatchPlan.Builder#topkWeights} said, and sends that one sum
-     * to the token's owner.
+     * with the weights of {@link LowLatencyDispatchPlan.Builder#topkWeights}, and sends that one
+     * sum to the token's owner.
      *
-     * <p>A rank sums in fp32 in the order of selections and rounds the sum to BF16, also that of a
+     * <p>A rank sums in fp32 in the order of selections and rounds the sum to BF16, even that of a
      * single row; a {@link CombineFormat} other than BF16 casts the rounded sum. The token's owner
      * adds the ranks' sums in fp32, in the order of each rank's first selection, and rounds again.
-     * So a result has one rounding to BF16 more for each rank that holds experts of the token. All
+     * So a result has one more rounding to BF16 for each rank that holds experts of the token. All
      * ranks pre-reduce a combine, or none does.
      *
      * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous
-     * @param topkIdx I64 [T,K], exactly the indices that were dispatched: others are a {@link
+     * @param topkIdx I64 [T,K], exactly the indices that were dispatched: others cause a {@link
      *     io.deepep.error.RoutingException} on all ranks
-     * @param handle the dispatch whose tokens return; it was given weights
+     * @param handle the dispatch whose tokens return; it must have been given weights
      */
     public static Builder preReduced(Tensor x, Tensor topkIdx, LowLatencyHandle handle) {
         return new Builder(x, topkIdx, null, handle);
@@ -117,7 +117,7 @@ public final class LowLatencyCombinePlan extends LowLatencyPlan {
             return this;
         }
 
-        /** What travels, BF16 unless said; the same on every rank. */
+        /** What travels, by default BF16; the same on every rank. */
         public Builder format(CombineFormat what) {
             this.format = Objects.requireNonNull(what, "what");
             return this;

@@ -7,7 +7,7 @@ import java.util.function.BiConsumer;
  * A low-latency dispatch, prepared once and run many times: see {@link Plan}. Results belong to the
  * buffer, which keeps the latest two alive.
  *
- * <p>The inputs must stay unchanged until the dispatch, with a hook its send half, has finished.
+ * <p>The inputs must stay unchanged until the dispatch has finished (with a hook, its send half).
  */
 public final class LowLatencyDispatchPlan extends LowLatencyPlan {
     private final LowLatencyFormat format;
@@ -25,8 +25,9 @@ public final class LowLatencyDispatchPlan extends LowLatencyPlan {
      * Starts a plan.
      *
      * @param x BF16 [T,H], rows contiguous; T up to the limit, may differ between ranks and be 0
-     * @param topkIdx I64 [T,K] global experts, contiguous, -1 for no selection; an expert named
-     *     twice in a row counts as two selections
+     * @param topkIdx I64 [T,K] global experts, contiguous, -1 for no selection; an expert that a
+     *     token names twice counts as two selections, and may have as many as a rank tokens: if it
+     *     has more, all ranks get a {@code RoutingException}
      */
     public static Builder builder(Tensor x, Tensor topkIdx) {
         return new Builder(x, topkIdx);

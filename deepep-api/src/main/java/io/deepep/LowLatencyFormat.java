@@ -2,7 +2,7 @@ package io.deepep;
 
 /**
  * What travels in a low-latency dispatch, and what the receiver gets. Tokens are always given as
- * BF16; FP8 is cast on the way, per 128 channels.
+ * BF16; the sender casts to FP8, per 128 channels.
  */
 public enum LowLatencyFormat {
     /** BF16 rows, no scales. */

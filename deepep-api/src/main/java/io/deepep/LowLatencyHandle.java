@@ -1,14 +1,13 @@
 package io.deepep;
 
 /**
- * The routing of one low-latency dispatch, consumed by {@link Buffer#lowLatencyCombine}. Like the
- * result it comes with, it is valid until the second next low-latency dispatch on the buffer; later
+ * The routing of one low-latency dispatch, for {@link Buffer#lowLatencyCombine}. Like the result
+ * that it comes with, it is valid until the second next low-latency dispatch on the buffer; later
  * use is refused.
  *
- * <p>A request whose dispatches are each combined gives the same result and handle objects again,
- * alternating between two, so that a loop makes no garbage and can reuse its combine requests too.
- * The handle then stands for the later dispatch. One that was never combined stands for its own
- * dispatch alone.
+ * <p>If every dispatch of a plan is combined, the plan returns two result and handle objects in
+ * turn, so a loop makes no garbage and can reuse its combine plans too. The handle then stands for
+ * the later dispatch. A handle that was never combined stands only for its own dispatch.
  */
 public interface LowLatencyHandle {
     /** I32 [El, R*maxTokens]: index, at its source rank, of the token in each row. */
@@ -26,7 +25,7 @@ public interface LowLatencyHandle {
         return (long) begin << 32 | Integer.toUnsignedLong(count);
     }
 
-    /** The first row of an element of {@link #layoutRange}; says nothing where no row came. */
+    /** The first row of an element of {@link #layoutRange}; meaningless if it has no rows. */
     static int rangeBegin(long range) {
         return (int) (range >> 32);
     }

@@ -8,10 +8,10 @@ package io.deepep;
  *     num_max_dispatch_tokens_per_rank}), 1 to 1024
  * @param hidden hidden size in elements, a multiple of 128
  * @param numExperts experts of all ranks together, a multiple of the number of ranks
- * @param maxTopk most experts a token selects, 1 to 32
+ * @param maxTopk most experts that a token selects, 1 to 32
  */
 public record LowLatencyLimits(int maxTokens, int hidden, int numExperts, int maxTopk) {
-    /** Most tokens a rank can dispatch at once in low-latency mode. */
+    /** Most tokens that a rank can dispatch at once in low-latency mode. */
     public static final int MAX_TOKENS = 1024;
 
     /** Validates the numbers. */

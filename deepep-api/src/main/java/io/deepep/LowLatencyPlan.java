@@ -1,9 +1,8 @@
 package io.deepep;
 
-import java.time.Duration;
 import java.util.Objects;
 
-/** What low-latency dispatches and combines are asked for alike: see {@link Plan}. */
+/** What low-latency dispatch and combine plans have in common: see {@link Plan}. */
 public abstract sealed class LowLatencyPlan extends Plan
         permits LowLatencyDispatchPlan, LowLatencyCombinePlan {
     private final Tensor x;
@@ -13,7 +12,7 @@ public abstract sealed class LowLatencyPlan extends Plan
     private final int numSms;
 
     LowLatencyPlan(Builder<?> from) {
-        super(from.timeout);
+        super(from);
         x = from.x;
         topkIdx = from.topkIdx;
         waitCostStats = from.waitCostStats;
@@ -36,7 +35,7 @@ public abstract sealed class LowLatencyPlan extends Plan
         return waitCostStats;
     }
 
-    /** Whether the receive half waits for the hook. */
+    /** Whether the receive half runs only with the hook. */
     public final boolean receiveHook() {
         return receiveHook;
     }
@@ -51,21 +50,18 @@ public abstract sealed class LowLatencyPlan extends Plan
      *
      * @param <B> the builder itself
      */
-    public abstract static sealed class Builder<B extends Builder<B>>
+    public abstract static sealed class Builder<B extends Builder<B>> extends Plan.Builder<B>
             permits LowLatencyDispatchPlan.Builder, LowLatencyCombinePlan.Builder {
         private final Tensor x;
         private final Tensor topkIdx;
         private Tensor waitCostStats;
         private boolean receiveHook;
         private int numSms;
-        private Duration timeout;
 
         Builder(Tensor x, Tensor topkIdx) {
             this.x = Objects.requireNonNull(x, "x");
             this.topkIdx = Objects.requireNonNull(topkIdx, "topkIdx");
         }
-
-        abstract B self();
 
         /** I64 [R], contiguous: the nanoseconds waited for each rank are added to it. */
         public B waitCostStats(Tensor stats) {
@@ -74,8 +70,8 @@ public abstract sealed class LowLatencyPlan extends Plan
         }
 
         /**
-         * Only sends; the result's hook receives, and a combine's sums. Between the halves nothing
-         * of the device is held.
+         * Makes the call only send; the result's hook receives, and that of a combine also sums.
+         * The device is not used between the halves.
          */
         public B receiveHook(boolean on) {
             this.receiveHook = on;
@@ -83,17 +79,8 @@ public abstract sealed class LowLatencyPlan extends Plan
         }
 
         /**
-         * How long calls of this plan wait for a peer, up to 365 days; by default as long as those
-         * of the buffer. Each wait of a call may take so long. Give all ranks the same.
-         */
-        public B timeout(Duration limit) {
-            this.timeout = BufferOptions.requireTimeout(limit);
-            return self();
-        }
-
-        /**
-         * Multiprocessors that the call takes on a GPU. By default all, shared evenly by the ranks
-         * of the GPU, which is fastest; the host backend has no use for it.
+         * Multiprocessors that the call uses on a GPU. By default all, shared evenly by the ranks
+         * of the GPU, which is fastest; the host backend ignores it.
          */
         public B numSms(int number) {
             if (number < 1) {

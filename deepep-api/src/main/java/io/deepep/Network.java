@@ -3,13 +3,13 @@ package io.deepep;
 import java.util.Objects;
 
 /**
- * How GPUs of different nodes reach each other. GPUs of one node reach each other's memory whatever
- * is chosen here, and the host backend needs no network.
+ * How GPUs of different nodes reach each other. Within a node, GPUs always reach each other's
+ * memory, and the host backend needs no network.
  */
 public sealed interface Network {
     /**
      * Decided when the buffer opens: {@link PeerMemory} if all ranks are on one host, which then
-     * holds several virtual nodes; else {@link Nvshmem} over {@link Transport#IBGDA}.
+     * holds several virtual nodes; otherwise {@link Nvshmem} over {@link Transport#IBGDA}.
      */
     static Network auto() {
         return new Auto();
@@ -20,18 +20,18 @@ public sealed interface Network {
         return new PeerMemory();
     }
 
-    /** NVSHMEM over {@code transport}, with all else left to the library; one process per rank. */
+    /** NVSHMEM over {@code transport}, all else chosen by the library; one process per rank. */
     static Nvshmem nvshmem(Transport transport) {
         return new Nvshmem(
                 transport, "", NicHandler.AUTO, 0, Quality.DEFAULT, Nvshmem.ANY_INTERFACE, false);
     }
 
     /**
-     * Network cards of the family mlx5 that the GPUs drive themselves, with the NVIDIA driver and
-     * rdma-core alone.
+     * Network cards of the mlx5 family that the GPUs drive themselves. Needs only the NVIDIA driver
+     * and rdma-core.
      */
     static Ibgda ibgda() {
-        return new Ibgda("", NicHandler.AUTO, 0, Path.DEFAULT, true, false);
+        return new Ibgda("", NicHandler.AUTO, 0, Path.DEFAULT, true, false, false);
     }
 
     /** See {@link #auto}. */
@@ -50,7 +50,7 @@ public sealed interface Network {
         }
     }
 
-    /** What NVSHMEM sends with to GPUs whose memory it cannot reach. */
+    /** How NVSHMEM sends to GPUs whose memory it cannot reach. */
     enum Transport {
         /** Nothing: all GPUs reach each other's memory. */
         NONE,
@@ -60,7 +60,7 @@ public sealed interface Network {
         UCX,
         /** libfabric, driven by the CPU. */
         LIBFABRIC,
-        /** The interface of mlx5 itself, driven by the CPU. */
+        /** The native interface of mlx5, driven by the CPU. */
         IBDEVX,
         /** Verbs, driven by the GPU. */
         IBGDA
@@ -68,7 +68,7 @@ public sealed interface Network {
 
     /** Who rings the doorbells of NICs that GPUs drive. */
     enum NicHandler {
-        /** The GPU where the driver allows it, else the CPU. */
+        /** The GPU if the driver allows it, otherwise the CPU. */
         AUTO,
         /** The GPU; {@code deepep doctor} names the driver options that it needs. */
         GPU,
@@ -79,21 +79,21 @@ public sealed interface Network {
     }
 
     /**
-     * NVSHMEM; see {@link #nvshmem}. What ranks have in common must be equal on all of them: all
-     * but the mapping and the interface.
+     * NVSHMEM; see {@link #nvshmem}. All ranks must give the same values, except for the mapping
+     * and the interface.
      *
      * @param transport to other nodes
      * @param nicMapping which NICs each GPU of this host uses, as {@code
-     *     gpu0=mlx5_0,gpu1=mlx5_2:1,*=mlx5_4}; empty to map them by what the host is built like
+     *     gpu0=mlx5_0,gpu1=mlx5_2:1,*=mlx5_4}; empty to map them by the topology of the host
      * @param nicHandler under IBGDA
      * @param qpDepth entries of a queue, a power of two from 128 to 32768; 0 for what the kernels
      *     need
      * @param quality address and quality of service
-     * @param bootstrapInterface interface over which processes meet at the start, as {@code eth0};
-     *     {@link #ANY_INTERFACE} for the first that is not the loopback
-     * @param pureRdma whether the transport carries everything, also to GPUs that NVLink reaches;
-     *     false to store into the memory of those. Normal mode uses NVLink within a node in either
-     *     case
+     * @param bootstrapInterface interface over which processes meet at the start, such as {@code
+     *     eth0}; {@link #ANY_INTERFACE} for the first that is not the loopback
+     * @param pureRdma whether the transport carries everything, even to GPUs that NVLink reaches;
+     *     if false, kernels store into the memory of those. Normal mode uses NVLink within a node
+     *     in either case
      */
     record Nvshmem(
             Transport transport,
@@ -157,7 +157,7 @@ public sealed interface Network {
             return new Nvshmem(transport, nicMapping, nicHandler, qpDepth, quality, name, pureRdma);
         }
 
-        /** Over the transport alone, whatever NVLink reaches. */
+        /** Over the transport only, even to GPUs that NVLink reaches. */
         public Nvshmem withPureRdma(boolean pure) {
             return new Nvshmem(
                     transport, nicMapping, nicHandler, qpDepth, quality, bootstrapInterface, pure);
@@ -165,17 +165,20 @@ public sealed interface Network {
     }
 
     /**
-     * Network cards that GPUs drive themselves; see {@link #ibgda}. What ranks have in common must
-     * be equal on all of them: all but the mapping.
+     * Network cards that GPUs drive themselves; see {@link #ibgda}. All ranks must give the same
+     * values, except for the mapping.
      *
      * @param nicMapping which NICs each GPU of this host uses, as {@code
-     *     gpu0=mlx5_0,gpu1=mlx5_2:1,*=mlx5_4}; empty to map them by what the host is built like
-     * @param nicHandler who rings doorbells; {@link NicHandler#CPU} is not there
+     *     gpu0=mlx5_0,gpu1=mlx5_2:1,*=mlx5_4}; empty to map them by the topology of the host
+     * @param nicHandler who rings doorbells; {@link NicHandler#CPU} is not supported
      * @param qpDepth entries of a queue, a power of two from 256 to 32768; 0 for what the kernels
      *     need
      * @param path how packets travel
      * @param relaxedOrdering whether writes may overtake each other on PCI; flags never do
-     * @param pureRdma whether low-latency mode reaches also GPUs of its own node by the network
+     * @param pureRdma whether low-latency mode uses the network even to GPUs of its own node
+     * @param masks whether {@link Buffer#updateMask} can mask ranks in normal mode too: then a rank
+     *     has queue pairs to all ranks of other nodes, not only to those with the same index in
+     *     their node. {@link Buffer.Builder#maskTimedOutRanks} implies it
      */
     record Ibgda(
             String nicMapping,
@@ -183,7 +186,8 @@ public sealed interface Network {
             int qpDepth,
             Path path,
             boolean relaxedOrdering,
-            boolean pureRdma)
+            boolean pureRdma,
+            boolean masks)
             implements Network {
         /** Rejects nulls; what the values may be is checked when the buffer opens. */
         public Ibgda {
@@ -194,37 +198,43 @@ public sealed interface Network {
 
         /** With NICs of the user's choice. */
         public Ibgda withNicMapping(String mapping) {
-            return new Ibgda(mapping, nicHandler, qpDepth, path, relaxedOrdering, pureRdma);
+            return new Ibgda(mapping, nicHandler, qpDepth, path, relaxedOrdering, pureRdma, masks);
         }
 
         /** With another driver of the doorbells. */
         public Ibgda withNicHandler(NicHandler handler) {
-            return new Ibgda(nicMapping, handler, qpDepth, path, relaxedOrdering, pureRdma);
+            return new Ibgda(nicMapping, handler, qpDepth, path, relaxedOrdering, pureRdma, masks);
         }
 
         /** With longer or shorter queues. */
         public Ibgda withQpDepth(int depth) {
-            return new Ibgda(nicMapping, nicHandler, depth, path, relaxedOrdering, pureRdma);
+            return new Ibgda(nicMapping, nicHandler, depth, path, relaxedOrdering, pureRdma, masks);
         }
 
-        /** With packets that travel otherwise. */
+        /** With another path of packets. */
         public Ibgda withPath(Path newPath) {
-            return new Ibgda(nicMapping, nicHandler, qpDepth, newPath, relaxedOrdering, pureRdma);
+            return new Ibgda(
+                    nicMapping, nicHandler, qpDepth, newPath, relaxedOrdering, pureRdma, masks);
         }
 
         /** With or without relaxed ordering on PCI. */
         public Ibgda withRelaxedOrdering(boolean relaxed) {
-            return new Ibgda(nicMapping, nicHandler, qpDepth, path, relaxed, pureRdma);
+            return new Ibgda(nicMapping, nicHandler, qpDepth, path, relaxed, pureRdma, masks);
         }
 
-        /** Over the network alone, whatever NVLink reaches. */
+        /** Over the network only, even to GPUs that NVLink reaches. */
         public Ibgda withPureRdma(boolean pure) {
-            return new Ibgda(nicMapping, nicHandler, qpDepth, path, relaxedOrdering, pure);
+            return new Ibgda(nicMapping, nicHandler, qpDepth, path, relaxedOrdering, pure, masks);
+        }
+
+        /** With queue pairs to all ranks of other nodes, so that ranks can be masked. */
+        public Ibgda withMasks(boolean on) {
+            return new Ibgda(nicMapping, nicHandler, qpDepth, path, relaxedOrdering, pureRdma, on);
         }
     }
 
     /**
-     * Which address of a RoCE port packets have, and how networks tell them from others.
+     * The address that packets have on a RoCE port, and their quality of service.
      *
      * @param gidIndex address in the port's table, 0 to 255; {@link #FIND_GID} for the IPv4-mapped
      *     RoCE v2 one
@@ -235,7 +245,7 @@ public sealed interface Network {
         /** Looks for the address of a port. */
         public static final int FIND_GID = -1;
 
-        /** As the network treats all packets. */
+        /** As the network treats packets by default. */
         public static final Quality DEFAULT = new Quality(FIND_GID, 0, 0);
     }
 
@@ -249,7 +259,7 @@ public sealed interface Network {
      * @param adaptiveRouting whether packets of a queue pair may take different paths
      */
     record Path(Quality quality, int mtu, int retries, int ackTimeout, boolean adaptiveRouting) {
-        /** As most networks want it. */
+        /** Right for most networks. */
         public static final Path DEFAULT = new Path(Quality.DEFAULT, 0, 7, 20, false);
 
         /** Rejects null; what the values may be is checked when the buffer opens. */

@@ -6,7 +6,7 @@ package io.deepep;
  *
  * @param maxTokens most tokens that one rank dispatches at once
  * @param hidden largest hidden size, in elements, a multiple of 8
- * @param maxTopk most experts a token selects, 1 to 32
+ * @param maxTopk most experts that a token selects, 1 to 32
  * @param maxExperts most experts of all ranks together
  * @param maxRecvTokens most rows that one rank receives in one dispatch; {@link #WORST_CASE} stands
  *     for {@code maxTokens * numRanks}, which cannot overflow. A smaller number saves memory; a

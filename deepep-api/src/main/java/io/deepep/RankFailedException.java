@@ -1,8 +1,8 @@
 package io.deepep;
 
 /**
- * A rank of {@link InProcessGroup#run} failed. The cause is what it threw; failures of other ranks
- * are suppressed exceptions of the same type.
+ * A rank of {@link InProcessGroup#run} failed. The cause is what the rank threw; failures of other
+ * ranks are suppressed exceptions of the same type.
  */
 public final class RankFailedException extends RuntimeException {
     private static final long serialVersionUID = 1L;

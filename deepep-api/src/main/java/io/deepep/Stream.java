@@ -35,7 +35,7 @@ public interface Stream {
                 "a stream of " + device() + " has no CUDA handle; streams of a GPU have one");
     }
 
-    /** Marks the present end of the stream. */
+    /** Marks the current end of the stream. */
     Event record();
 
     /** Makes later work of this stream wait for {@code event} without blocking the caller. */

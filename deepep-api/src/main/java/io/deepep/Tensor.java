@@ -9,14 +9,14 @@ import java.util.Objects;
 
 /**
  * A view over memory with element type, shape and strides (in elements). It never owns the memory:
- * whoever made it says how long it lives.
+ * whoever allocated the memory decides how long it lives.
  *
- * <p>On the host the memory is a native {@link MemorySegment}, bounds and lifetime checked; on a
- * GPU it is an address that only kernels read. Immutable and safe to share; the elements are not
+ * <p>On the host the memory is a native {@link MemorySegment}, with bounds and lifetime checks; on
+ * a GPU it is an address that only kernels read. Immutable and safe to share; the elements are not
  * synchronised.
  *
- * <p>Asynchronous calls touch host memory on a thread of the buffer's: it must come from an arena
- * that any thread may use ({@link Arena#ofShared}, {@link Arena#ofAuto}, {@link Arena#global}).
+ * <p>Asynchronous calls use host memory on a thread of the buffer: it must come from an arena that
+ * any thread may use ({@link Arena#ofShared}, {@link Arena#ofAuto}, {@link Arena#global}).
  */
 public final class Tensor {
     private static final ValueLayout.OfShort SHORT = ValueLayout.JAVA_SHORT_UNALIGNED;
@@ -79,7 +79,7 @@ public final class Tensor {
      * A view over GPU memory.
      *
      * @param address device address of the first element
-     * @param numBytes bytes from there that may be used
+     * @param numBytes bytes from there that the view may use
      */
     public static Tensor onDevice(
             Device device, long address, long numBytes, DType dtype, long[] shape, long[] strides) {
@@ -89,7 +89,8 @@ public final class Tensor {
     /**
      * A view over GPU memory that stays reachable with the view.
      *
-     * @param owner whose collection frees the memory; this tensor and its slices hold on to it
+     * @param owner frees the memory when it is collected; this tensor and its slices keep it
+     *     reachable
      */
     public static Tensor onDevice(
             Device device,
@@ -113,14 +114,14 @@ public final class Tensor {
     }
 
     /**
-     * A contiguous view over GPU memory that the CUDA driver knows. It is asked for the GPU, and
-     * for the end of the allocation, which the view must not reach beyond.
+     * A contiguous view over GPU memory that the CUDA driver knows. The driver says which GPU it is
+     * on, and where the allocation ends; the view must not extend beyond that.
      *
      * @param address of the first element, anywhere in an allocation of {@code cuMemAlloc}, {@code
      *     cudaMalloc} or a pool of theirs
      * @param owner as in {@link #onDevice(Device, long, long, DType, long[], long[], Object)}; may
      *     be null
-     * @throws IllegalArgumentException if there is no GPU memory, or too little
+     * @throws IllegalArgumentException if there is no GPU memory at {@code address}, or too little
      * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used here
      */
     public static Tensor cuda(long address, Object owner, DType dtype, long... shape) {
@@ -216,7 +217,7 @@ public final class Tensor {
         return segment;
     }
 
-    /** What keeps the memory alive, or null if that is the caller's affair. */
+    /** What keeps the memory alive, or null if the caller does. */
     public Object owner() {
         return owner;
     }
@@ -226,7 +227,7 @@ public final class Tensor {
         return segment.byteSize();
     }
 
-    /** Bytes from the first element to the end of the last: what lies between strides included. */
+    /** Bytes from the first element to the end of the last, gaps included. */
     public long extentBytes() {
         return TensorShapes.extentBytes(dtype, shape, strides);
     }

@@ -9,6 +9,8 @@ import java.io.IOException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -75,6 +77,20 @@ class InProcessGroupTest {
         assertThatThrownBy(() -> InProcessGroup.of(2).communicator(2))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("rank=2 is not in [0, numRanks=2)");
+    }
+
+    /**
+     * {@link InProcessGroup#close} closes what ranks left open only where their threads have ended.
+     */
+    @Test
+    void theThreadsOfTheRanksHaveEndedAfterARun() throws Exception {
+        try (InProcessGroup group = InProcessGroup.of(4)) {
+            for (int round = 0; round < 2_000; round++) {
+                Queue<Thread> threads = new ConcurrentLinkedQueue<>();
+                group.run(communicator -> threads.add(Thread.currentThread()));
+                assertThat(threads).hasSize(4).noneMatch(Thread::isAlive);
+            }
+        }
     }
 
     /** All who wait name the rank that did not come, not each other. */

@@ -146,6 +146,7 @@ class SettingsTest {
                                     config,
                                     config,
                                     timeout,
+                                    null,
                                     false,
                                     List.of());
             Duration second = Duration.ofSeconds(1);

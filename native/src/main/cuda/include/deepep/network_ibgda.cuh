@@ -112,13 +112,17 @@ class Ibgda {
     static __device__ __forceinline__ void fence(const Network&, int) {}
 
     static __device__ inline void quiet(const Network& net) {
-        const auto rank = at<const IbgdaQueues>(net.queues);
-        for (int node = 0; node < net.num_nodes; ++node)
-            for (uint32_t idx = 0; idx < rank->queues_per_node; ++idx) {
-                Queue queue(net, node, idx);
-                await_completed(queue, load_acquire_gpu(&queue.shared->ready), kIbgdaNoCompletion);
-            }
+        for (int node = 0; node < net.num_nodes; ++node) quiet_to(net, node);
         fence_sys();
+    }
+
+    // The same of what it has sent to one node, but for the fence.
+    static __device__ __forceinline__ void quiet_to(const Network& net, int node) {
+        const auto rank = at<const IbgdaQueues>(net.queues);
+        for (uint32_t idx = 0; idx < rank->queues_per_node; ++idx) {
+            Queue queue(net, node, idx);
+            await_completed(queue, load_acquire_gpu(&queue.shared->ready), kIbgdaNoCompletion);
+        }
     }
 
   private:

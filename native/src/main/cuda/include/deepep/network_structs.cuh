@@ -21,20 +21,22 @@ struct Network {
     uint64_t base;                      // this rank's network memory
     uint64_t peers;                     // u64 [num_nodes]: the peers' as mapped here; 0: not mapped
     uint64_t outbox;                    // not mapped: bytes from a cell to where it is composed
-    uint64_t queues;                    // for policies that keep more: IbgdaQueues; RailTable
+    uint64_t queues;                    // of a network card: IbgdaQueues
+    uint64_t rails;                     // where ranks may be masked: RailTable
     int32_t node;                       // of this rank
     int32_t num_nodes;
     int32_t first_pe;                   // not mapped: the library's number of the peer on node 0
     int32_t pe_stride;                  // and from that to the peer on the next node
 };
-static_assert(sizeof(Network) == 48);
+static_assert(sizeof(Network) == 56);
 static_assert(offsetof(Network, base) == 0);
 static_assert(offsetof(Network, peers) == 8);
 static_assert(offsetof(Network, outbox) == 16);
 static_assert(offsetof(Network, queues) == 24);
-static_assert(offsetof(Network, node) == 32);
-static_assert(offsetof(Network, num_nodes) == 36);
-static_assert(offsetof(Network, first_pe) == 40);
-static_assert(offsetof(Network, pe_stride) == 44);
+static_assert(offsetof(Network, rails) == 32);
+static_assert(offsetof(Network, node) == 40);
+static_assert(offsetof(Network, num_nodes) == 44);
+static_assert(offsetof(Network, first_pe) == 48);
+static_assert(offsetof(Network, pe_stride) == 52);
 
 }  // namespace deepep

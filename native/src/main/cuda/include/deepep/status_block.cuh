@@ -27,6 +27,7 @@ enum Code : uint32_t {
     kSelectionChanged = 15,   // rank; token, k, seen = the expert that was not dispatched
     kPeerGone = 16,           // rank waited for peer in phase, for `seen` ns in all
     kHandleMasked = 17,       // rank: masks have changed since the dispatch of its handle
+    kSelectedTooOften = 18,   // rank; k = the expert, seen = how often, expected = the limit
 };
 
 // See FaultPhase.

@@ -36,37 +36,46 @@ final class BenchCommand implements Runnable {
                 "no mode given; use bench normal, bench low-latency, bench decode or bench put");
     }
 
+    /** A command that measures the operations of a mode. */
+    abstract static class Operations implements Callable<Integer> {
+        final Console console;
+
+        @Mixin JobOptions options = new JobOptions();
+
+        @Mixin GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
+
+        @Mixin BenchOptions bench = new BenchOptions();
+
+        @Mixin FlightRecorderOption recorder = new FlightRecorderOption();
+
+        Operations(Console console) {
+            this.console = console;
+        }
+
+        /** Measures with ranks that are threads, or processes if a launcher started several. */
+        final int measure(ShapeDefaults defaults, JobOptions.Work work) throws Exception {
+            bench.validate();
+            return TestCommand.exitCode(
+                    options.runLaunched(console, recorder, group, defaults, work));
+        }
+    }
+
     /** Normal mode. */
     @Command(
             name = "normal",
             description = "Measures normal mode.",
             mixinStandardHelpOptions = true,
             sortOptions = false)
-    static final class Normal implements Callable<Integer> {
-        private final Console console;
-
-        @Mixin private JobOptions options = new JobOptions();
-
-        @Mixin private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
-
-        @Mixin private BenchOptions bench = new BenchOptions();
-
-        @Mixin private FlightRecorderOption recorder = new FlightRecorderOption();
-
+    static final class Normal extends Operations {
         Normal(Console console) {
-            this.console = console;
+            super(console);
         }
 
         @Override
         public Integer call() throws Exception {
-            bench.validate();
-            return TestCommand.exitCode(
-                    options.runLaunched(
-                            console,
-                            recorder,
-                            group,
-                            ShapeDefaults.BENCH_NORMAL,
-                            (report, job, ranks) -> NormalBench.run(report, job, bench, ranks)));
+            return measure(
+                    ShapeDefaults.BENCH_NORMAL,
+                    (report, job, ranks) -> NormalBench.run(report, job, bench, ranks));
         }
     }
 
@@ -76,35 +85,19 @@ final class BenchCommand implements Runnable {
             description = "Measures low-latency mode.",
             mixinStandardHelpOptions = true,
             sortOptions = false)
-    static final class LowLatency implements Callable<Integer> {
-        private final Console console;
-
-        @Mixin private JobOptions options = new JobOptions();
-
-        @Mixin private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
-
-        @Mixin private BenchOptions bench = new BenchOptions();
-
-        @Mixin private FlightRecorderOption recorder = new FlightRecorderOption();
-
+    static final class LowLatency extends Operations {
         @Mixin private MeasuredTokens tokens = new MeasuredTokens();
 
         LowLatency(Console console) {
-            this.console = console;
+            super(console);
         }
 
         @Override
         public Integer call() throws Exception {
-            bench.validate();
-            return TestCommand.exitCode(
-                    options.runLaunched(
-                            console,
-                            recorder,
-                            group,
-                            ShapeDefaults.BENCH_LOW_LATENCY,
-                            (report, job, ranks) ->
-                                    LowLatencyBench.run(
-                                            report, job, tokens.of(job), bench, ranks)));
+            return measure(
+                    ShapeDefaults.BENCH_LOW_LATENCY,
+                    (report, job, ranks) ->
+                            LowLatencyBench.run(report, job, tokens.of(job), bench, ranks));
         }
     }
 

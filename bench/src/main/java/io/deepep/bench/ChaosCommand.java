@@ -1,6 +1,7 @@
 package io.deepep.bench;
 
 import io.deepep.GroupLimits;
+import io.deepep.Network;
 import io.deepep.bench.chaos.Action;
 import io.deepep.bench.chaos.ChaosOptions;
 import io.deepep.bench.chaos.ChaosReport;
@@ -14,6 +15,8 @@ import io.deepep.bench.run.Console;
 import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.UsageException;
+import io.deepep.bench.text.Names;
+import io.deepep.buffer.memory.NetworkChoice;
 import io.deepep.planner.Mode;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -23,6 +26,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -148,16 +153,18 @@ final class ChaosCommand implements Callable<Integer> {
                                 + " (default: all on one).")
         private Integer ranksPerNode;
 
+        @Mixin private NetworkOptions network = new NetworkOptions();
+
         @Option(
                 names = "--timeout-millis",
                 paramLabel = "N",
                 description = "How long a rank waits for another (default: ${DEFAULT-VALUE}).")
         private long timeoutMillis = 4000;
 
-        RankRun run(int numRanks) {
+        RankRun run(int numRanks, Network between) {
             UsageException.requireIn("--timeout-millis", timeoutMillis, 100, 1_000_000);
             if (ranksPerNode == null) {
-                return new RankRun(placement(), numRanks, timeout());
+                return new RankRun(placement(), numRanks, between, timeout());
             }
             UsageException.requireIn(
                     "--ranks-per-node", ranksPerNode, 1, Math.min(numRanks, GroupLimits.MAX_RANKS));
@@ -166,12 +173,36 @@ final class ChaosCommand implements Callable<Integer> {
                         "--ranks-per-node=%s does not divide the %s ranks"
                                 .formatted(ranksPerNode, numRanks));
             }
-            return new RankRun(placement(), ranksPerNode, timeout());
+            return new RankRun(placement(), ranksPerNode, between, timeout());
+        }
+
+        /**
+         * What connects the nodes of a group.
+         *
+         * @throws UsageException if it was named, and nothing would go over it
+         */
+        Network network(int numRanks) {
+            Network named = network.network();
+            if (named instanceof Network.Auto) {
+                return NetworkChoice.chosen(named, true);
+            }
+            String option = "--network=" + NetworkOptions.nameOf(named);
+            if (backend != BackendName.CUDA) {
+                throw new UsageException(option + " connects GPUs; give --backend=cuda too");
+            }
+            if (ranksPerNode == null || ranksPerNode == numRanks) {
+                throw new UsageException(
+                        option
+                                + " connects nodes, and all ranks are on one; give --ranks-per-node,"
+                                + " less than --ranks="
+                                + numRanks);
+            }
+            return named;
         }
 
         /** For a rank's own process, which is told the ranks with each run. */
         RankRun ofRank() {
-            return run(ranksPerNode == null ? 1 : ranksPerNode);
+            return run(ranksPerNode == null ? 1 : ranksPerNode, network.network());
         }
 
         private Duration timeout() {
@@ -193,6 +224,7 @@ final class ChaosCommand implements Callable<Integer> {
             if (run.placement().isCuda()) {
                 arguments.addAll(List.of("--backend=cuda", "--gpus=" + run.placement().numGpus()));
             }
+            arguments.addAll(network.arguments());
             arguments.add("--ranks-per-node=" + run.ranksPerNode());
             arguments.add("--timeout-millis=" + timeoutMillis);
             return arguments;
@@ -226,13 +258,16 @@ final class ChaosCommand implements Callable<Integer> {
         requireSome("--ranks-are", models);
         requireSome("--actions", actions);
         OutputFile.require("--json", json);
-        RankRun run = ranks.run(numRanks);
+        Network network = ranks.network(numRanks);
+        requireAllowed(network);
+        RankRun run = ranks.run(numRanks, network);
         long first = seed == null ? System.nanoTime() : seed;
         console.line(
-                "%s, %d ranks, %d to a node, time-out %s ms, seed %d",
+                "%s, %d ranks, %d to a node%s, time-out %s ms, seed %d",
                 run.placement().describe(),
                 numRanks,
                 run.ranksPerNode(),
+                run.usesNetwork(numRanks) ? " over " + NetworkOptions.nameOf(network) : "",
                 run.timeout().toMillis(),
                 first);
         ChaosReport report =
@@ -249,18 +284,48 @@ final class ChaosCommand implements Callable<Integer> {
                                 actions,
                                 way,
                                 rank(run))
-                        .make(console);
+                        .make(
+                                console,
+                                soFar -> {
+                                    print(run, first, soFar, "interrupted");
+                                    console.flush();
+                                });
+        print(run, first, report, minutes + " minutes were over");
+        return report.isGood() ? Main.EXIT_PASSED : Main.EXIT_FAILED;
+    }
+
+    /** Refuses trials that need what the network cannot do. */
+    private void requireAllowed(Network network) {
+        String option = "--network=" + NetworkOptions.nameOf(network);
+        if (models.contains(RankKind.THREADS) && !NetworkChoice.allowsThreads(network)) {
+            throw new UsageException(
+                    option + " needs a process for each rank; give --ranks-are=processes");
+        }
+        if (actions.contains(Action.KILL) && !NetworkChoice.outlivesRanks(network)) {
+            String others =
+                    Stream.of(Action.values())
+                            .filter(action -> action != Action.KILL)
+                            .map(Names::of)
+                            .collect(Collectors.joining(","));
+            throw new UsageException(
+                    option
+                            + " lets no process go on when one is killed; leave kill out:"
+                            + " --actions="
+                            + others);
+        }
+    }
+
+    private void print(RankRun run, long first, ChaosReport report, String whyNotAll) {
         console.print(report.text());
         console.line("%d trials, %d promises broken", report.made(), report.breaches().size());
         if (report.made() < trials) {
             console.line(
-                    "%d minutes were over; to go on: --seed %d --from %d --trials %d",
-                    minutes, first, from + report.made(), trials - report.made());
+                    "%s; to go on: --seed %d --from %d --trials %d",
+                    whyNotAll, first, from + report.made(), trials - report.made());
         }
         if (json != null) {
-            write(first, report);
+            write(run, first, report);
         }
-        return report.isGood() ? Main.EXIT_PASSED : Main.EXIT_FAILED;
     }
 
     /** A trial waits for most of its time: a processor serves the ranks of a group. */
@@ -284,13 +349,16 @@ final class ChaosCommand implements Callable<Integer> {
         return command;
     }
 
-    private void write(long first, ChaosReport report) {
+    private void write(RankRun run, long first, ChaosReport report) {
         Map<String, Object> record = new LinkedHashMap<>();
         record.put("commit", Build.current().commit());
         record.put("seed", first);
         record.put("from", from);
         record.put("trials", report.made());
         record.put("ranks", numRanks);
+        if (run.usesNetwork(numRanks)) {
+            record.put("network", NetworkOptions.nameOf(run.network()));
+        }
         record.put("report", report);
         BenchReport.write(json, record);
     }

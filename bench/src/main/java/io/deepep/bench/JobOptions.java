@@ -1,5 +1,6 @@
 package io.deepep.bench;
 
+import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
@@ -169,10 +170,16 @@ final class JobOptions {
             throw new UsageException("--masked-ratio=" + routing.maskedRatio + " is not in [0, 1]");
         }
         for (int number : sms) {
-            if (number < 1 || number > MOST_SMS || (number > 1 && number % 2 != 0)) {
-                throw new UsageException(
-                        "--sms=" + number + " is not 1 or an even number in [2, " + MOST_SMS + "]");
-            }
+            UsageException.requireIn("--sms", number, 1, MOST_SMS);
+            requireUsable(number);
+        }
+    }
+
+    private static void requireUsable(int numSms) {
+        try {
+            Config.recommended(1).withNumSms(numSms);
+        } catch (IllegalArgumentException refused) {
+            throw new UsageException("--sms: " + refused.getMessage());
         }
     }
 

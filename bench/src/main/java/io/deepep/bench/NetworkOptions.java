@@ -3,9 +3,13 @@ package io.deepep.bench;
 import io.deepep.Network;
 import io.deepep.bench.run.LaunchedGroup;
 import io.deepep.bench.run.UsageException;
+import io.deepep.bench.text.Names;
+import java.util.List;
 import java.util.Objects;
 import java.util.stream.Stream;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
 
 /** How GPUs of different nodes reach each other. */
 final class NetworkOptions {
@@ -20,6 +24,8 @@ final class NetworkOptions {
         /** {@link Network#ibgda}. */
         IBGDA
     }
+
+    @Spec private CommandSpec given;
 
     @Option(
             names = "--network",
@@ -163,6 +169,25 @@ final class NetworkOptions {
                             + " --service-level need --network=nvshmem or --network=ibgda");
         }
         return network == Name.AUTO ? Network.auto() : Network.peerMemory();
+    }
+
+    /** As the command line names it. */
+    static String nameOf(Network network) {
+        return Names.of(
+                switch (network) {
+                    case Network.Auto _ -> Name.AUTO;
+                    case Network.PeerMemory _ -> Name.PEER_MEMORY;
+                    case Network.Nvshmem _ -> Name.NVSHMEM;
+                    case Network.Ibgda _ -> Name.IBGDA;
+                });
+    }
+
+    /** The options that were given, for the command line of another process. */
+    List<String> arguments() {
+        return given.options().stream()
+                .filter(option -> !option.originalStringValues().isEmpty())
+                .map(option -> option.longestName() + "=" + option.originalStringValues().getLast())
+                .toList();
     }
 
     private boolean anyOfIbgda() {

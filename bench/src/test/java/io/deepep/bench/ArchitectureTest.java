@@ -218,7 +218,9 @@ class ArchitectureTest {
         noClasses()
                 .that(
                         resideInAnyPackage(
-                                "io.deepep.testkit.oracle..", "io.deepep.testkit.routing.."))
+                                "io.deepep.testkit.exchange..",
+                                "io.deepep.testkit.oracle..",
+                                "io.deepep.testkit.routing.."))
                 .should()
                 .dependOnClassesThat(resideInAnyPackage(TEST_LIBRARIES))
                 .check(MAIN);

@@ -65,7 +65,7 @@ final class BackendChoiceTest {
             value = {
                 "test-intranode --gpus 0 | deepep: --gpus=0 is not in [1, 2048]",
                 "test-intranode --gpus 2 --backend host | deepep: --gpus=2 does not go with --backend=host, which uses none",
-                "test-intranode --sms 8,3 | deepep: --sms=3 is not 1 or an even number in [2, 1024]",
+                "test-intranode --sms 8,3 | deepep: --sms: numSms=3 is not an even number of at least 2, nor 1",
             })
     void numbersAreCheckedWithoutADriver(String arguments, String complaint) {
         Outcome outcome = run(arguments + SMALL);

@@ -19,7 +19,8 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /**
  * Chained exchanges of low-latency mode, on one node and across virtual ones, a few hundred, or as
- * many as {@code -Ddeepep.soak} says; {@code -Ddeepep.soak.seed} draws others.
+ * many as {@code -Ddeepep.soak} says; {@code -Ddeepep.soak.seed} draws others. A rank is masked, or
+ * comes back, after each 50, or as many as {@code -Ddeepep.soak.mask} says.
  */
 @Tag("manyCalls")
 class CudaLowLatencySoakTest {
@@ -45,11 +46,28 @@ class CudaLowLatencySoakTest {
         "2, 4, 64, 256, 4"
     })
     void everyRowAndSumIsRight(int nodes, int ranksPerNode, int experts, int hidden, int topk) {
-        soak(Network.auto(), nodes, ranksPerNode, experts, hidden, topk);
+        soak(Network.auto(), nodes, ranksPerNode, experts, hidden, topk, Long.MAX_VALUE);
+    }
+
+    @ParameterizedTest
+    @CsvSource({"1, 2, 16, 256, 4", "1, 4, 32, 512, 4", "2, 2, 32, 384, 4"})
+    void andAlsoWhileMasksChange(int nodes, int ranksPerNode, int experts, int hidden, int topk) {
+        long pairsOfAMask = Long.getLong("deepep.soak.mask", 50);
+        soak(Network.auto(), nodes, ranksPerNode, experts, hidden, topk, pairsOfAMask);
+    }
+
+    private static long pairs() {
+        return Long.getLong("deepep.soak", 300);
     }
 
     static void soak(
-            Network network, int nodes, int ranksPerNode, int experts, int hidden, int topk) {
+            Network network,
+            int nodes,
+            int ranksPerNode,
+            int experts,
+            int hidden,
+            int topk,
+            long pairsOfAMask) {
         int ranks = nodes * ranksPerNode;
         RoutingSpec recipe = RoutingSpec.of(ranks, 1, experts, topk);
         Job job =
@@ -65,7 +83,8 @@ class CudaLowLatencySoakTest {
         LowLatencySoak.run(
                 job,
                 RankSource.inProcess(ranks),
-                Long.getLong("deepep.soak", 300),
-                Long.getLong("deepep.soak.seed", 1));
+                pairs(),
+                Long.getLong("deepep.soak.seed", 1),
+                pairsOfAMask);
     }
 }

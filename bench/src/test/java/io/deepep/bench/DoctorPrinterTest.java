@@ -77,7 +77,7 @@ class DoctorPrinterTest {
 
     private static GpuFacts.Gpu cudaGpu(int ordinal) {
         return new GpuFacts.Gpu(
-                ordinal, "NVIDIA H20", "0000:13:00.0", 9, 0, 78, 96L << 30, true, true);
+                ordinal, "NVIDIA H20", "0000:13:00.0", 9, 0, 78, 96L << 30, true, true, "");
     }
 
     private static String written(BiConsumer<Console, DoctorReport> writer, DoctorReport report) {

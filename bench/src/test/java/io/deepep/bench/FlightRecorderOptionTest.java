@@ -20,12 +20,8 @@ class FlightRecorderOptionTest {
     void anInterruptedCommandLeavesWhatWasRecorded() throws Exception {
         Path file = folder.resolve("run.jfr");
         Process process =
-                new ProcessBuilder(
-                                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                CommandLines.process(
                                 "--add-modules=jdk.incubator.vector",
-                                "-cp",
-                                System.getProperty("java.class.path"),
-                                Main.class.getName(),
                                 "test-intranode",
                                 "--backend",
                                 "host",
@@ -33,7 +29,6 @@ class FlightRecorderOptionTest {
                                 "2",
                                 "--jfr",
                                 file.toString())
-                        .redirectErrorStream(true)
                         .start();
         try (BufferedReader out = process.inputReader()) {
             long numPassed = out.lines().filter(line -> line.endsWith("PASS")).limit(12).count();

@@ -21,6 +21,6 @@ class IbgdaLowLatencySoakTest {
                 "needs network cards: -Ddeepep.backends=cuda-ibgda");
         CudaLowLatencySoakTest.requireCuda();
         CudaLowLatencySoakTest.soak(
-                TestNetworks.ibgda(), nodes, ranksPerNode, experts, hidden, topk);
+                TestNetworks.ibgda(), nodes, ranksPerNode, experts, hidden, topk, Long.MAX_VALUE);
     }
 }

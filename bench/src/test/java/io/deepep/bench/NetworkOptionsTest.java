@@ -3,13 +3,19 @@ package io.deepep.bench;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Network;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import picocli.CommandLine;
 
 /** Which network a command line means. */
 class NetworkOptionsTest {
     private static Network network(String arguments) {
-        return CommandLine.populateCommand(new NetworkOptions(), arguments.split(" ")).network();
+        return options(arguments).network();
+    }
+
+    private static NetworkOptions options(String arguments) {
+        String[] words = arguments.isEmpty() ? new String[0] : arguments.split(" ");
+        return CommandLine.populateCommand(new NetworkOptions(), words);
     }
 
     @Test
@@ -46,5 +52,23 @@ class NetworkOptionsTest {
                                 .withNicMapping("*=mlx5_1")
                                 .withQpDepth(512)
                                 .withPureRdma(true));
+    }
+
+    @Test
+    void anotherProcessIsGivenTheSame() {
+        for (String line :
+                List.of(
+                        "",
+                        "--network=PEER_MEMORY",
+                        "--network NVSHMEM --transport IBRC --bootstrap-interface eth0 --pure-rdma",
+                        "--network=IBGDA --mtu=1024 --retries=3 --ack-timeout=14 --adaptive-routing"
+                                + " --strict-ordering --nic-handler=CPU_HOST_MEMORY"
+                                + " --nic-mapping gpu0=mlx5_0,*=mlx5_1 --qp-depth=512 --gid-index=3")) {
+            NetworkOptions given = options(line);
+            assertThat(options(String.join(" ", given.arguments())).network())
+                    .isEqualTo(given.network());
+        }
+        assertThat(options("--network=IBGDA --pure-rdma").arguments())
+                .containsExactlyInAnyOrder("--network=IBGDA", "--pure-rdma=true");
     }
 }

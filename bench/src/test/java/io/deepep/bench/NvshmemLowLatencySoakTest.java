@@ -50,7 +50,8 @@ class NvshmemLowLatencySoakTest {
                             job,
                             launched.ranks(ranks),
                             Long.getLong("deepep.soak", 300),
-                            Long.getLong("deepep.soak.seed", 1));
+                            Long.getLong("deepep.soak.seed", 1),
+                            Long.MAX_VALUE);
                     return null;
                 });
     }

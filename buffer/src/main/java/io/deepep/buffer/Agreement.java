@@ -22,6 +22,6 @@ record Agreement(Communicator group, String buffer, BitSet newRanks) {
     /** The ranks as those that share GPU memory. */
     CudaHeaps.Ranks ranks(BufferOptions options) {
         EpTopology topology = options.topology();
-        return new CudaHeaps.Ranks(group, topology, newRanks, options.timeout());
+        return new CudaHeaps.Ranks(group, topology, newRanks, options.meetingTimeout());
     }
 }

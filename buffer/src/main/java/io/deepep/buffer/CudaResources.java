@@ -11,6 +11,7 @@ import io.deepep.Tensor;
 import io.deepep.buffer.memory.BufferSizes;
 import io.deepep.buffer.memory.CudaHeaps;
 import io.deepep.buffer.memory.GpuSharing;
+import io.deepep.buffer.memory.NetworkChoice;
 import io.deepep.buffer.memory.RdmaBuffer;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
@@ -110,7 +111,7 @@ final class CudaResources implements Resources {
         CudaResources resources = new CudaResources(options, sizes, agreement);
         // Nobody launches before everybody's memory is zeroed and kernels are loaded: loading can
         // wait for a kernel that waits for it.
-        agreement.group().barrier(options.timeout());
+        agreement.group().barrier(options.meetingTimeout());
         return resources;
     }
 
@@ -121,7 +122,7 @@ final class CudaResources implements Resources {
         }
         new Meeting(
                         agreement.group(),
-                        options.timeout(),
+                        options.meetingTimeout(),
                         "the new ranks are on other GPUs than those whose places they take",
                         "give a new rank the GPU of the old one")
                 .together(
@@ -136,13 +137,14 @@ final class CudaResources implements Resources {
 
     @Override
     public void requireReplaceable() {
-        if (rdma != null && rdma.peers().isEmpty()) {
+        boolean crosses = options.topology().isInternode();
+        if (rdma != null && crosses && !NetworkChoice.outlivesRanks(options.network())) {
             throw new UnsupportedOperationException(
-                    "new ranks cannot be admitted where a network connects the nodes; close the"
+                    "new ranks cannot be admitted where NVSHMEM connects the nodes; close the"
                             + " buffer, and open one in the new group");
         }
         boolean fixed = nvl != null && !nvl.canAdmit();
-        if (fixed || (rdma != null && !rdma.peers().get().canAdmit())) {
+        if (fixed || (rdma != null && !rdma.mapped().get().canAdmit())) {
             throw new UnsupportedOperationException(
                     "new ranks cannot be admitted where processes share GPU memory by CUDA IPC,"
                             + " whose addresses the driver chooses; close the buffer, and open one in"
@@ -159,9 +161,9 @@ final class CudaResources implements Resources {
             nvl.admit(ranks);
         }
         if (rdma != null) {
-            rdma.peers().orElseThrow().admit(ranks);
+            rdma.admit(ranks);
         }
-        agreement.group().barrier(options.timeout());
+        agreement.group().barrier(options.meetingTimeout());
     }
 
     @Override
@@ -182,7 +184,7 @@ final class CudaResources implements Resources {
                         sharing.mostRanksPerGpu(),
                         gone.deviceAddress(),
                         options.maskTimedOutRanks(),
-                        options.timeout().toNanos()),
+                        options.timeouts()),
                 options.normal(),
                 options.dispatchConfig(),
                 options.combineConfig());
@@ -218,7 +220,7 @@ final class CudaResources implements Resources {
                         network,
                         sharing.mostRanksPerGpu(),
                         gone.deviceAddress(),
-                        options.timeout().toNanos()),
+                        options.timeouts()),
                 options.lowLatency(),
                 options.maskTimedOutRanks());
     }
@@ -235,15 +237,18 @@ final class CudaResources implements Resources {
 
     @Override
     public Optional<NativeCallException> networkFailure() {
-        return rdma == null || rdma.queues() == null
-                ? Optional.empty()
-                : rdma.queues().ibgda().failure();
+        if (rdma == null || rdma.queues() == null) {
+            return Optional.empty();
+        }
+        // That those who have been left out are not reached any more is no news.
+        int[] masked = normal == null ? lowLatency.queryMask() : normal.queryMask();
+        return rdma.queues().ibgda().failure(rank -> masked[rank] == 0);
     }
 
     @Override
     public void mendNetwork() {
         if (rdma != null && rdma.queues() != null) {
-            rdma.queues().ibgda().mend();
+            rdma.queues().ibgda().mend(departures.communicator());
         }
     }
 

@@ -126,7 +126,7 @@ final class Handshake {
 
     private static List<Map<String, String>> exchange(
             Communicator group, BufferOptions options, Map<String, String> mine) {
-        return group.allGather(encode(mine), options.timeout()).stream()
+        return group.allGather(encode(mine), options.meetingTimeout()).stream()
                 .map(Handshake::decode)
                 .toList();
     }

@@ -64,13 +64,13 @@ final class HostResources implements Resources {
                         options.numNvlBytes(),
                         options.numRdmaBytes(),
                         agreement.newRanks(),
-                        options.timeout());
+                        options.meetingTimeout());
         KnownDepartures departures = new KnownDepartures(options.communicator());
         HostWait waiter =
                 new HostWait(
                         options.topology().rank(),
                         heaps.doorbell(),
-                        options.timeout().toNanos(),
+                        options.timeouts(),
                         departures::list);
         NormalKernels normal = null;
         if (options.normal() != null) {
@@ -118,7 +118,7 @@ final class HostResources implements Resources {
 
     @Override
     public void admit(Agreement agreement) {
-        heaps.admit(agreement.group(), agreement.newRanks(), options.timeout());
+        heaps.admit(agreement.group(), agreement.newRanks(), options.meetingTimeout());
     }
 
     @Override

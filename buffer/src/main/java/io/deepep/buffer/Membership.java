@@ -54,6 +54,7 @@ final class Membership {
     /** Gets in step with all ranks of the group: collective. */
     void rejoin() {
         becomeQuiet();
+        resources.mendNetwork();
         getInStep(group(), 0);
     }
 
@@ -64,7 +65,7 @@ final class Membership {
      */
     void admit(Communicator group, Runnable check) {
         int nodeSize = options.topology().numNvlRanks();
-        NodeSize.agree(group, NodeSize.Call.JOIN, nodeSize, "", options.timeout());
+        NodeSize.agree(group, NodeSize.Call.JOIN, nodeSize, "", options.meetingTimeout());
         try {
             check.run();
             requireSamePlace(group);
@@ -120,7 +121,7 @@ final class Membership {
         int epoch = normal == null ? 0 : normal.epoch();
         int latest = epoch;
         byte[] mine = ByteBuffer.allocate(Integer.BYTES).putInt(epoch).array();
-        for (byte[] other : group.allGather(mine, options.timeout())) {
+        for (byte[] other : group.allGather(mine, options.meetingTimeout())) {
             int theirs = ByteBuffer.wrap(other).getInt();
             latest = theirs - latest > 0 ? theirs : latest;
         }
@@ -131,7 +132,7 @@ final class Membership {
         if (lowLatency != null) {
             lowLatency.reset();
         }
-        group.barrier(options.timeout());
+        group.barrier(options.meetingTimeout());
         resources.moveTo(group);
         int[] masked = queryMask();
         for (int rank = 0; rank < masked.length; rank++) {

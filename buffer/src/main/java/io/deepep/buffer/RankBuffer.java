@@ -17,6 +17,7 @@ import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyHandle;
+import io.deepep.LowLatencyPlan;
 import io.deepep.Plan;
 import io.deepep.Stream;
 import io.deepep.Tensor;
@@ -28,6 +29,7 @@ import io.deepep.spi.Operation;
 import java.lang.ref.Reference;
 import java.lang.ref.WeakReference;
 import java.util.Objects;
+import java.util.function.BiFunction;
 
 /**
  * One rank's buffer: keeps the life cycle and the plans of plans, and leaves protocol to the
@@ -68,40 +70,22 @@ final class RankBuffer implements Buffer {
 
     @Override
     public DispatchResult dispatch(DispatchPlan plan, CallOptions callOptions) {
-        NormalKernels normal = normal();
-        PreparedOperation<DispatchResult> prepared = preparedOf(plan, callOptions);
-        if (prepared == null) {
-            resources.requirePreparable(callOptions);
-            PlanMemory memory = PlanMemory.of(plan, resources.ownMemory());
-            prepared =
-                    keep(
-                            plan,
-                            memory,
-                            normal.prepareDispatch(plan),
-                            CallKind.NORMAL_DISPATCH,
-                            false,
-                            plan.numWorstTokens() > 0);
-        }
-        return run(prepared, callOptions);
+        return call(
+                normal(),
+                plan,
+                callOptions,
+                CallKind.NORMAL_DISPATCH,
+                NormalKernels::prepareDispatch);
     }
 
     @Override
     public CombineResult combine(CombinePlan plan, CallOptions callOptions) {
-        NormalKernels normal = normal();
-        PreparedOperation<CombineResult> prepared = preparedOf(plan, callOptions);
-        if (prepared == null) {
-            resources.requirePreparable(callOptions);
-            PlanMemory memory = PlanMemory.of(plan, resources.ownMemory());
-            prepared =
-                    keep(
-                            plan,
-                            memory,
-                            normal.prepareCombine(plan),
-                            CallKind.NORMAL_COMBINE,
-                            false,
-                            true);
-        }
-        return run(prepared, callOptions);
+        return call(
+                normal(),
+                plan,
+                callOptions,
+                CallKind.NORMAL_COMBINE,
+                NormalKernels::prepareCombine);
     }
 
     @Override
@@ -112,41 +96,23 @@ final class RankBuffer implements Buffer {
     @Override
     public LowLatencyDispatchResult lowLatencyDispatch(
             LowLatencyDispatchPlan plan, CallOptions callOptions) {
-        LowLatencyKernels lowLatency = lowLatency();
-        PreparedOperation<LowLatencyDispatchResult> prepared = preparedOf(plan, callOptions);
-        if (prepared == null) {
-            resources.requirePreparable(callOptions);
-            PlanMemory memory = PlanMemory.of(plan, resources.ownMemory());
-            prepared =
-                    keep(
-                            plan,
-                            memory,
-                            lowLatency.prepareDispatch(plan),
-                            CallKind.LOW_LATENCY_DISPATCH,
-                            plan.receiveHook(),
-                            false);
-        }
-        return run(prepared, callOptions);
+        return call(
+                lowLatency(),
+                plan,
+                callOptions,
+                CallKind.LOW_LATENCY_DISPATCH,
+                LowLatencyKernels::prepareDispatch);
     }
 
     @Override
     public LowLatencyCombineResult lowLatencyCombine(
             LowLatencyCombinePlan plan, CallOptions callOptions) {
-        LowLatencyKernels lowLatency = lowLatency();
-        PreparedOperation<LowLatencyCombineResult> prepared = preparedOf(plan, callOptions);
-        if (prepared == null) {
-            resources.requirePreparable(callOptions);
-            PlanMemory memory = PlanMemory.of(plan, resources.ownMemory());
-            prepared =
-                    keep(
-                            plan,
-                            memory,
-                            lowLatency.prepareCombine(plan),
-                            CallKind.LOW_LATENCY_COMBINE,
-                            plan.receiveHook(),
-                            false);
-        }
-        return run(prepared, callOptions);
+        return call(
+                lowLatency(),
+                plan,
+                callOptions,
+                CallKind.LOW_LATENCY_COMBINE,
+                LowLatencyKernels::prepareCombine);
     }
 
     @Override
@@ -160,9 +126,9 @@ final class RankBuffer implements Buffer {
         resources.communicationStream().synchronize();
         lowLatency.quiet();
         resources.mendNetwork();
-        membership.group().barrier(options.timeout());
+        membership.group().barrier(options.meetingTimeout());
         lowLatency.reset();
-        membership.group().barrier(options.timeout());
+        membership.group().barrier(options.meetingTimeout());
     }
 
     @Override
@@ -296,11 +262,6 @@ final class RankBuffer implements Buffer {
         resources.receive(prepared);
     }
 
-    private <R> R run(PreparedOperation<R> prepared, CallOptions callOptions) {
-        prepared.memory().requireUsable();
-        return resources.run(prepared, callOptions);
-    }
-
     /**
      * Notes a time-out, and returns it with the name of whom the group knows to be gone. Normal
      * mode may go on without that rank from the next call on. If it is this rank that was too late,
@@ -382,6 +343,23 @@ final class RankBuffer implements Buffer {
         }
     }
 
+    /** Runs what an earlier call has prepared, or prepares it first. */
+    private <K, P extends Plan, R> R call(
+            K kernels,
+            P plan,
+            CallOptions callOptions,
+            CallKind kind,
+            BiFunction<K, P, Operation<R>> prepare) {
+        PreparedOperation<R> prepared = preparedOf(plan, callOptions);
+        if (prepared == null) {
+            resources.requirePreparable(callOptions);
+            PlanMemory memory = PlanMemory.of(plan, resources.ownMemory());
+            prepared = keep(plan, memory, prepare.apply(kernels, plan), kind);
+        }
+        prepared.memory().requireUsable();
+        return resources.run(prepared, callOptions);
+    }
+
     @SuppressWarnings("unchecked") // of the result type of the one method that takes the plan
     private <R> PreparedOperation<R> preparedOf(Plan plan, CallOptions callOptions) {
         Objects.requireNonNull(callOptions, "options");
@@ -392,12 +370,12 @@ final class RankBuffer implements Buffer {
     }
 
     private <R> PreparedOperation<R> keep(
-            Plan plan,
-            PlanMemory memory,
-            Operation<R> operation,
-            CallKind kind,
-            boolean hooked,
-            boolean fixedShape) {
+            Plan plan, PlanMemory memory, Operation<R> operation, CallKind kind) {
+        boolean hooked = plan instanceof LowLatencyPlan lowLatency && lowLatency.receiveHook();
+        boolean fixedShape =
+                plan instanceof DispatchPlan dispatch
+                        ? dispatch.numWorstTokens() > 0
+                        : plan instanceof CombinePlan;
         ObservedOperation<R> observed =
                 new ObservedOperation<>(operation, kind, hooked, observers, resources);
         PreparedOperation<R> prepared =

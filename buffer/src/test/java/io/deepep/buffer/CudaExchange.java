@@ -1,6 +1,7 @@
 package io.deepep.buffer;
 
 import io.deepep.Buffer;
+import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Communicator;
@@ -12,7 +13,6 @@ import io.deepep.DispatchResult;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
-import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
@@ -98,8 +98,8 @@ final class CudaExchange implements AutoCloseable {
     private DispatchPlan.Builder plan() {
         return DispatchPlan.builder(upload(tokens.get(rank).x()))
                 .topk(
-                        upload(HostTensors.i64(routing.topkIdx(rank), TOPK)),
-                        upload(HostTensors.f32(routing.weights(rank), TOPK)),
+                        upload(routing.topkIdxTensor(rank)),
+                        upload(routing.weightsTensor(rank)),
                         EXPERTS);
     }
 
@@ -121,15 +121,17 @@ final class CudaExchange implements AutoCloseable {
     /** Compares a dispatch in worst-case mode. */
     void verify(DispatchResult received) {
         received.event().synchronize();
-        NormalDispatchCheck.of(oracle, tokens)
-                .worstCase(ROWS)
-                .check(rank, received, backend::download);
+        check().worstCase(ROWS).check(rank, received, backend::download);
     }
 
     void verify(CombineResult home) {
         home.event().synchronize();
-        NormalCombineOracle.of(oracle, NUM_RANKS)
-                .check(rank, outputs, List.of(), backend.download(home.x()));
+        NormalCombineOracle.of(check(), NUM_RANKS)
+                .check(rank, CombineFormat.BF16, outputs, List.of(), backend.download(home.x()));
+    }
+
+    private NormalDispatchCheck check() {
+        return NormalDispatchCheck.of(oracle, tokens);
     }
 
     @Override

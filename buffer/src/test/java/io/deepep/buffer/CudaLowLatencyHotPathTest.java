@@ -80,9 +80,8 @@ class CudaLowLatencyHotPathTest {
             this.buffer = buffer;
             this.hook = hook;
             this.options = hook ? CallOptions.async() : CallOptions.sync();
-            int numTopk = LIMITS.maxTopk();
-            topkIdx = backend.upload(device, HostTensors.i64(routing.topkIdx(rank), numTopk));
-            weights = backend.upload(device, HostTensors.f32(routing.weights(rank), numTopk));
+            topkIdx = backend.upload(device, routing.topkIdxTensor(rank));
+            weights = backend.upload(device, routing.weightsTensor(rank));
             int localExperts = LIMITS.numLocalExperts(NUM_RANKS);
             int rows = NUM_RANKS * LIMITS.maxTokens();
             outputs =

@@ -6,6 +6,7 @@ import io.deepep.EpTopology;
 import io.deepep.Network;
 import io.deepep.Stream;
 import io.deepep.Tensor;
+import io.deepep.buffer.memory.NetworkChoice;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
@@ -114,7 +115,7 @@ final class CudaTestBackend implements TestBackend {
     /** NVSHMEM is initialised once in a process. */
     @Override
     public boolean needsProcessPerRank() {
-        return network instanceof Network.Nvshmem;
+        return !NetworkChoice.allowsThreads(network);
     }
 
     @Override
@@ -123,8 +124,13 @@ final class CudaTestBackend implements TestBackend {
     }
 
     @Override
+    public Network networkWithMasks() {
+        return network instanceof Network.Ibgda ibgda ? ibgda.withMasks(true) : network;
+    }
+
+    @Override
     public boolean masksAcrossNodes() {
-        return !(network instanceof Network.Nvshmem || network instanceof Network.Ibgda);
+        return NetworkChoice.outlivesRanks(network);
     }
 
     @Override

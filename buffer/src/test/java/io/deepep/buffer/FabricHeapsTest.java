@@ -15,7 +15,7 @@ import io.deepep.testkit.TestBackends;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
-import io.deepep.testkit.conformance.normal.NormalWorld;
+import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.ArrayList;
 import java.util.List;

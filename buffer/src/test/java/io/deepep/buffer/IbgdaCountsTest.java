@@ -15,13 +15,14 @@ import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
 import io.deepep.testkit.conformance.normal.NormalRank;
-import io.deepep.testkit.conformance.normal.NormalWorld;
+import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.function.Consumer;
+import java.util.function.IntUnaryOperator;
 import java.util.function.LongPredicate;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeAll;
@@ -36,8 +37,11 @@ class IbgdaCountsTest {
 
     private static final Routing ROUTING = SHAPE.spec().generate();
 
+    /** That one signal of dispatch vouches for. */
+    private static final int DISPATCH_BATCH_ROWS = 16;
+
     /** That one signal of combine vouches for, in this shape. */
-    private static final int BATCH_ROWS = 8;
+    private static final int COMBINE_BATCH_ROWS = 8;
 
     /** By which a rank tells another of another node what it has received. */
     private static final int ACK_WORDS = 2;
@@ -103,35 +107,23 @@ class IbgdaCountsTest {
 
     /** Pairs of a token and a rank of another node that it goes to. */
     private static long rowsSent(Routing routing, EpTopology topology) {
-        long rows = 0;
-        for (int rank = 0; rank < routing.numRanks(); rank++) {
-            for (int token = 0; token < routing.numTokens(rank); token++) {
-                for (int peer = 0; peer < routing.numRanks(); peer++) {
-                    if (isRemote(topology, rank, peer) && routing.goesTo(rank, token, peer)) {
-                        rows++;
-                    }
-                }
-            }
-        }
-        return rows;
+        return acrossNodes(topology, routing.tokensPerRank(), rows -> rows);
     }
 
     /** Pairs of a token and an expert of another node. */
     private static long selections(Routing routing, EpTopology topology) {
-        long count = 0;
-        for (int rank = 0; rank < routing.numRanks(); rank++) {
-            for (int token = 0; token < routing.numTokens(rank); token++) {
-                int from = rank;
-                int at = token;
-                count +=
-                        IntStream.range(0, routing.numTopk())
-                                .mapToLong(k -> routing.expert(from, at, k))
-                                .filter(expert -> expert >= 0)
-                                .filter(e -> isRemote(topology, from, routing.ownerOf(e)))
-                                .count();
+        return acrossNodes(topology, routing.selectionsPerRank(), rows -> rows);
+    }
+
+    /** The sum over pairs of ranks of two nodes, of something for what one sends to the other. */
+    private static long acrossNodes(EpTopology topology, int[][] sent, IntUnaryOperator each) {
+        long sum = 0;
+        for (int rank = 0; rank < sent.length; rank++) {
+            for (int peer = 0; peer < sent.length; peer++) {
+                sum += isRemote(topology, rank, peer) ? each.applyAsInt(sent[rank][peer]) : 0;
             }
         }
-        return count;
+        return sum;
     }
 
     /**
@@ -144,14 +136,12 @@ class IbgdaCountsTest {
     }
 
     /**
-     * A low-latency call: each row has one write, headers and acknowledgements are a few.
+     * A low-latency call: each row has one write, and so has each header.
      *
      * @param rows what crosses
      * @param rowSignals that vouch for them
-     * @param headersOfAPair writes besides the rows
      */
-    private static void requireLowLatency(
-            String call, long rows, long rowSignals, int headersOfAPair, Calls calls)
+    private static void requireLowLatency(String call, long rows, long rowSignals, Calls calls)
             throws IOException {
         EpTopology topology = SHAPE.topology();
         int remoteRanks = topology.numRanks() - topology.numNvlRanks();
@@ -160,7 +150,7 @@ class IbgdaCountsTest {
         long deepEp = entriesOfDeepEp(ROUTING, topology);
         Counts counts = count(topology, SHAPE::limit, calls, atomics -> atomics >= signals);
         assertThat(counts.atomics()).isEqualTo(signals);
-        assertThat(counts.writes()).isEqualTo(rows + headersOfAPair * pairs);
+        assertThat(counts.writes()).isEqualTo(rows + pairs);
         assertThat(counts.entries()).isLessThanOrEqualTo(deepEp);
         // A submission asks for one completion, and rings at most once.
         assertThat(counts.completions()).isBetween(1L, counts.writes() + pairs);
@@ -180,8 +170,10 @@ class IbgdaCountsTest {
         requireLowLatency(
                 "dispatch",
                 rows,
-                rows,
-                2,
+                acrossNodes(
+                        SHAPE.topology(),
+                        ROUTING.tokensPerRank(),
+                        each -> Math.ceilDiv(each, DISPATCH_BATCH_ROWS)),
                 context -> {
                     LowLatencyRank rank = rank(context);
                     return () -> rank.dispatch(LowLatencyFormat.BF16);
@@ -193,35 +185,15 @@ class IbgdaCountsTest {
         requireLowLatency(
                 "combine",
                 selections(ROUTING, SHAPE.topology()),
-                batches(),
-                1,
+                acrossNodes(
+                        SHAPE.topology(),
+                        ROUTING.selectionsPerRank(),
+                        each -> Math.ceilDiv(each, COMBINE_BATCH_ROWS)),
                 context -> {
                     LowLatencyRank rank = rank(context);
                     LowLatencyHandle handle = rank.dispatch(LowLatencyFormat.BF16).handle();
                     return () -> rank.combine(handle);
                 });
-    }
-
-    /** Of rows that go home from one rank to one of another node. */
-    private static long batches() {
-        EpTopology topology = SHAPE.topology();
-        long batches = 0;
-        for (int owner = 0; owner < topology.numRanks(); owner++) {
-            long[] rows = new long[topology.numRanks()];
-            for (int token = 0; token < ROUTING.numTokens(owner); token++) {
-                for (int k = 0; k < ROUTING.numTopk(); k++) {
-                    if (ROUTING.expert(owner, token, k) >= 0) {
-                        rows[ROUTING.ownerOf(ROUTING.expert(owner, token, k))]++;
-                    }
-                }
-            }
-            for (int rank = 0; rank < rows.length; rank++) {
-                if (isRemote(topology, rank, owner)) {
-                    batches += Math.ceilDiv(rows[rank], BATCH_ROWS);
-                }
-            }
-        }
-        return batches;
     }
 
     private static LowLatencyRank rank(RankContext context) {

@@ -14,7 +14,7 @@ import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
 import io.deepep.testkit.conformance.normal.NormalRank;
-import io.deepep.testkit.conformance.normal.NormalWorld;
+import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.lang.foreign.ValueLayout;
 import java.util.Map;

@@ -19,12 +19,17 @@ final class KilledRankProgram {
     /**
      * Runs the rank that the environment names.
      *
-     * @param args name of the backend; whether its buffer masks ranks that do not come
+     * @param args name of the backend; whether its buffer masks ranks that do not come; whether the
+     *     calls are those of normal mode, with masks
      */
-    public static void main(String[] args) {
+    public static void main(String[] args) throws InterruptedException {
         TestBackend backend = TestBackends.load().named(args[0]);
         try (Communicator communicator = CommunicatorProvider.load().open(System.getenv(), START)) {
-            KilledRank.run(backend, communicator, Boolean.parseBoolean(args[1]), System.out);
+            if (Boolean.parseBoolean(args[2])) {
+                KilledPeer.run(backend, communicator, System.out);
+            } else {
+                KilledRank.run(backend, communicator, Boolean.parseBoolean(args[1]), System.out);
+            }
         }
     }
 }

@@ -21,8 +21,8 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * The process of a rank is killed in the middle of low-latency exchanges: the others report it, or
- * with masks on leave it out and go on; then they close and end by themselves.
+ * The process of a rank is killed in the middle of exchanges: the others report it, or with masks
+ * on leave it out and go on; then they close and end by themselves.
  */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class KilledRankTest {
@@ -45,41 +45,69 @@ class KilledRankTest {
     @ParameterizedTest
     @MethodSource("backends")
     void othersLearnOfIt(TestBackend backend, boolean masks) throws Exception {
+        List<String> survivors = kill(KilledRank.NUM_RANKS, backend, masks, false);
+        if (masks) {
+            requireAll(survivors, KilledRank.WENT_ON, KilledRank.NUM_RANKS - 1);
+        } else {
+            // Also by those who wait for a survivor that has stopped.
+            assertThat(survivors)
+                    .filteredOn(line -> line.startsWith(KilledRank.TIMED_OUT))
+                    .as("%s", survivors)
+                    .hasSize(KilledRank.NUM_RANKS - 1)
+                    .allMatch((KilledRank.TIMED_OUT + KilledRank.VICTIM)::equals);
+        }
+    }
+
+    /** The same of backends whose ranks can be masked in normal mode. */
+    static Stream<TestBackend> maskingBackends() {
+        return TestBackends.load().usable().stream()
+                .filter(backend -> !backend.needsProcessPerRank() && backend.masksAcrossNodes());
+    }
+
+    @ParameterizedTest
+    @MethodSource("maskingBackends")
+    void othersGoOnInNormalMode(TestBackend backend) throws Exception {
+        List<String> survivors = kill(KilledPeer.NUM_RANKS, backend, true, true);
+        requireAll(survivors, KilledRank.WENT_ON, KilledPeer.NUM_RANKS - 1);
+    }
+
+    private static void requireAll(List<String> said, String word, int times) {
+        assertThat(said).filteredOn(word::equals).as("%s", said).hasSize(times);
+    }
+
+    /** What the others say once the victim is dead. */
+    private static List<String> kill(
+            int numRanks, TestBackend backend, boolean masks, boolean normal) throws Exception {
         int port = ThreadLocalRandom.current().nextInt(FIRST_PORT, LAST_PORT + 1);
         List<Process> ranks = new ArrayList<>();
         try {
-            for (int rank = 0; rank < KilledRank.NUM_RANKS; rank++) {
-                ranks.add(start(rank, port, backend, masks));
+            for (int rank = 0; rank < numRanks; rank++) {
+                Place place = new Place(rank, numRanks, port);
+                ranks.add(start(place, backend, masks, normal));
             }
             Process victim = ranks.get(KilledRank.VICTIM);
             List<String> said = new ArrayList<>();
             assertThat(waitFor(victim, KilledRank.LOOPING, said)).as("%s", said).isTrue();
             victim.destroyForcibly().waitFor();
             List<String> survivors = new ArrayList<>();
-            for (int rank = 0; rank < KilledRank.NUM_RANKS; rank++) {
+            int failed = 0;
+            for (int rank = 0; rank < numRanks; rank++) {
                 if (rank != KilledRank.VICTIM) {
-                    survivors.addAll(output(ranks.get(rank)));
+                    survivors.addAll(ranks.get(rank).inputReader().lines().toList());
+                    assertThat(ranks.get(rank).waitFor(10, TimeUnit.SECONDS)).isTrue();
+                    failed += ranks.get(rank).exitValue() == 0 ? 0 : 1;
                 }
             }
-            if (masks) {
-                assertThat(survivors)
-                        .filteredOn(line -> line.equals(KilledRank.WENT_ON))
-                        .as("%s", survivors)
-                        .hasSize(KilledRank.NUM_RANKS - 1);
-            } else {
-                // Also by those who wait for a survivor that has stopped.
-                assertThat(survivors)
-                        .filteredOn(line -> line.startsWith(KilledRank.TIMED_OUT))
-                        .as("%s", survivors)
-                        .hasSize(KilledRank.NUM_RANKS - 1)
-                        .allMatch((KilledRank.TIMED_OUT + KilledRank.VICTIM)::equals);
-            }
+            assertThat(failed).as("%s", survivors).isZero();
+            return survivors;
         } finally {
             ranks.forEach(Process::destroyForcibly);
         }
     }
 
-    private static Process start(int rank, int port, TestBackend backend, boolean masks)
+    private record Place(int rank, int numRanks, int port) {}
+
+    private static Process start(Place place, TestBackend backend, boolean masks, boolean normal)
             throws IOException {
         ProcessBuilder builder =
                 ChildJvm.of(
@@ -89,16 +117,17 @@ class KilledRankTest {
                                 "--add-modules=jdk.incubator.vector",
                                 "-Ddeepep.sysfs=" + HostTopology.SYSFS),
                         backend.name(),
-                        Boolean.toString(masks));
+                        Boolean.toString(masks),
+                        Boolean.toString(normal));
         builder.environment()
                 .putAll(
                         Map.of(
-                                "RANK", Integer.toString(rank),
-                                "WORLD_SIZE", Integer.toString(KilledRank.NUM_RANKS),
-                                "LOCAL_RANK", Integer.toString(rank),
-                                "LOCAL_WORLD_SIZE", Integer.toString(KilledRank.NUM_RANKS),
+                                "RANK", Integer.toString(place.rank),
+                                "WORLD_SIZE", Integer.toString(place.numRanks),
+                                "LOCAL_RANK", Integer.toString(place.rank),
+                                "LOCAL_WORLD_SIZE", Integer.toString(place.numRanks),
                                 "MASTER_ADDR", "127.0.0.1",
-                                "MASTER_PORT", Integer.toString(port)));
+                                "MASTER_PORT", Integer.toString(place.port)));
         return builder.start();
     }
 
@@ -113,13 +142,5 @@ class KilledRankTest {
             }
         }
         return false;
-    }
-
-    /** All that the process says until it ends. */
-    private static List<String> output(Process process) throws Exception {
-        List<String> lines = process.inputReader().lines().toList();
-        assertThat(process.waitFor(10, TimeUnit.SECONDS)).isTrue();
-        assertThat(process.exitValue()).as("%s", lines).isZero();
-        return lines;
     }
 }

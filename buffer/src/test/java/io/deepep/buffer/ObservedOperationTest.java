@@ -207,6 +207,7 @@ class ObservedOperationTest {
                         Config.recommended(1),
                         Config.recommended(1),
                         Duration.ofSeconds(1),
+                        null,
                         false,
                         List.of(told::add));
         return new ObservedOperation<>(

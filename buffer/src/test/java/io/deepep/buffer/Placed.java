@@ -33,6 +33,7 @@ public record Placed(int rank, int size, int localSize) implements Communicator 
                 Config.recommended(place.size()),
                 Config.recommended(place.size()),
                 Duration.ofSeconds(5),
+                null,
                 false,
                 List.of());
     }

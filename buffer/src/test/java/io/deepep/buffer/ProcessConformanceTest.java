@@ -1,6 +1,7 @@
 package io.deepep.buffer;
 
 import static io.deepep.buffer.BufferTestBackends.CUDA;
+import static io.deepep.buffer.BufferTestBackends.CUDA_IBGDA;
 import static io.deepep.buffer.BufferTestBackends.CUDA_NVSHMEM;
 import static io.deepep.buffer.BufferTestBackends.CUDA_VIRTUAL_NODES;
 import static io.deepep.buffer.BufferTestBackends.HOST;
@@ -108,6 +109,7 @@ class ProcessConformanceTest {
                 new Group(CUDA, Suites.REPLACEMENT, 2, 1),
                 new Group(CUDA, Suites.REPLACEMENT, 2, 2),
                 new Group(CUDA_VIRTUAL_NODES, Suites.REPLACEMENT, 4, 1),
+                new Group(CUDA_IBGDA, Suites.REPLACEMENT, 4, 1),
                 new Group(CUDA, Suites.NORMAL, 2, 1),
                 new Group(CUDA, Suites.NORMAL, 2, 2),
                 new Group(CUDA, Suites.NORMAL, 2, 1, BY_CUDA_IPC),

@@ -6,28 +6,47 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import io.deepep.Buffer;
 import io.deepep.Config;
 import io.deepep.DType;
+import io.deepep.Device;
 import io.deepep.DispatchHandle;
+import io.deepep.EpTopology;
+import io.deepep.LowLatencyDispatchPlan;
+import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.lowlatency.CallEpoch;
+import io.deepep.lowlatency.DispatchWord;
+import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.normal.HeaderWord;
+import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.Word;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
+import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
+import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
 import io.deepep.testkit.conformance.normal.NormalRank;
-import io.deepep.testkit.conformance.normal.NormalWorld;
+import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
+import java.util.Set;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * A rank opens a combine and then does nothing more, as if it were killed there: all others name
- * it, also those whose rings have no room because their readers wait for it too.
+ * A rank begins a call and then does nothing more, as if it were killed there: all others name it
+ * after the time-out, however long they would wait for ranks to begin. Also those name it that wait
+ * for others which wait for it.
  *
- * <p>The rank does not make the call at all. Its header of the combine before the last lies at its
- * peers still, as headers alternate between two places, and these have it count for this call.
+ * <p>The rank does not make the call at all. Its header of the call before the last of the same
+ * kind lies at its peers still, as headers alternate between two places, and these have it count
+ * for this call.
  */
 @BackendSuite
 record SilentRankTest(TestBackend backend) {
@@ -37,52 +56,274 @@ record SilentRankTest(TestBackend backend) {
     /** Rings with far fewer slots than a rank has tokens. */
     private static final Config SHORT_RINGS = new Config(4, 1, 2);
 
-    @Cases
-    @GroupSource({"2, 1", "3, 1", "4, 1", "5, 1"})
-    void inACombine(int nodes, int ranksPerNode) {
-        int culprit = nodes - 1;
-        RoutingSpec spec = RoutingSpec.of(nodes, 96, 4 * nodes, 4);
+    private static final Duration TIMEOUT = Duration.ofSeconds(2);
+
+    /** A wait that lasts so long never ends in a test. */
+    private static final Duration LONG = Duration.ofHours(1);
+
+    private interface ThirdCombine {
+        void of(NormalRank rank, DispatchHandle handle);
+    }
+
+    private void run(int nodes, int ranksPerNode, Duration startTimeout, ThirdCombine third) {
+        run(nodes, ranksPerNode, builder -> builder.startTimeout(startTimeout), third);
+    }
+
+    private void run(
+            int nodes, int ranksPerNode, Consumer<Buffer.Builder> waits, ThirdCombine third) {
+        int numRanks = nodes * ranksPerNode;
+        RoutingSpec spec = RoutingSpec.of(numRanks, 96, 4 * numRanks, 4);
         NormalWorld world = NormalWorld.of(spec, 128, DType.BF16);
         Ranks.run(
                 backend,
                 Ranks.topology(nodes, ranksPerNode),
                 builder ->
-                        builder.normal(world.limits())
-                                .dispatchConfig(SHORT_RINGS)
-                                .combineConfig(SHORT_RINGS)
-                                .timeout(Duration.ofSeconds(2)),
+                        waits.accept(
+                                builder.normal(world.limits())
+                                        .dispatchConfig(SHORT_RINGS)
+                                        .combineConfig(SHORT_RINGS)
+                                        .timeout(TIMEOUT)),
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     DispatchHandle handle = rank.dispatch(rank.plan(), world.check()).handle();
                     rank.combine(handle, world.check());
                     rank.combine(handle, world.check());
                     context.communicator().barrier(Ranks.TIMEOUT);
-                    if (context.rank() != culprit) {
-                        openFor(context, culprit);
+                    third.of(rank, handle);
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                });
+    }
+
+    private static DeepEpTimeoutException failure(NormalRank rank, DispatchHandle handle) {
+        DeepEpTimeoutException failure =
+                catchThrowableOfType(
+                        DeepEpTimeoutException.class,
+                        () -> rank.combine(handle, rank.world().check()));
+        assertThat(failure).as("a timeout on rank %d", rank.context().rank()).isNotNull();
+        return failure;
+    }
+
+    @Cases
+    @GroupSource({"2, 1", "3, 1", "4, 1", "5, 1"})
+    void inACombine(int nodes, int ranksPerNode) {
+        run(nodes, ranksPerNode, LONG, (rank, handle) -> stopAfterHeaders(rank, handle, false));
+    }
+
+    /** What the rank said before it stopped, that it waits for others, helps it no longer. */
+    @Cases
+    @GroupSource({"2, 1", "3, 1"})
+    void afterItWaitedForOthers(int nodes, int ranksPerNode) {
+        run(nodes, ranksPerNode, LONG, (rank, handle) -> stopAfterHeaders(rank, handle, true));
+    }
+
+    private static void stopAfterHeaders(NormalRank rank, DispatchHandle handle, boolean waited) {
+        RankContext context = rank.context();
+        int culprit = context.topology().numRanks() - 1;
+        if (context.rank() == culprit) {
+            return;
+        }
+        openFor(context, culprit);
+        if (waited) {
+            NormalRdmaLayout layout = rdmaLayout(context);
+            long waiting = layout.endings().at(culprit) + 3 * Long.BYTES;
+            store(context, waiting, true, Word.of(SILENT_EPOCH, 7));
+        }
+        DeepEpTimeoutException failure = failure(rank, handle);
+        assertThat(failure.phase()).contains("combine.rows");
+        assertThat(failure.peer()).as(failure.getMessage()).isEqualTo(culprit);
+        Misbehaviour.requireWaited(failure, TIMEOUT);
+    }
+
+    /** Here the rank seems to have opened the call. */
+    private static void openFor(RankContext context, int silent) {
+        long flag = rdmaLayout(context).headerFlags().at(silent, SILENT_EPOCH & 1);
+        store(context, flag, true, Word.of(SILENT_EPOCH, 0));
+    }
+
+    private static NormalRdmaLayout rdmaLayout(RankContext context) {
+        Buffer buffer = context.buffer();
+        return NormalRdmaLayout.of(
+                buffer.options().dispatchConfig(), buffer.options().normal(), context.topology());
+    }
+
+    private static void store(RankContext context, long offset, boolean rdma, long value) {
+        Tensor there = context.buffer().getLocalBufferTensor(DType.I64, 1, offset, rdma);
+        Tensor word = context.backend().download(there);
+        word.setLong(value, 0);
+        context.backend().write(word, there);
+    }
+
+    /**
+     * One rank knows that all have begun and waits for ranks that still wait for the last one,
+     * longer than it would wait for a rank that says nothing.
+     */
+    @Cases
+    @GroupSource("2, 2")
+    void whileOthersWaitForItsHeader(int nodes, int ranksPerNode) {
+        run(
+                nodes,
+                ranksPerNode,
+                LONG,
+                (rank, handle) -> {
+                    goAheadOf(rank.context(), 0, 3);
+                    if (rank.context().rank() == 3) {
+                        Misbehaviour.pause(TIMEOUT.multipliedBy(3));
+                    }
+                    rank.combine(handle, rank.world().check());
+                });
+    }
+
+    /** The same, and the last one never begins: all name it, whomever they waited for. */
+    @Cases
+    @GroupSource("2, 2")
+    void whileOthersWaitForItsHeaderInVain(int nodes, int ranksPerNode) {
+        run(
+                nodes,
+                ranksPerNode,
+                TIMEOUT.multipliedBy(3),
+                (rank, handle) -> {
+                    goAheadOf(rank.context(), 0, 3);
+                    if (rank.context().rank() != 3) {
+                        DeepEpTimeoutException failure = failure(rank, handle);
+                        assertThat(failure.peer()).as(failure.getMessage()).isEqualTo(3);
+                    }
+                });
+    }
+
+    /**
+     * Two ranks stop. One of the others has their headers: it gives one of them up after the
+     * time-out, and goes on to the next call. The last one has neither header. It is told, and from
+     * then on waits no longer than that for the second, though the start time-out is not over.
+     */
+    @Cases
+    @GroupSource("1, 4")
+    void besideAnotherThatHasNotBegun(int nodes, int ranksPerNode) {
+        run(
+                nodes,
+                ranksPerNode,
+                builder -> builder.startTimeout(LONG).maskTimedOutRanks(true),
+                (rank, handle) -> {
+                    RankContext context = rank.context();
+                    if (context.rank() < 2) {
+                        return;
+                    }
+                    goAheadOf(context, 2, 0);
+                    goAheadOf(context, 2, 1);
+                    DeepEpTimeoutException failure = failure(rank, handle);
+                    assertThat(failure.peer()).as(failure.getMessage()).isBetween(0, 1);
+                    context.buffer().updateMask(0, true);
+                    context.buffer().updateMask(1, true);
+                    NormalRank left = new NormalRank(context, rank.world().without(Set.of(0, 1)));
+                    left.roundTrip();
+                });
+    }
+
+    /** To rank {@code ahead}, but to no other, {@code late} seems to have opened the call. */
+    private static void goAheadOf(RankContext context, int ahead, int late) {
+        if (context.rank() == ahead) {
+            NormalNvlLayout layout =
+                    NormalNvlLayout.of(context.buffer().options().normal(), context.topology());
+            long header = layout.headers().at(SILENT_EPOCH & 1, late);
+            count(context, header, HeaderWord.HEADER_WORDS, false, SILENT_EPOCH);
+        }
+    }
+
+    /** Has words of an earlier call count for another. */
+    private static void count(
+            RankContext context, long offset, int numWords, boolean rdma, int epoch) {
+        Tensor there = context.buffer().getLocalBufferTensor(DType.I64, numWords, offset, rdma);
+        Tensor words = context.backend().download(there);
+        for (int i = 0; i < numWords; i++) {
+            words.setLong(Word.of(epoch, Word.value(words.getLong(i))), i);
+        }
+        context.backend().write(words, there);
+    }
+
+    /**
+     * Low latency: on a GPU the header comes first and no rows follow it; on the host a word of it
+     * does, and the rest follows the rows.
+     */
+    @Cases
+    @GroupSource({"1, 3", "2, 2"})
+    void inALowLatencyDispatch(int nodes, int ranksPerNode) {
+        int numRanks = nodes * ranksPerNode;
+        LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 6, 128, 4, 2 * numRanks);
+        Ranks.run(
+                backend,
+                Ranks.topology(nodes, ranksPerNode),
+                builder -> builder.lowLatency(shape.limits()).timeout(TIMEOUT).startTimeout(LONG),
+                context -> {
+                    LowLatencyRank rank = shape.rank(context, 61);
+                    rank.roundTrip(LowLatencyFormat.BF16);
+                    rank.roundTrip(LowLatencyFormat.BF16);
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    if (context.rank() != 1) {
+                        beginDispatchFor(context, 1);
                         DeepEpTimeoutException failure =
                                 catchThrowableOfType(
                                         DeepEpTimeoutException.class,
-                                        () -> rank.combine(handle, world.check()));
+                                        () -> rank.dispatch(LowLatencyFormat.BF16));
                         assertThat(failure).as("a timeout on rank %d", context.rank()).isNotNull();
-                        assertThat(failure.phase()).contains("combine.rows");
-                        assertThat(failure.peer()).as(failure.getMessage()).isEqualTo(culprit);
+                        assertThat(failure.phase()).isEqualTo("low-latency dispatch.rows");
+                        assertThat(failure.peer()).as(failure.getMessage()).isEqualTo(1);
+                        Misbehaviour.requireWaited(failure, TIMEOUT);
                     }
                     context.communicator().barrier(Ranks.TIMEOUT);
                 });
     }
 
-    /** Here the rank seems to have opened the call. */
-    private static void openFor(RankContext context, int silent) {
-        Buffer buffer = context.buffer();
-        NormalRdmaLayout layout =
-                NormalRdmaLayout.of(
-                        buffer.options().dispatchConfig(),
-                        buffer.options().normal(),
-                        context.topology());
-        long flag = layout.headerFlags().at(silent, SILENT_EPOCH & 1);
-        Tensor word =
-                context.backend().download(buffer.getLocalBufferTensor(DType.I64, 1, flag, true));
-        word.setLong(Word.of(SILENT_EPOCH, 0), 0);
-        context.backend().write(word, buffer.getLocalBufferTensor(DType.I64, 1, flag, true));
+    static Stream<EpTopology> groupsOnTheHost(TestBackend backend) {
+        return Stream.of(Ranks.topology(1, 3), Ranks.topology(2, 2))
+                .filter(group -> backend.kind() == Device.Kind.HOST);
+    }
+
+    /**
+     * With masks, a rank stops that has begun the call at rank 0 alone. That gives it up after the
+     * time-out, and waits for the others in the next call. They do not wait for the lost one until
+     * the start time-out: rank 0 would give them up.
+     */
+    @Cases
+    @MethodSource("groupsOnTheHost")
+    void begunAtOneRankAlone(EpTopology topology) {
+        int numRanks = topology.numRanks();
+        LowLatencyShape shape =
+                new LowLatencyShape(
+                        topology.numRdmaRanks(), topology.numNvlRanks(), 6, 128, 4, 2 * numRanks);
+        Ranks.run(
+                backend,
+                topology,
+                builder ->
+                        builder.lowLatency(shape.limits())
+                                .timeout(TIMEOUT)
+                                .startTimeout(LONG)
+                                .maskTimedOutRanks(true),
+                context -> {
+                    LowLatencyRank rank = shape.rank(context, 61);
+                    rank.roundTrip(LowLatencyFormat.BF16);
+                    rank.roundTrip(LowLatencyFormat.BF16);
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    if (context.rank() == 0) {
+                        beginDispatchFor(context, 1);
+                    }
+                    if (context.rank() != 1) {
+                        LowLatencyDispatchPlan plan = rank.plan(LowLatencyFormat.BF16).build();
+                        rank.call(plan);
+                        int[] masks = new int[numRanks];
+                        masks[1] = 1;
+                        assertThat(context.buffer().queryMask()).isEqualTo(masks);
+                    }
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                });
+    }
+
+    private static void beginDispatchFor(RankContext context, int silent) {
+        LowLatencyLayout layout =
+                LowLatencyLayout.of(context.buffer().options().lowLatency(), context.topology());
+        int epoch = CallEpoch.of(3);
+        int format = DispatchWord.FORMAT.value();
+        boolean gpu = context.backend().kind() == Device.Kind.CUDA;
+        long first = layout.word(Kind.DISPATCH, epoch & 1, silent, gpu ? 0 : format);
+        int numWords = (int) (layout.headers(Kind.DISPATCH).recordBytes() / Long.BYTES);
+        count(context, first, gpu ? numWords : 1, true, epoch);
     }
 }

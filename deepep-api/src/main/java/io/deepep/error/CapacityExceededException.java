@@ -1,8 +1,8 @@
 package io.deepep.error;
 
 /**
- * More tokens would arrive at a rank than it has room for. Every rank gets it; nothing was sent and
- * the buffer stays usable.
+ * More tokens would arrive at a rank than it has room for. Thrown on every rank; nothing was sent,
+ * and the buffer stays usable.
  */
 public final class CapacityExceededException extends DeepEpException {
     private static final long serialVersionUID = 1L;

@@ -1,7 +1,7 @@
 package io.deepep.error;
 
 /**
- * What can go wrong beyond misuse of the API. Argument misuse is an {@link
+ * What can go wrong apart from misuse of the API. Invalid arguments cause an {@link
  * IllegalArgumentException}, use after close or in a wrong state an {@link IllegalStateException};
  * both are thrown before anything is started.
  */
@@ -20,8 +20,8 @@ public abstract sealed class DeepEpException extends RuntimeException
     }
 
     /**
-     * Whether the device's context is lost, so that no buffer of this process on that device can go
-     * on.
+     * Whether the device's context is lost, so that no buffer of this process on that device can
+     * continue.
      */
     public boolean isFatal() {
         return false;

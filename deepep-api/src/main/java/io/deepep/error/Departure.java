@@ -4,14 +4,14 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * A rank that is in its group no more, and why.
+ * A rank that is no longer in its group, and why.
  *
- * @param rank which
- * @param reason what is known of it, a sentence without its end: {@code rank 3 failed:
+ * @param rank which rank
+ * @param reason what is known about it, a sentence without a full stop: {@code rank 3 failed:
  *     java.io.IOException: disk full}
- * @param isOrderly whether the rank closed its communicator; otherwise the others cannot go on as
- *     they did
- * @param blamed whom the rank itself waited for in vain, or {@code rank}
+ * @param isOrderly whether the rank closed its communicator; if not, the others cannot continue as
+ *     before
+ * @param blamed the rank that this rank itself waited for in vain, or {@code rank}
  */
 public record Departure(int rank, String reason, boolean isOrderly, int blamed) {
     private static final int MAX_REASON_LENGTH = 2000;
@@ -21,7 +21,7 @@ public record Departure(int rank, String reason, boolean isOrderly, int blamed) 
         return new Departure(rank, "rank " + rank + " has left the group", true, rank);
     }
 
-    /** The rank said nothing; {@code how} tells what was seen, as in "its process ended". */
+    /** The rank gave no reason; {@code how} says what was seen, as in "its process ended". */
     public static Departure lost(int rank, String how) {
         return new Departure(rank, "rank " + rank + " was lost: " + how, false, rank);
     }
@@ -45,15 +45,15 @@ public record Departure(int rank, String reason, boolean isOrderly, int blamed) 
         return rank;
     }
 
-    /** Whether the rank failed by itself, not because it waited for another. */
+    /** Whether the rank itself failed, and not because it waited for another. */
     private boolean isRoot() {
         return !isOrderly && blamed == rank;
     }
 
     /**
-     * Who is to blame for a wait for {@code peer}: the rank behind its departure, or if it is
-     * there, the first that failed or was lost without blaming another. Empty if nobody is known to
-     * be gone on whom {@code peer} could depend.
+     * The rank to blame for a wait for {@code peer}: the one that caused its departure or, if it
+     * has not departed, the first that failed or was lost without blaming another. Empty if no rank
+     * on which {@code peer} could depend is known to be gone.
      *
      * @param departures in the order in which they became known
      * @param waiter who waits, and is not to blame
@@ -77,7 +77,7 @@ public record Departure(int rank, String reason, boolean isOrderly, int blamed) 
                         : new Departure(named.blamed, named.reason, false, named.blamed));
     }
 
-    /** The departure of {@code rank}, or null if it is there. */
+    /** The departure of {@code rank}, or null if it has not departed. */
     public static Departure of(List<Departure> departures, int rank) {
         for (int i = 0; i < departures.size(); i++) {
             if (departures.get(i).rank == rank) {

@@ -2,7 +2,7 @@ package io.deepep.error;
 
 /**
  * Ranks disagree about what they are doing: version, shapes, experts, or the operation itself.
- * Thrown on every rank, with both values.
+ * Thrown on every rank, with the values of both.
  */
 public final class RankMismatchException extends DeepEpException {
     private static final long serialVersionUID = 1L;

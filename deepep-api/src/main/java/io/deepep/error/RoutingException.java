@@ -2,8 +2,9 @@ package io.deepep.error;
 
 /**
  * A rank's routing data is not valid: an expert index out of range, counts that contradict the
- * mask, or another selection than was dispatched where that matters. Found while the operation ran,
- * so every rank gets it, naming the rank at fault; nothing was sent and the buffer stays usable.
+ * mask, or, where it matters, a different selection than was dispatched. Found while the operation
+ * ran, so it is thrown on every rank and names the rank at fault; nothing was sent, and the buffer
+ * stays usable.
  */
 public final class RoutingException extends DeepEpException {
     private static final long serialVersionUID = 1L;

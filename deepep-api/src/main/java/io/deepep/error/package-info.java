@@ -1,2 +1,2 @@
-/** Everything that can go wrong beyond misuse of the API, as one sealed hierarchy. */
+/** Everything that can go wrong apart from misuse of the API, as one sealed hierarchy. */
 package io.deepep.error;

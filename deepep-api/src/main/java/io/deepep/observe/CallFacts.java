@@ -3,9 +3,9 @@ package io.deepep.observe;
 import io.deepep.EpTopology;
 
 /**
- * What one run of an operation moved, as far as the host knows it. What it cannot know without
- * asking the GPU is {@link #UNKNOWN}, or null for arrays. Observers may keep it; the arrays are not
- * theirs to change.
+ * What one run of an operation moved, as far as the host knows. Values that it cannot know without
+ * asking the GPU are {@link #UNKNOWN}, or null for arrays. Observers may keep this object but must
+ * not change its arrays.
  */
 public interface CallFacts {
     /** Stands for a number that the host does not know. */
@@ -14,7 +14,7 @@ public interface CallFacts {
     /** The rank that ran the operation, and its group. */
     EpTopology topology();
 
-    /** What travels, as {@code bf16}, {@code fp8_e4m3} or {@code logfmt10}. */
+    /** The format of rows, such as {@code bf16}, {@code fp8_e4m3} or {@code logfmt10}. */
     String format();
 
     /** Bytes of a row as it travels: elements and scales, without padding, indices and weights. */
@@ -32,7 +32,7 @@ public interface CallFacts {
     /**
      * Bytes that this rank's own tokens put on NVLink, on their way out in a dispatch and on their
      * way back in a combine; across nodes that includes what other ranks forward within their node.
-     * {@link #UNKNOWN} where rows are counted on the GPU alone.
+     * {@link #UNKNOWN} if only the GPU counts the rows.
      */
     long nvlinkBytes();
 
@@ -53,11 +53,11 @@ public interface CallFacts {
     int[] expertTokens();
 
     /**
-     * [R] Nanoseconds that this rank had nothing to do but wait while the rank was missing; null
-     * where the host does not know them. Normal mode on the host: a wait counts for the first rank
-     * that is missing. On GPUs and in low-latency mode: for every rank until it comes, so that the
-     * sum can exceed the call; in normal mode on GPUs those are the waits for the ranks to begin
-     * the call, and to end it once this one has done its part.
+     * [R] Nanoseconds for which this rank could only wait while the rank was missing; null if the
+     * host does not know them. In normal mode on the host, a wait counts for the first rank that is
+     * missing. On GPUs and in low-latency mode, it counts for every rank until it comes, so the sum
+     * can exceed the call. In normal mode on GPUs, these are the waits for ranks to begin the call,
+     * and to end it once this one has done its part.
      */
     long[] waitNanos();
 }

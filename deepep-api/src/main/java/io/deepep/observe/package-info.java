@@ -1,5 +1,5 @@
 /**
  * What observers of a buffer see of its calls: {@link io.deepep.Buffer.Builder#observer} adds a
- * {@link io.deepep.observe.BufferObserver}, as meters are.
+ * {@link io.deepep.observe.BufferObserver}, such as meters.
  */
 package io.deepep.observe;

@@ -38,7 +38,9 @@ public enum FaultCode implements KernelEnum {
     /** A rank that is known to be gone was waited for, or one that cannot come because of it. */
     PEER_GONE(16, "rank waited for peer in phase, for `seen` ns in all"),
     /** The routing of a dispatch that left out other ranks than the call does. */
-    HANDLE_MASKED(17, "rank: masks have changed since the dispatch of its handle");
+    HANDLE_MASKED(17, "rank: masks have changed since the dispatch of its handle"),
+    /** A rank that selects an expert more often than it may have tokens. */
+    SELECTED_TOO_OFTEN(18, "rank; k = the expert, seen = how often, expected = the limit");
 
     private final int value;
     private final String comment;

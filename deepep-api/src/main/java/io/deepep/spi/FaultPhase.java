@@ -23,6 +23,11 @@ public enum FaultPhase implements KernelEnum {
         this.text = text;
     }
 
+    /** Whether the ranks that are waited for have yet to begin the call, or to end one before. */
+    public boolean begins() {
+        return this == HEADER || this == SLOTS;
+    }
+
     /** The phase with that number; {@link #NONE} for one that has no meaning. */
     public static FaultPhase of(int value) {
         return value >= 0 && value < values().length ? values()[value] : NONE;

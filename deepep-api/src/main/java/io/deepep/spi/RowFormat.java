@@ -14,7 +14,8 @@ import io.deepep.Fp8E4m3;
  * </pre>
  *
  * Where a row carries its selections, as in low-latency mode, they stand before the padding, on 16
- * bytes: i32 or u32 {@code [numTopk]}, then F32 weights {@code [numTopk]}.
+ * bytes: i32 or u32 {@code [numTopk]}, a word for the row's number, then F32 weights {@code
+ * [numTopk]}.
  *
  * @param dtype of the elements, BF16 or FP8_E4M3
  * @param hidden elements of a row; of FP8 a remainder below 128 has no scale
@@ -74,9 +75,9 @@ public record RowFormat(DType dtype, int hidden) {
         return Math.ceilDiv(dataBytes(), VECTOR_BYTES) * VECTOR_BYTES;
     }
 
-    /** Where the weights begin, after {@code numTopk} selections. */
+    /** Where the weights begin, after {@code numTopk} selections and a word. */
     public long weightsOffset(int numTopk) {
-        return selectionsOffset() + (long) Integer.BYTES * numTopk;
+        return selectionsOffset() + (long) Integer.BYTES * (numTopk + 1);
     }
 
     /** Bytes from one row to the next where rows carry {@code numTopk} selections and weights. */

@@ -27,7 +27,7 @@ class RowFormatProperties {
         assertThat(row.strideBytes() % Layout.LINE_BYTES).isZero();
         assertThat(row.selectionsOffset()).isBetween(row.dataBytes(), row.dataBytes() + 15);
         assertThat(row.selectionsOffset() % 16).isZero();
-        assertThat(row.weightsOffset(numTopk)).isEqualTo(row.selectionsOffset() + 4L * numTopk);
+        assertThat(row.weightsOffset(numTopk)).isEqualTo(row.selectionsOffset() + 4L * numTopk + 4);
         long end = row.weightsOffset(numTopk) + 4L * numTopk;
         assertThat(row.strideBytes(numTopk)).isBetween(end, end + 127);
         assertThat(row.strideBytes(numTopk) % Layout.LINE_BYTES).isZero();

@@ -40,6 +40,7 @@ final class DriverCheck {
                         : Finding.missing(TOPIC, "CUDA driver", gpus.problem(), gpus.cure()));
         if (gpus.isAvailable()) {
             findings.add(architecture(gpus));
+            findings.addAll(DomainCheck.check(machine, gpus));
         }
         if (gpus.gpus().size() > 1) {
             findings.add(peerAccess(gpus));

@@ -31,6 +31,8 @@ public record GpuFacts(
      *
      * @param supportsGpuDirectRdma whether NICs may reach its memory at all
      * @param supportsDmaBuf whether its memory can be exported to them without nvidia-peermem
+     * @param nvlinkDomain cluster and clique of an NVLink domain of several hosts; empty if its
+     *     domain is this host
      */
     public record Gpu(
             int ordinal,
@@ -41,7 +43,8 @@ public record GpuFacts(
             int numSms,
             long memoryBytes,
             boolean supportsGpuDirectRdma,
-            boolean supportsDmaBuf) {
+            boolean supportsDmaBuf,
+            String nvlinkDomain) {
         PciAddress address() {
             return PciAddress.parse(pciAddress);
         }

@@ -3,6 +3,7 @@ package io.deepep.doctor;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.NvLinks;
+import io.deepep.cuda.NvlinkDomain;
 import io.deepep.cuda.PeerAccess;
 import io.deepep.cuda.topology.PciAddress;
 import io.deepep.error.DeepEpException;
@@ -63,15 +64,17 @@ public final class GpuProbe {
     }
 
     private static GpuFacts.Gpu gpu(CudaDevice device) {
+        PciAddress address = PciAddress.parse(device.pciBusId());
         return new GpuFacts.Gpu(
                 device.ordinal(),
                 device.name(),
-                PciAddress.parse(device.pciBusId()).toString(),
+                address.toString(),
                 device.computeMajor(),
                 device.computeMinor(),
                 device.numSms(),
                 device.memoryBytes(),
                 device.attribute(ATTRIBUTE_GPU_DIRECT_RDMA) != 0,
-                device.attribute(ATTRIBUTE_DMA_BUF) != 0);
+                device.attribute(ATTRIBUTE_DMA_BUF) != 0,
+                NvlinkDomain.of(address).map(NvlinkDomain::toString).orElse(""));
     }
 }

@@ -220,11 +220,27 @@ class DoctorTest {
     }
 
     @Test
+    void domainsAcrossHostsNeedAChannel() {
+        String domain = "0123456789abcdef0123456789abcdef.7";
+        assertThat(finding(examine(FixtureMachine.gpus(true)), "GPU", "NVLink domain").detail())
+                .isEqualTo(
+                        "this host is one: cuda:0 cuda:1 cuda:2 cuda:3 cuda:4 cuda:5 cuda:6 cuda:7");
+        DoctorReport without = examine(FixtureMachine.gpus(true, domain));
+        assertThat(finding(without, "GPU", "NVLink domain").detail())
+                .isEqualTo("cuda:0 cuda:1 cuda:2 cuda:3 cuda:4 cuda:5 cuda:6 cuda:7 in " + domain);
+        assertThat(finding(without, "GPU", "IMEX channel").cure()).contains("nvidia-imex");
+        machine.file("dev/nvidia-caps-imex-channels/channel0", "");
+        DoctorReport with = examine(FixtureMachine.gpus(true, domain));
+        assertThat(finding(with, "GPU", "IMEX channel"))
+                .isEqualTo(Finding.ok("GPU", "IMEX channel", "channel0"));
+    }
+
+    @Test
     void weakGpusAndBrokenLinksAreNamed() {
         GpuFacts good = FixtureMachine.gpus(true);
         GpuFacts.Gpu old =
                 new GpuFacts.Gpu(
-                        0, "NVIDIA A100", "0000:13:00.0", 8, 0, 108, 80L << 30, true, true);
+                        0, "NVIDIA A100", "0000:13:00.0", 8, 0, 108, 80L << 30, true, true, "");
         GpuFacts facts =
                 new GpuFacts(
                         "",

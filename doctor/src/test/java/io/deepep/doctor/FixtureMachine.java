@@ -92,6 +92,11 @@ final class FixtureMachine {
 
     /** Eight Hopper GPUs behind NVSwitches. */
     static GpuFacts gpus(boolean dmaBuf) {
+        return gpus(dmaBuf, "");
+    }
+
+    /** Eight GPUs that name this NVLink domain. */
+    static GpuFacts gpus(boolean dmaBuf, String nvlinkDomain) {
         List<GpuFacts.Gpu> gpus =
                 IntStream.range(0, 8)
                         .mapToObj(
@@ -105,7 +110,8 @@ final class FixtureMachine {
                                                 78,
                                                 96L << 30,
                                                 true,
-                                                dmaBuf))
+                                                dmaBuf,
+                                                nvlinkDomain))
                         .toList();
         return new GpuFacts(
                 "", "", "13.0", gpus, matrix(true, true), matrix(0, 18), matrix(2000.0, 370.0), "");

@@ -2,6 +2,8 @@ package io.deepep.host;
 
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.Departure;
+import io.deepep.spi.CallTimeouts;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
@@ -27,6 +29,7 @@ public final class HostWait {
 
     private final int rank;
     private final HostDoorbell doorbell;
+    private final CallTimeouts timeouts;
     private long timeoutNanos;
     private final Supplier<List<Departure>> departures;
     private long[] waited = new long[8];
@@ -37,27 +40,34 @@ public final class HostWait {
 
     /** Waits of {@code rank} for ranks that never go. */
     public HostWait(int rank, HostDoorbell doorbell, long timeoutNanos) {
-        this(rank, doorbell, timeoutNanos, List::of);
+        this(rank, doorbell, new CallTimeouts(Duration.ofNanos(timeoutNanos), null), List::of);
     }
 
     /**
-     * Waits of {@code rank}, each at most {@code timeoutNanos} without progress, and not for ranks
-     * that are gone.
+     * Waits of {@code rank}, not for ranks that are gone.
      *
+     * @param timeouts what calls allow if they do not say it themselves; until {@link #allow}, a
+     *     wait lasts as long as one within a call, without progress
      * @param departures {@link io.deepep.Communicator#departures}
      */
     public HostWait(
             int rank,
             HostDoorbell doorbell,
-            long timeoutNanos,
+            CallTimeouts timeouts,
             Supplier<List<Departure>> departures) {
         this.rank = rank;
         this.doorbell = doorbell;
-        this.timeoutNanos = timeoutNanos;
+        this.timeouts = timeouts;
+        this.timeoutNanos = timeouts.nanos();
         this.departures = departures;
     }
 
-    /** From now on, waits last so long at most: each call has a time-out of its own. */
+    /** What calls allow if they do not say it themselves. */
+    public CallTimeouts timeouts() {
+        return timeouts;
+    }
+
+    /** From now on, waits last so long at most: each part of a call has a time-out of its own. */
     public void allow(long nanos) {
         this.timeoutNanos = nanos;
     }
@@ -77,7 +87,12 @@ public final class HostWait {
      * Whether the time allowed without progress is over; for callers that go on without the peer.
      */
     public boolean expired() {
-        return since != 0 && System.nanoTime() - since > timeoutNanos;
+        return since != 0 && waitedNanos() > timeoutNanos;
+    }
+
+    /** How long it has waited without progress, in nanoseconds. */
+    public long waitedNanos() {
+        return since == 0 ? 0 : System.nanoTime() - since;
     }
 
     /** The time allowed without progress, in nanoseconds. */
@@ -123,14 +138,22 @@ public final class HostWait {
      *     gone
      */
     public void idle(int peer, String phase, long expected, long observed) {
+        rest(peer, phase);
+        if (expired()) {
+            throw new DeepEpTimeoutException(rank, peer, phase, expected, observed, timeoutNanos);
+        }
+    }
+
+    /**
+     * Waits a little without a deadline check.
+     *
+     * @throws DeepEpTimeoutException if the rank to come is gone
+     */
+    public void rest(int peer, String phase) {
         long start = System.nanoTime();
         requireNotInVain(peer, phase);
         pause();
-        long now = System.nanoTime();
-        addWaited(peer, now - start);
-        if (now - since > timeoutNanos) {
-            throw new DeepEpTimeoutException(rank, peer, phase, expected, observed, timeoutNanos);
-        }
+        addWaited(peer, System.nanoTime() - start);
     }
 
     /**
@@ -144,8 +167,7 @@ public final class HostWait {
         }
         Departure gone = Departure.culprit(known, rank, peer).orElse(null);
         if (gone != null) {
-            long waitedNanos = since == 0 ? 0 : System.nanoTime() - since;
-            throw new DeepEpTimeoutException(rank, gone, phase, waitedNanos);
+            throw new DeepEpTimeoutException(rank, gone, phase, waitedNanos());
         }
     }
 

@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.Departure;
+import io.deepep.spi.CallTimeouts;
 import java.lang.foreign.Arena;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -20,6 +22,7 @@ import org.junit.jupiter.api.Timeout;
 class HostWaitTest {
     private static final long SHORT = 5_000_000;
     private static final long LONG = 30_000_000_000L;
+    private static final CallTimeouts LONG_ONES = new CallTimeouts(Duration.ofNanos(LONG), null);
 
     @Test
     void timeoutNamesRankPeerPhaseAndBothValues() {
@@ -59,7 +62,7 @@ class HostWaitTest {
         try (Arena arena = Arena.ofConfined()) {
             HostHeap heap = HostHeap.single(arena, 128);
             List<Departure> gone = new CopyOnWriteArrayList<>();
-            HostWait wait = new HostWait(3, new HostDoorbell(), LONG, () -> List.copyOf(gone));
+            HostWait wait = new HostWait(3, new HostDoorbell(), LONG_ONES, () -> List.copyOf(gone));
             gone.add(Departure.left(4));
             assertThatThrownBy(() -> wait.untilAtLeast(heap, 16, 4, 4, "combine.data"))
                     .hasMessageContaining("rank 4 has left the group");
@@ -82,7 +85,7 @@ class HostWaitTest {
                     new HostWait(
                             3,
                             new HostDoorbell(),
-                            LONG,
+                            LONG_ONES,
                             () -> {
                                 heap.signal(0, 16, 4);
                                 return List.of(Departure.left(5));

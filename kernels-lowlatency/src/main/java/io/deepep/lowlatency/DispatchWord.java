@@ -4,19 +4,19 @@ import io.deepep.spi.KernelEnum;
 
 /**
  * The words at the head of a dispatch's header, which a source sends to every rank. After them come
- * the source's selections of each of the receiver's experts, filled up to an even number, then
- * those of all experts. Each word is {@code epoch | value << 32}, see {@link CallWord}.
+ * the source's selections of each of the receiver's experts, filled up to an even number. Each word
+ * is {@code epoch | value << 32}, see {@link CallWord}.
  */
 public enum DispatchWord implements KernelEnum {
     /** A {@link io.deepep.spi.FaultCode}, to which the words up to the value belong. */
-    STATUS("kOk or kExpertOutOfRange; then the words up to kStatusValueHigh belong to it"),
-    /** The token of the selection that is out of range. */
+    STATUS("kOk or a fault of its selections, to which the words up to kStatusValueHigh belong"),
+    /** The token of the selection that is out of range, or 0. */
     STATUS_TOKEN(""),
-    /** Its place among the token's selections. */
+    /** Its place among the token's selections; or the expert that is selected too often. */
     STATUS_K(""),
-    /** What it names, lower half. */
+    /** What the selection names, or how often the expert is selected: lower half. */
     STATUS_VALUE_LOW(""),
-    /** Its upper half. */
+    /** The upper half. */
     STATUS_VALUE_HIGH(""),
     /** See {@link LowLatencyFormats#dispatchCode}. */
     FORMAT("a Format, and kWeighted"),

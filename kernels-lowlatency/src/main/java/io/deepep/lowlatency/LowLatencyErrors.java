@@ -1,6 +1,5 @@
 package io.deepep.lowlatency;
 
-import io.deepep.error.CapacityExceededException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 
@@ -82,14 +81,12 @@ public record LowLatencyErrors(Kind kind, int rank, int numExperts) {
                 "low-latency mode", "the operation", rank, kind.text(), peer, kind.other().text());
     }
 
-    /** An expert is selected more often than it has rows. */
-    public CapacityExceededException tooManyRows(int owner, long rows, long room, int expert) {
-        return new CapacityExceededException(
-                owner,
-                rows,
-                room,
-                "these are the rows of expert "
-                        + expert
-                        + ": select an expert once per token, or raise LowLatencyLimits.maxTokens");
+    /** {@code source} selects an expert more often than the expert has rows for one source. */
+    public RoutingException selectedTooOften(int source, int expert, long times, long maxTokens) {
+        return new RoutingException(
+                source,
+                ("expert %s is selected %s times, more than maxTokens=%s; select an expert once per token, or"
+                                + " raise LowLatencyLimits.maxTokens")
+                        .formatted(expert, times, maxTokens));
     }
 }

@@ -14,11 +14,13 @@ import io.deepep.spi.RowFormat;
  * <pre>
  *   acks             [R]           the epochs whose slots that rank has freed, by kind and parity: 4 x u32
  *   dispatchHeaders  [2][R]        what the source announces, {@link DispatchWord}s, by parity of the epoch
- *   dispatchFlags    [2][R][T]     word of a row that has come; its value is a tag, see {@link CallWord}
+ *   dispatchFlags    [2][R][T]     word of a row that has come; its value is a tag, see {@link CallWord}; where rows
+ *                                  come in batches, of the first one's
  *   combineHeaders   [2][R]        what the sender announces, {@link CombineWord}s
  *   combineFlags     [2][T][parts] u32, or across nodes u64, [R][K]: the epoch when that part of a source's row has come
  *   combinePacks     [2][R][P*K]   the same result of token t of few, in packs that carry the epoch; GPUs of one node
- *   dispatchRows     [2][R][T]     i-th token the source sends here: elements, scales, u32 selection[K], f32 weight[K]
+ *   dispatchRows     [2][R][T]     i-th token the source sends here: elements, scales, u32 selection[K], u32 tag where
+ *                                  rows come in batches, f32 weight[K]
  *   combineRows      [2][R][T*K]   the source's result of selection k of token t, in the {@link io.deepep.CombineFormat}
  * </pre>
  *
@@ -29,13 +31,11 @@ import io.deepep.spi.RowFormat;
  * docs/} say who waits for what.
  *
  * @param headersEnd bytes that must be zero before the first call: headers, flags and packs
- * @param ownWords words of a dispatch's header before the counts of all experts
  */
 public record LowLatencyLayout(
         Layout layout,
         long headersEnd,
         int maxTopk,
-        int ownWords,
         int flagBytes,
         Region acks,
         Region dispatchHeaders,
@@ -80,14 +80,12 @@ public record LowLatencyLayout(
         int numTopk = limits.maxTopk();
         int hidden = limits.hidden();
         long numParts = Math.ceilDiv(hidden, PART_CHANNELS);
-        int ownWords = DispatchWord.COUNT + even(limits.numLocalExperts(numRanks));
         Layout.Builder builder = Layout.builder("LowLatencyLayout");
         Region acks = builder.region("acks", (long) Integer.BYTES * KINDS * PARITIES, numRanks);
         Region dispatchHeaders =
                 builder.region(
                         "dispatchHeaders",
-                        Layout.alignToLine(
-                                Long.BYTES * (ownWords + (long) even(limits.numExperts()))),
+                        Layout.alignToLine((long) Long.BYTES * dispatchWords(limits, numRanks)),
                         PARITIES,
                         numRanks);
         Region dispatchFlags =
@@ -144,7 +142,6 @@ public record LowLatencyLayout(
                 builder.build(),
                 headersEnd,
                 numTopk,
-                ownWords,
                 flagBytes,
                 acks,
                 dispatchHeaders,
@@ -156,8 +153,9 @@ public record LowLatencyLayout(
                 combineRows);
     }
 
-    private static int even(int number) {
-        return Math.ceilDiv(number, 2) * 2;
+    /** Words of a dispatch's header: an even number, because kernels store two at once. */
+    public static int dispatchWords(LowLatencyLimits limits, int numRanks) {
+        return DispatchWord.COUNT + Math.ceilDiv(limits.numLocalExperts(numRanks), 2) * 2;
     }
 
     /** How a dispatch's rows lie in their slots. */

@@ -1,5 +1,6 @@
 package io.deepep.normal;
 
+import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
 
@@ -7,6 +8,8 @@ import io.deepep.spi.FaultPhase;
  * What went wrong in a call; which fields a code uses, {@link FaultCode} says.
  *
  * @param at the rank that the fault is about, or that waited
+ * @param waitedNanos how long it waited until the fault, or {@link
+ *     DeepEpTimeoutException#NOT_KNOWN}
  */
 public record Fault(
         FaultCode code,
@@ -16,7 +19,26 @@ public record Fault(
         int token,
         int k,
         long expected,
-        long seen) {
+        long seen,
+        long waitedNanos) {
+    /** A fault that ended no wait, or one of which is not known how long it was. */
+    public Fault(
+            FaultCode code,
+            FaultPhase phase,
+            int at,
+            int peer,
+            int token,
+            int k,
+            long expected,
+            long seen) {
+        this(code, phase, at, peer, token, k, expected, seen, DeepEpTimeoutException.NOT_KNOWN);
+    }
+
+    /** The same of a wait that lasted so long. */
+    public Fault after(long nanos) {
+        return new Fault(code, phase, at, peer, token, k, expected, seen, nanos);
+    }
+
     /** A fault of a rank's routing, of which its header tells. */
     public static Fault ofRouting(FaultCode code, int rank, int token, int k, long seen) {
         return new Fault(code, FaultPhase.NONE, rank, -1, token, k, 0, seen);

@@ -5,6 +5,7 @@ import io.deepep.error.CapacityExceededException;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
+import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
 import java.util.Locale;
@@ -14,7 +15,7 @@ public final class FaultMessages {
     private final String operation;
     private final int rank;
     private final int numRanks;
-    private final long timeoutNanos;
+    private final CallTimeouts timeouts;
     private final int numExperts;
     private final String[] phases;
 
@@ -23,14 +24,15 @@ public final class FaultMessages {
      *
      * @param call what it is
      * @param topology this rank's place
-     * @param timeoutNanos how long it waits
+     * @param timeouts how long it waits
      * @param numExperts of the operation
      */
-    public FaultMessages(NormalCall call, EpTopology topology, long timeoutNanos, int numExperts) {
+    public FaultMessages(
+            NormalCall call, EpTopology topology, CallTimeouts timeouts, int numExperts) {
         this.operation = call.text();
         this.rank = topology.rank();
         this.numRanks = topology.numRanks();
-        this.timeoutNanos = timeoutNanos;
+        this.timeouts = timeouts;
         this.numExperts = numExperts;
         this.phases = new String[FaultPhase.values().length];
         for (FaultPhase phase : FaultPhase.values()) {
@@ -39,8 +41,8 @@ public final class FaultMessages {
     }
 
     /** How long the operation waits. */
-    public long timeoutNanos() {
-        return timeoutNanos;
+    public CallTimeouts timeouts() {
+        return timeouts;
     }
 
     /** What the operation waits for, as timeouts name it. */
@@ -58,15 +60,15 @@ public final class FaultMessages {
                     capacity(
                             fault,
                             "raise NormalLimits.maxRecvTokens (or numWorstTokens of its plan), or use WORST_CASE");
-            case TIMEOUT -> timeout(fault.peer(), phase(fault.phase()), fault);
-            case PEER_GONE ->
-                    new DeepEpTimeoutException(
+            case TIMEOUT ->
+                    timeouts.expired(
+                            fault.phase().begins(),
                             rank,
                             fault.peer(),
                             phase(fault.phase()),
                             fault.expected(),
-                            0,
                             fault.seen());
+            case PEER_GONE -> givenUp(fault, fault.peer(), phase(fault.phase()), 0, fault.seen());
             case PEER_ABORTED -> abandoned(fault);
             case OUT_OF_STEP -> tooLate(fault, operation + ", which that rank has left behind");
             case TOO_MANY_EXPANDED -> capacity(fault, "raise numWorstTokens of its plan");
@@ -87,7 +89,7 @@ public final class FaultMessages {
                             fault.at(),
                             operation
                                     + ": ranks were masked or unmasked since the dispatch of the handle; dispatch its plan again first");
-            case OK, OPERATION_MISMATCH, SELECTION_CHANGED ->
+            case OK, OPERATION_MISMATCH, SELECTION_CHANGED, SELECTED_TOO_OFTEN ->
                     throw new IllegalArgumentException(fault + " is no fault of normal mode");
         };
     }
@@ -164,14 +166,15 @@ public final class FaultMessages {
         return new CapacityExceededException(fault.at(), fault.seen(), fault.expected(), cure);
     }
 
-    private DeepEpTimeoutException timeout(int peer, String phase, Fault fault) {
-        return new DeepEpTimeoutException(
-                rank, peer, phase, fault.expected(), fault.seen(), timeoutNanos);
+    private DeepEpTimeoutException givenUp(
+            Fault fault, int peer, String phase, long observed, long waitedNanos) {
+        return DeepEpTimeoutException.givenUp(
+                fault.phase().begins(), rank, peer, phase, fault.expected(), observed, waitedNanos);
     }
 
     private DeepEpTimeoutException tooLate(Fault fault, String phase) {
         return DeepEpTimeoutException.tooLate(
-                rank, fault.peer(), phase, fault.expected(), fault.seen(), timeoutNanos);
+                rank, fault.peer(), phase, fault.expected(), fault.seen(), fault.waitedNanos());
     }
 
     /** A peer gave up on somebody before this rank could notice by itself. */
@@ -180,7 +183,12 @@ public final class FaultMessages {
         String phase = phase(fault.phase()) + ", in which rank " + fault.peer();
         return culprit == rank
                 ? tooLate(fault, phase + " gave up waiting for rank " + rank)
-                : timeout(culprit, phase + " gave up waiting for it", fault);
+                : givenUp(
+                        fault,
+                        culprit,
+                        phase + " gave up waiting for it",
+                        fault.seen(),
+                        fault.waitedNanos());
     }
 
     private RankMismatchException rowOutOfRange(Fault fault) {

@@ -43,9 +43,9 @@ public record NormalNvlLayout(
         Region combineWeights) {
     /**
      * Words of a done flag: the flag, its detail, and the rank that it is about; then the word by
-     * which a rank says that it waits.
+     * which a rank says that it waits, and a note of its reader of when that changed last.
      */
-    public static final int DONE_WORDS = 4;
+    public static final int DONE_WORDS = 5;
 
     /** Whether rows lie in the combine region of the heap at that address. */
     public boolean takesCombine(long heap, Tensor rows) {

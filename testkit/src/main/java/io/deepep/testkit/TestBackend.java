@@ -68,7 +68,12 @@ public interface TestBackend {
         return Network.auto();
     }
 
-    /** Whether ranks of several nodes can be masked in normal mode. */
+    /** The same of groups whose ranks are masked by hand in normal mode. */
+    default Network networkWithMasks() {
+        return network();
+    }
+
+    /** Whether ranks of several nodes can be masked in normal mode, with that network. */
     default boolean masksAcrossNodes() {
         return true;
     }

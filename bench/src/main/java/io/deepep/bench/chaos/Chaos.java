@@ -2,6 +2,8 @@ package io.deepep.bench.chaos;
 
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Progress;
+import io.deepep.bench.run.UsageException;
+import io.deepep.bench.text.Names;
 import io.deepep.planner.Mode;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -37,6 +39,9 @@ final class Chaos {
     private final Map<RankKind, Usage> leftOver = new EnumMap<>(RankKind.class);
     private final List<String> breaches = new ArrayList<>();
     private int made;
+
+    /** The rest is of a process that ends. */
+    private boolean interrupted;
 
     /**
      * No trials yet.
@@ -121,14 +126,36 @@ final class Chaos {
         World world = worlds.apply(model);
         try {
             world.replace();
+            for (Mode mode : Mode.values()) {
+                first(Trial.quiet(mode.ordinal(), mode, model), world);
+            }
+            return world;
         } catch (RuntimeException failure) {
             world.close();
             throw failure;
         }
-        for (Mode mode : Mode.values()) {
-            quiet(Trial.quiet(mode.ordinal(), mode, model), world, "before the first trial");
+    }
+
+    /**
+     * Where ranks get errors though nothing disturbs them, no trial would tell anything.
+     *
+     * @throws UsageException if they do, with the first of them
+     */
+    private void first(Trial trial, World world) {
+        List<Outcome> outcomes = world.run(trial);
+        for (int rank = 0; rank < outcomes.size(); rank++) {
+            Outcome outcome = outcomes.get(rank);
+            if (outcome.kind() == Outcome.Kind.FAILED || outcome.kind() == Outcome.Kind.NAMED) {
+                throw new UsageException(
+                        "chaos: before the first trial, in %s mode, rank %s of the %s %s"
+                                .formatted(
+                                        Names.of(trial.mode()),
+                                        rank,
+                                        Names.of(trial.model()),
+                                        outcome));
+            }
         }
-        return world;
+        complainOf(trial, outcomes, "before the first trial");
     }
 
     private void run(Trial trial, World world) {
@@ -176,8 +203,13 @@ final class Chaos {
     }
 
     private boolean quiet(Trial trial, World world, String when) {
+        return complainOf(trial, world.run(trial), when);
+    }
+
+    /** Whether there is nothing to complain of. */
+    private boolean complainOf(Trial trial, List<Outcome> outcomes, String when) {
         List<String> wrong =
-                Verdict.breaches(trial, world.run(trial)).stream()
+                Verdict.breaches(trial, outcomes).stream()
                         .map(breach -> breach + " " + when)
                         .toList();
         wrong.forEach(breach -> complain(trial, breach));
@@ -185,6 +217,9 @@ final class Chaos {
     }
 
     private synchronized void complain(Trial trial, String breach) {
+        if (interrupted) {
+            return;
+        }
         String line = trial.kind() + " " + trial + ": " + breach;
         breaches.add(line);
         console.err().println("deepep: " + line);
@@ -194,8 +229,14 @@ final class Chaos {
         return trial.mode() + " " + trial.model() + " " + trial.action();
     }
 
+    /** The process was asked to end, and so perhaps were the ranks': how trials went until then. */
+    synchronized ChaosReport interrupt() {
+        interrupted = true;
+        return report();
+    }
+
     /** How the trials went. */
-    ChaosReport report() {
+    synchronized ChaosReport report() {
         List<Tally> sorted = tallies.values().stream().sorted(Chaos::compare).toList();
         return new ChaosReport(made, sorted, leftOver, List.copyOf(breaches));
     }

@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
 
 /**
  * What a chaos run is to do.
@@ -38,8 +39,12 @@ public record ChaosOptions(
     /** Files that a rank's process may open, so that it can use them up in a moment. */
     private static final int MOST_FILES = 512;
 
-    /** Makes the trials, and tells how they went. */
-    public ChaosReport make(Console console) {
+    /**
+     * Makes the trials, and tells how they went.
+     *
+     * @param ifEnded is told how they went so far, if the process is asked to end meanwhile
+     */
+    public ChaosReport make(Console console, Consumer<ChaosReport> ifEnded) {
         List<Trial> drawn = Trial.draw(seed, from + trials, numRanks, modes, models, actions);
         if (drawn.isEmpty()) {
             throw new UsageException(
@@ -57,8 +62,22 @@ public record ChaosOptions(
                                         run,
                                         numRanks,
                                         seat -> ChaosProcess.start(command, seat)));
-        chaos.run(drawn.subList(from, from + trials), limit, numGroups);
+        Thread end = Thread.ofPlatform().unstarted(() -> ifEnded.accept(chaos.interrupt()));
+        Runtime.getRuntime().addShutdownHook(end);
+        try {
+            chaos.run(drawn.subList(from, from + trials), limit, numGroups);
+        } finally {
+            withdraw(end);
+        }
         return chaos.report();
+    }
+
+    private static void withdraw(Thread end) {
+        try {
+            Runtime.getRuntime().removeShutdownHook(end);
+        } catch (IllegalStateException ending) {
+            // it reports
+        }
     }
 
     /** This very Java, with this process's options, as a rank. */

@@ -2,6 +2,7 @@ package io.deepep.bench.chaos;
 
 import io.deepep.Buffer;
 import io.deepep.Communicator;
+import io.deepep.Network;
 import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.RankMemory;
 import io.deepep.error.DeepEpTimeoutException;
@@ -13,9 +14,10 @@ import java.util.function.Supplier;
  *
  * @param placement of ranks on devices
  * @param ranksPerNode of the whole group; 1 or all of its ranks where some are missing
+ * @param network between nodes
  * @param timeout of buffers
  */
-public record RankRun(Placement placement, int ranksPerNode, Duration timeout) {
+public record RankRun(Placement placement, int ranksPerNode, Network network, Duration timeout) {
     /** A group meets within so many time-outs, on a busy machine too. */
     private static final int MEETING_TIMEOUTS = 4;
 
@@ -27,6 +29,11 @@ public record RankRun(Placement placement, int ranksPerNode, Duration timeout) {
     /** Longer than any run takes in which nothing hangs. */
     Duration patience() {
         return meetingTimeout().plus(timeout.multipliedBy(4L * Trial.ROUNDS)).plusSeconds(30);
+    }
+
+    /** Whether anything goes between nodes over the network where all ranks take part. */
+    public boolean usesNetwork(int numRanks) {
+        return placement.isCuda() && ranksPerNode < numRanks;
     }
 
     /** Ranks of a node where {@code numRanks} take part. */
@@ -90,6 +97,7 @@ public record RankRun(Placement placement, int ranksPerNode, Duration timeout) {
                 Buffer.builder(communicator)
                         .ranksPerNode(nodeSize(communicator.size()))
                         .device(placement.device(seat))
+                        .network(network)
                         .maskTimedOutRanks(masks)
                         .timeout(timeout);
         Rounds.limits(builder, trial.mode(), communicator.size());

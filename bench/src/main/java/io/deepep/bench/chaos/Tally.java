@@ -11,7 +11,8 @@ import java.util.regex.Pattern;
 @JsonAutoDetect(fieldVisibility = JsonAutoDetect.Visibility.ANY)
 public final class Tally {
     /** In the text of a {@link io.deepep.error.DeepEpTimeoutException}. */
-    private static final Pattern WAIT = Pattern.compile("waited .* s for rank \\d+ in ([^,:]+)");
+    private static final Pattern WAIT =
+            Pattern.compile("waited (?:.* s )?for rank \\d+ in ([^,:]+)");
 
     final String mode;
     final String ranks;

@@ -6,6 +6,7 @@ import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.function.LongBinaryOperator;
 import java.util.stream.Stream;
 
 /**
@@ -16,7 +17,7 @@ import java.util.stream.Stream;
  * @param mappings of shared memory
  * @param deviceBytes of GPU memory, its own and what it has mapped of others
  */
-public record Usage(long descriptors, int threads, long mappings, long deviceBytes) {
+public record Usage(long descriptors, long threads, long mappings, long deviceBytes) {
     static final Usage NOTHING = new Usage(0, 0, 0, 0);
 
     /** What a process may hold more without having leaked: Java's own threads and files. */
@@ -28,9 +29,16 @@ public record Usage(long descriptors, int threads, long mappings, long deviceByt
 
     private static final int SETTLE_STEPS = 50;
 
+    /** In a line of /proc/self/maps, from the space before the permissions. */
+    private static final int SHARED_FLAG = 4;
+
+    /** GPU memory is freed by another thread, which waits for the driver. */
+    private static final int FEWEST_STEPS_ON_GPUS = 10;
+
     /** Once what is ending has ended: the least of several looks within a second. */
     static Usage ofThisProcess(boolean usesGpus) {
         Usage least = look(usesGpus);
+        int fewest = usesGpus ? FEWEST_STEPS_ON_GPUS : 2;
         for (int step = 0; step < SETTLE_STEPS; step++) {
             try {
                 Thread.sleep(SETTLE_MILLIS);
@@ -39,10 +47,10 @@ public record Usage(long descriptors, int threads, long mappings, long deviceByt
                 return least;
             }
             Usage now = look(usesGpus);
-            if (now.equals(least) && step > 1) {
+            if (now.equals(least) && step >= fewest) {
                 return least;
             }
-            least = least.min(now);
+            least = least.with(now, Math::min);
         }
         return least;
     }
@@ -56,38 +64,35 @@ public record Usage(long descriptors, int threads, long mappings, long deviceByt
             return new Usage(
                     files.count(),
                     ManagementFactory.getThreadMXBean().getThreadCount(),
-                    maps.filter(line -> line.contains("/memfd:") || line.contains("/dev/shm/"))
-                            .count(),
+                    maps.filter(Usage::isSharedMemory).count(),
                     usesGpus ? CudaMemory.heldBytes() : 0);
         } catch (IOException unknown) {
             throw new UncheckedIOException(unknown);
         }
     }
 
-    private Usage min(Usage other) {
-        return new Usage(
-                Math.min(descriptors, other.descriptors),
-                Math.min(threads, other.threads),
-                Math.min(mappings, other.mappings),
-                Math.min(deviceBytes, other.deviceBytes));
+    /** Code may lie in memory without a name in any folder too, but is mapped privately. */
+    static boolean isSharedMemory(String mapping) {
+        boolean shared = mapping.charAt(mapping.indexOf(' ') + SHARED_FLAG) == 's';
+        return shared && (mapping.contains("/memfd:") || mapping.contains("/dev/shm/"));
     }
 
     /** The larger of each. */
     Usage max(Usage other) {
-        return new Usage(
-                Math.max(descriptors, other.descriptors),
-                Math.max(threads, other.threads),
-                Math.max(mappings, other.mappings),
-                Math.max(deviceBytes, other.deviceBytes));
+        return with(other, Math::max);
     }
 
     /** What is held beyond {@code before}. */
     Usage since(Usage before) {
+        return with(before, (now, then) -> now - then);
+    }
+
+    private Usage with(Usage other, LongBinaryOperator each) {
         return new Usage(
-                descriptors - before.descriptors,
-                threads - before.threads,
-                mappings - before.mappings,
-                deviceBytes - before.deviceBytes);
+                each.applyAsLong(descriptors, other.descriptors),
+                each.applyAsLong(threads, other.threads),
+                each.applyAsLong(mappings, other.mappings),
+                each.applyAsLong(deviceBytes, other.deviceBytes));
     }
 
     /** Whether there is more of anything. */

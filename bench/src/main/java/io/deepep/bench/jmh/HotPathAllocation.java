@@ -25,7 +25,8 @@ import org.openjdk.jmh.annotations.Warmup;
 /**
  * What a warmed call with a reused plan allocates on the Java heap: {@code deepep jmh
  * HotPathAllocation -prof gc}, column {@code gc.alloc.rate.norm}. Operations are calls of single
- * ranks, so the figure is bytes per {@code Buffer} call.
+ * ranks, so the figure is bytes per {@code Buffer} call. Low-latency dispatches are not combined
+ * here, so each gets a handle of its own.
  */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.MICROSECONDS)

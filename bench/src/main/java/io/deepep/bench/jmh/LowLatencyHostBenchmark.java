@@ -8,15 +8,10 @@ import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
 import org.openjdk.jmh.annotations.Fork;
-import org.openjdk.jmh.annotations.Level;
 import org.openjdk.jmh.annotations.Measurement;
 import org.openjdk.jmh.annotations.Mode;
 import org.openjdk.jmh.annotations.OutputTimeUnit;
 import org.openjdk.jmh.annotations.Param;
-import org.openjdk.jmh.annotations.Scope;
-import org.openjdk.jmh.annotations.Setup;
-import org.openjdk.jmh.annotations.State;
-import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.annotations.Warmup;
 
 /**
@@ -34,49 +29,25 @@ public class LowLatencyHostBenchmark {
     }
 
     /** Dispatches in one format. */
-    @State(Scope.Benchmark)
-    public static class Dispatch {
+    public static class Dispatch extends HostRanks {
         /** What travels. */
         @Param({"BF16", "FP8", "FP8_UE8M0"})
         public LowLatencyFormat format;
 
-        private LowLatencyFixture fixture;
-        private MeasuredOperation operation;
-
-        /** Opens the buffers, verifies, and measures the copy bandwidth. */
-        @Setup
-        public void open() {
-            fixture = LowLatencyFixture.open(job());
-            operation =
-                    new MeasuredOperation(
-                            fixture.team(),
-                            fixture.dispatch(format),
-                            fixture.dispatchBytes(format).moved(),
-                            fixture.dispatchBytes(format).moved());
-        }
-
-        /** Prints the share of the iteration. */
-        @TearDown(Level.Iteration)
-        public void report() {
-            System.out.print("[" + operation.report() + "] ");
-        }
-
-        /** Closes the buffers. */
-        @TearDown
-        public void close() {
-            fixture.close();
+        @Override
+        MeasuredOperation operation() {
+            LowLatencyFixture fixture = LowLatencyFixture.open(job());
+            long moved = fixture.dispatchBytes(format).moved();
+            return new MeasuredOperation(
+                    fixture::close, fixture.team(), fixture.dispatch(format), moved, moved);
         }
     }
 
     /** Combines of one kind. */
-    @State(Scope.Benchmark)
-    public static class Combine {
+    public static class Combine extends HostRanks {
         /** Where expert outputs lie, or how they travel. */
         @Param({"STAGED", "ZERO_COPY", "FP8", "LOGFMT"})
         public Kind kind;
-
-        private LowLatencyFixture fixture;
-        private MeasuredOperation operation;
 
         /** Kinds of combines. */
         public enum Kind {
@@ -90,46 +61,34 @@ public class LowLatencyHostBenchmark {
             LOGFMT
         }
 
-        /** Opens the buffers, verifies, and measures the copy bandwidth. */
-        @Setup
-        public void open() {
-            fixture = LowLatencyFixture.open(job());
+        @Override
+        MeasuredOperation operation() {
+            LowLatencyFixture fixture = LowLatencyFixture.open(job());
             CombineRows rows =
                     switch (kind) {
                         case STAGED, ZERO_COPY -> CombineRows.BF16;
                         case FP8 -> CombineRows.FP8;
                         case LOGFMT -> CombineRows.LOGFMT;
                     };
-            operation =
-                    new MeasuredOperation(
-                            fixture.team(),
-                            fixture.combine(kind == Kind.ZERO_COPY, rows),
-                            fixture.combineBytes(rows).moved(),
-                            fixture.combineBytes(rows).moved());
-        }
-
-        /** Prints the share of the iteration. */
-        @TearDown(Level.Iteration)
-        public void report() {
-            System.out.print("[" + operation.report() + "] ");
-        }
-
-        /** Closes the buffers. */
-        @TearDown
-        public void close() {
-            fixture.close();
+            long moved = fixture.combineBytes(rows).moved();
+            return new MeasuredOperation(
+                    fixture::close,
+                    fixture.team(),
+                    fixture.combine(kind == Kind.ZERO_COPY, rows),
+                    moved,
+                    moved);
         }
     }
 
     /** One dispatch. */
     @Benchmark
     public void dispatch(Dispatch ranks) {
-        ranks.operation.run();
+        ranks.run();
     }
 
     /** One combine. */
     @Benchmark
     public void combine(Combine ranks) {
-        ranks.operation.run();
+        ranks.run();
     }
 }

@@ -8,9 +8,10 @@ import java.util.Locale;
  * An operation that is compared with the memory-copy bandwidth of the same run. Both count as a
  * copy counts itself: a byte that is moved is a byte read and a byte written.
  */
-final class MeasuredOperation {
+final class MeasuredOperation implements AutoCloseable {
     private static final double GIGA = 1e9;
 
+    private final Runnable closing;
     private final RankTeam team;
     private final RankTeam.Work work;
     private final long movedBytes;
@@ -21,10 +22,13 @@ final class MeasuredOperation {
     /**
      * An operation that is run by all ranks at once.
      *
+     * @param closing closes the ranks' buffers
      * @param movedBytes bytes that one run reads and writes, a read and a write for each row moved
      * @param leastBytes what would be left if caches held every source: each distinct row once
      */
-    MeasuredOperation(RankTeam team, RankTeam.Work work, long movedBytes, long leastBytes) {
+    MeasuredOperation(
+            Runnable closing, RankTeam team, RankTeam.Work work, long movedBytes, long leastBytes) {
+        this.closing = closing;
         this.team = team;
         this.work = work;
         this.movedBytes = movedBytes;
@@ -55,5 +59,10 @@ final class MeasuredOperation {
                 movedBytes / seconds / GIGA,
                 copy / GIGA,
                 100 * leastBytes / seconds / copy);
+    }
+
+    @Override
+    public void close() {
+        closing.run();
     }
 }

@@ -9,14 +9,9 @@ import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
 import org.openjdk.jmh.annotations.Fork;
-import org.openjdk.jmh.annotations.Level;
 import org.openjdk.jmh.annotations.Measurement;
 import org.openjdk.jmh.annotations.Mode;
 import org.openjdk.jmh.annotations.OutputTimeUnit;
-import org.openjdk.jmh.annotations.Scope;
-import org.openjdk.jmh.annotations.Setup;
-import org.openjdk.jmh.annotations.State;
-import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.annotations.Warmup;
 
 /**
@@ -30,90 +25,50 @@ import org.openjdk.jmh.annotations.Warmup;
 @Measurement(iterations = 5, time = 3)
 @Fork(1)
 public class NormalHostBenchmark {
-    /** Ranks that stay alive between invocations. */
-    @State(Scope.Benchmark)
-    public abstract static class Ranks {
-        private NormalFixture fixture;
-        private MeasuredOperation operation;
-
-        /** What is measured. */
-        abstract RankTeam.Work operation(NormalFixture ready);
-
-        /** Bytes it reads and writes, from those of all received rows and of all tokens. */
-        abstract long bytesMoved(long received, long tokens);
-
-        /** Opens the buffers, verifies, and measures the copy bandwidth. */
-        @Setup
-        public void open() {
-            fixture = NormalFixture.open(Job.onHost(8, 1024, 7168, 256, 8));
-            OperationBytes bytes = fixture.bytes(DType.BF16);
-            long received = bytes.logical();
-            long tokens = bytes.moved() - received;
-            operation =
-                    new MeasuredOperation(
-                            fixture.team(),
-                            operation(fixture),
-                            bytesMoved(received, tokens),
-                            bytes.moved());
-        }
-
-        void run() {
-            operation.run();
-        }
-
-        /** Prints the share of the iteration. */
-        @TearDown(Level.Iteration)
-        public void report() {
-            System.out.print("[" + operation.report() + "] ");
-        }
-
-        /** Closes the buffers. */
-        @TearDown
-        public void close() {
-            fixture.close();
-        }
-    }
-
     /** Dispatch with top-k, received as a view. */
-    public static class Dispatch extends Ranks {
+    public static class Dispatch extends HostRanks {
         @Override
-        RankTeam.Work operation(NormalFixture ready) {
-            return ready.dispatch(DType.BF16);
-        }
-
-        @Override
-        long bytesMoved(long received, long tokens) {
+        MeasuredOperation operation() {
+            NormalFixture fixture = fixture();
             // Every received row is read at its source and written.
-            return 2 * received;
+            long moved = 2 * bytes(fixture).logical();
+            return measured(fixture, fixture.dispatch(DType.BF16), moved);
         }
     }
 
     /** Combine of rows that lie in the buffer. */
-    public static class CombineZeroCopy extends Ranks {
+    public static class CombineZeroCopy extends HostRanks {
         @Override
-        RankTeam.Work operation(NormalFixture ready) {
-            return ready.combine(true);
-        }
-
-        @Override
-        long bytesMoved(long received, long tokens) {
+        MeasuredOperation operation() {
+            NormalFixture fixture = fixture();
             // Every row is read once, every sum written.
-            return received + tokens;
+            return measured(fixture, fixture.combine(true), bytes(fixture).moved());
         }
     }
 
     /** Combine of rows that are staged first. */
-    public static class CombineStaged extends Ranks {
+    public static class CombineStaged extends HostRanks {
         @Override
-        RankTeam.Work operation(NormalFixture ready) {
-            return ready.combine(false);
-        }
-
-        @Override
-        long bytesMoved(long received, long tokens) {
+        MeasuredOperation operation() {
+            NormalFixture fixture = fixture();
             // As in place, and every row is first copied into the buffer.
-            return 3 * received + tokens;
+            long moved = bytes(fixture).moved() + 2 * bytes(fixture).logical();
+            return measured(fixture, fixture.combine(false), moved);
         }
+    }
+
+    private static NormalFixture fixture() {
+        return NormalFixture.open(Job.onHost(8, 1024, 7168, 256, 8));
+    }
+
+    private static OperationBytes bytes(NormalFixture fixture) {
+        return fixture.bytes(DType.BF16);
+    }
+
+    private static MeasuredOperation measured(
+            NormalFixture fixture, RankTeam.Work work, long movedBytes) {
+        return new MeasuredOperation(
+                fixture::close, fixture.team(), work, movedBytes, bytes(fixture).moved());
     }
 
     /** One dispatch. */

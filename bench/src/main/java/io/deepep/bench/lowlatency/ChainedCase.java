@@ -58,13 +58,8 @@ record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat for
         Buffer buffer = session.buffer(rank);
         List<LowLatencyDispatchResult> results = new ArrayList<>();
         for (Verifier batch : batches) {
-            LowLatencyWorkload workload = batch.workload();
-            results.add(
-                    buffer.lowLatencyDispatch(
-                            LowLatencyDispatchPlan.builder(workload.x(rank), workload.topkIdx(rank))
-                                    .format(format)
-                                    .receiveHook(true)
-                                    .build()));
+            LowLatencyDispatchPlan.Builder plan = batch.workload().dispatch(rank, format, false);
+            results.add(buffer.lowLatencyDispatch(plan.receiveHook(true).build()));
         }
         results.forEach(result -> result.receiveHook().run());
         return results;
@@ -74,16 +69,9 @@ record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat for
         Buffer buffer = session.buffer(rank);
         List<LowLatencyCombineResult> results = new ArrayList<>();
         for (int batch = 0; batch < batches.size(); batch++) {
-            LowLatencyWorkload workload = batches.get(batch).workload();
-            results.add(
-                    buffer.lowLatencyCombine(
-                            LowLatencyCombinePlan.builder(
-                                            workload.outputs(rank),
-                                            workload.topkIdx(rank),
-                                            workload.topkWeights(rank),
-                                            received.get(batch).handle())
-                                    .receiveHook(true)
-                                    .build()));
+            LowLatencyCombinePlan.Builder plan =
+                    batches.get(batch).workload().combine(rank, received.get(batch).handle());
+            results.add(buffer.lowLatencyCombine(plan.receiveHook(true).build()));
         }
         results.forEach(result -> result.receiveHook().run());
         return results.stream().map(LowLatencyCombineResult::x).toList();

@@ -10,6 +10,7 @@ import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
+import io.deepep.Tensor;
 import io.deepep.bench.run.CollectiveCall;
 import io.deepep.bench.run.Session;
 import java.lang.management.ManagementFactory;
@@ -56,13 +57,8 @@ final class DecodeLoop implements CollectiveCall {
             this.buffer = session.buffer(rank);
             this.inOrder = CallOptions.sync().on(buffer.communicationStream());
             this.dispatch =
-                    LowLatencyDispatchPlan.builder(
-                                    verifier.workload().x(rank), verifier.workload().topkIdx(rank))
-                            .format(LowLatencyFormat.FP8)
-                            .topkWeights(
-                                    step.rows().preReduced()
-                                            ? verifier.workload().topkWeights(rank)
-                                            : null)
+                    verifier.workload()
+                            .dispatch(rank, LowLatencyFormat.FP8, step.rows().preReduced())
                             .numSms(sms)
                             .build();
         }
@@ -81,8 +77,7 @@ final class DecodeLoop implements CollectiveCall {
 
         private LowLatencyCombinePlan combineOf(LowLatencyHandle handle) {
             LowLatencyWorkload workload = verifier.workload();
-            var input = buffer.getLowLatencyCombineBuffer(handle);
-            workload.copyOutputs(rank, input);
+            Tensor input = workload.outputsInBuffer(rank, handle);
             return workload.combine(rank, input, handle, step.rows()).numSms(sms).build();
         }
     }

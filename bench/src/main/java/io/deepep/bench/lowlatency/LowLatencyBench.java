@@ -69,7 +69,8 @@ public final class LowLatencyBench {
         return cases;
     }
 
-    private static Case of(LowLatencySetup setup, LowLatencyVariant variant) {
+    /** A case of the job's own routing. */
+    static Case of(LowLatencySetup setup, LowLatencyVariant variant) {
         return new LowLatencyCase(setup.session(), setup.verifier(), variant);
     }
 

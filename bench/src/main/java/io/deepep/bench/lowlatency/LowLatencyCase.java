@@ -7,7 +7,6 @@ import static io.deepep.bench.lowlatency.LowLatencyFeature.PRE_REDUCED;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.STATS;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.ZERO_COPY;
 
-import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.DType;
 import io.deepep.Event;
@@ -69,15 +68,12 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
     private LowLatencyDispatchPlan plan(int rank) {
         LowLatencyWorkload workload = verifier.workload();
         LowLatencyDispatchPlan.Builder builder =
-                LowLatencyDispatchPlan.builder(workload.x(rank), workload.topkIdx(rank))
-                        .format(variant.format())
+                workload.dispatch(rank, variant.format(), variant.has(PRE_REDUCED))
                         .receiveHook(variant.has(HOOK));
-        if (variant.has(PRE_REDUCED)) {
-            builder.topkWeights(workload.topkWeights(rank));
-        }
         if (variant.has(STATS)) {
-            builder.cumulativeStats(zeros(rank, DType.I32, workload.routing().numLocalExperts()))
-                    .waitCostStats(zeros(rank, DType.I64, workload.routing().numRanks()));
+            builder.cumulativeStats(
+                            zeros(rank, DType.I32, workload.world().routing().numLocalExperts()))
+                    .waitCostStats(zeros(rank, DType.I64, workload.world().routing().numRanks()));
         }
         return builder.build();
     }
@@ -88,19 +84,19 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
 
     private LowLatencyCombinePlan combine(
             int rank, LowLatencyDispatchResult received, LowLatencyWorkload workload) {
-        Buffer buffer = session.buffer(rank);
-        Tensor input = workload.outputs(rank);
-        if (variant.has(ZERO_COPY)) {
-            input = buffer.getLowLatencyCombineBuffer(received.handle());
-            workload.copyOutputs(rank, input);
-        }
+        Tensor input =
+                variant.has(ZERO_COPY)
+                        ? workload.outputsInBuffer(rank, received.handle())
+                        : workload.outputs(rank);
         LowLatencyCombinePlan.Builder builder =
                 workload.combine(rank, input, received.handle(), variant.homeRows())
                         .receiveHook(variant.has(HOOK));
         if (variant.has(OUT)) {
             Tensor stale =
                     Rows.expertOutputs(
-                            workload.routing().numTokens(rank), session.job().hidden(), rank);
+                            workload.world().routing().numTokens(rank),
+                            session.job().hidden(),
+                            rank);
             builder.out(session.memory(rank).upload(stale));
         }
         return builder.build();
@@ -119,7 +115,7 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
     }
 
     private void checkStats(int rank, Tensor cumulative, Tensor waitCosts) {
-        int[] counts = verifier.workload().oracle().counts(rank);
+        int[] counts = verifier.workload().world().oracle().counts(rank);
         for (int expert = 0; expert < counts.length; expert++) {
             long seen = cumulative.getLong(expert);
             if (seen != counts[expert]) {

@@ -1,11 +1,11 @@
 package io.deepep.bench.lowlatency;
 
-import io.deepep.Buffer;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.bench.measure.MeasuredCall;
 import io.deepep.bench.measure.OperationRecord.Subject;
@@ -28,13 +28,7 @@ final class LowLatencyOperations {
     }
 
     private List<LowLatencyDispatchPlan> plans(LowLatencyFormat format, boolean weighted, int sms) {
-        return session.ask(
-                rank ->
-                        LowLatencyDispatchPlan.builder(workload.x(rank), workload.topkIdx(rank))
-                                .format(format)
-                                .topkWeights(weighted ? workload.topkWeights(rank) : null)
-                                .numSms(sms)
-                                .build());
+        return session.ask(rank -> workload.dispatch(rank, format, weighted).numSms(sms).build());
     }
 
     MeasuredCall dispatch(LowLatencyFormat format, int sms) {
@@ -83,14 +77,9 @@ final class LowLatencyOperations {
             boolean zeroCopy,
             CombineRows home,
             int sms) {
-        Buffer buffer = session.buffer(rank);
-        LowLatencyDispatchResult received = buffer.lowLatencyDispatch(dispatch);
-        Tensor input = workload.outputs(rank);
-        if (zeroCopy) {
-            input = buffer.getLowLatencyCombineBuffer(received.handle());
-            workload.copyOutputs(rank, input);
-        }
-        return workload.combine(rank, input, received.handle(), home).numSms(sms).build();
+        LowLatencyHandle handle = session.buffer(rank).lowLatencyDispatch(dispatch).handle();
+        Tensor input = zeroCopy ? workload.outputsInBuffer(rank, handle) : workload.outputs(rank);
+        return workload.combine(rank, input, handle, home).numSms(sms).build();
     }
 
     private static String nameOf(boolean zeroCopy, CombineRows home) {

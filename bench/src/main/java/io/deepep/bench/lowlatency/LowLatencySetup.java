@@ -14,10 +14,10 @@ import java.util.function.IntFunction;
  *
  * @param session the ranks
  * @param job what is done; the session's own, except for the number of tokens
- * @param maxTokens of the buffers' limits
+ * @param limits of the buffers
  * @param verifier of the job's own routing
  */
-record LowLatencySetup(Session session, Job job, int maxTokens, Verifier verifier)
+record LowLatencySetup(Session session, Job job, LowLatencyLimits limits, Verifier verifier)
         implements AutoCloseable {
     static LowLatencySetup open(Job job) {
         return open(job, RankSource::inProcess);
@@ -25,8 +25,7 @@ record LowLatencySetup(Session session, Job job, int maxTokens, Verifier verifie
 
     /** {@link #open(Job)} with ranks of one's own. */
     static LowLatencySetup open(Job job, IntFunction<RankSource> ranks) {
-        int maxTokens = job.routing().maxTokens();
-        LowLatencyLimits limits = limits(job, maxTokens);
+        LowLatencyLimits limits = limits(job);
         MemoryNeed.require(job.numRanks(), Buffer.lowLatencyRdmaSizeHint(limits, job.topology()));
         Session session =
                 Session.open(
@@ -34,8 +33,8 @@ record LowLatencySetup(Session session, Job job, int maxTokens, Verifier verifie
         return new LowLatencySetup(
                 session,
                 job,
-                maxTokens,
-                new Verifier(new LowLatencyWorkload(session, job.routing(), maxTokens)));
+                limits,
+                new Verifier(new LowLatencyWorkload(session, job.routing(), limits)));
     }
 
     /** Another workload over the same buffers, with fewer tokens; not to be closed by itself. */
@@ -47,14 +46,17 @@ record LowLatencySetup(Session session, Job job, int maxTokens, Verifier verifie
         return new LowLatencySetup(
                 session,
                 fewer,
-                maxTokens,
-                new Verifier(new LowLatencyWorkload(session, fewer.routing(), maxTokens)));
+                limits,
+                new Verifier(new LowLatencyWorkload(session, fewer.routing(), limits)));
     }
 
-    private static LowLatencyLimits limits(Job job, int maxTokens) {
+    private static LowLatencyLimits limits(Job job) {
         try {
             return new LowLatencyLimits(
-                    maxTokens, job.hidden(), job.routing().numExperts(), job.routing().numTopk());
+                    job.routing().maxTokens(),
+                    job.hidden(),
+                    job.routing().numExperts(),
+                    job.routing().numTopk());
         } catch (IllegalArgumentException refused) {
             throw UsageException.of(refused);
         }

@@ -52,14 +52,12 @@ public final class LowLatencyTest {
 
     private static List<Case> cases(LowLatencySetup setup) {
         List<Case> cases = new ArrayList<>();
-        for (LowLatencyVariant variant : LowLatencyVariant.matrix()) {
-            cases.add(new LowLatencyCase(setup.session(), setup.verifier(), variant));
-        }
-        LowLatencyVariant rich = LowLatencyVariant.of(LowLatencyFormat.BF16, STATS, OUT);
-        cases.add(new LowLatencyCase(setup.session(), setup.verifier(), rich));
+        LowLatencyVariant.matrix()
+                .forEach(variant -> cases.add(LowLatencyBench.of(setup, variant)));
+        cases.add(
+                LowLatencyBench.of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, STATS, OUT)));
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
-            LowLatencyVariant reduced = LowLatencyVariant.of(format, HOOK, PRE_REDUCED);
-            cases.add(new LowLatencyCase(setup.session(), setup.verifier(), reduced));
+            cases.add(LowLatencyBench.of(setup, LowLatencyVariant.of(format, HOOK, PRE_REDUCED)));
         }
         List<Verifier> specials = new ArrayList<>();
         routings(setup.session().job())
@@ -68,7 +66,7 @@ public final class LowLatencyTest {
                             Verifier special =
                                     new Verifier(
                                             new LowLatencyWorkload(
-                                                    setup.session(), routing, setup.maxTokens()));
+                                                    setup.session(), routing, setup.limits()));
                             specials.add(special);
                             cases.add(
                                     new LowLatencyCase(
@@ -85,12 +83,11 @@ public final class LowLatencyTest {
             int absent = numRanks - 1;
             LowLatencyWorkload without =
                     new LowLatencyWorkload(
-                            setup.session(), routing, setup.maxTokens(), Set.of(absent));
+                            setup.session(), routing, setup.limits(), Set.of(absent));
             cases.add(new MaskedRankCase(setup.session(), new Verifier(without), absent));
             cases.add(
-                    new LowLatencyCase(
-                            setup.session(),
-                            setup.verifier(),
+                    LowLatencyBench.of(
+                            setup,
                             LowLatencyVariant.of(LowLatencyFormat.BF16).noted("after unmasking")));
         }
         return cases;
@@ -102,12 +99,7 @@ public final class LowLatencyTest {
         routings.put("token counts differ", like.withVaryingTokens(true).generate());
         routings.put("idle ranks", like.withIdleRanks((job.numRanks() + 1) / 2).generate());
         routings.put("masked", like.withMaskedShare(MASKED_SHARE).generate());
-        // An expert has room for each token once: where nearly all tokens name it, half of them do.
-        if (like.numTokens() > 1) {
-            RoutingSpec half = like.withNumTokens(like.numTokens() / 2);
-            routings.put(
-                    "experts named twice", half.withDuplicateShare(DUPLICATE_SHARE).generate());
-        }
+        routings.put("experts named twice", like.withDuplicateShare(DUPLICATE_SHARE).generate());
         routings.put("zipf", like.withGate(new Gate.Zipf(1.0)).generate());
         routings.put("all to one expert", like.withGate(new Gate.AllToOne(0)).generate());
         return routings;

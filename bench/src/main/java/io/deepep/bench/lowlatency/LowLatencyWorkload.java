@@ -1,16 +1,16 @@
 package io.deepep.bench.lowlatency;
 
 import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
+import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Downloads;
 import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
-import io.deepep.testkit.HostTensors;
-import io.deepep.testkit.oracle.LowLatencyCheck;
+import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.oracle.LowLatencyOracle;
-import io.deepep.testkit.oracle.PreReducedCheck;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.Tokens;
 import java.util.List;
@@ -29,60 +29,59 @@ final class LowLatencyWorkload {
      */
     private static final long EXPERT_SHIFT = 17;
 
-    private final Routing routing;
-    private final int maxTokens;
-    private final LowLatencyOracle oracle;
-    private final List<Tokens> tokens;
-    private final List<Tensor> topkIdx;
-    private final List<Tensor> topkWeights;
+    private final LowLatencyWorld world;
     private final Session session;
     private final List<Tensor> x;
+    private final List<Tensor> topkIdx;
+    private final List<Tensor> topkWeights;
     private final List<Tensor> outputs;
-    private final List<Tensor> hostOutputs;
 
-    LowLatencyWorkload(Session session, Routing routing, int maxTokens) {
-        this(session, routing, maxTokens, Set.of());
+    LowLatencyWorkload(Session session, Routing routing, LowLatencyLimits limits) {
+        this(session, routing, limits, Set.of());
     }
 
     /** A workload in which the ranks {@code absent} are masked by the others. */
-    LowLatencyWorkload(Session session, Routing routing, int maxTokens, Set<Integer> absent) {
+    LowLatencyWorkload(
+            Session session, Routing routing, LowLatencyLimits limits, Set<Integer> absent) {
         this.session = session;
-        this.routing = routing;
-        this.maxTokens = maxTokens;
-        this.oracle = new LowLatencyOracle(routing, absent);
-        int hidden = session.job().hidden();
+        int hidden = limits.hidden();
         long seed = session.job().variations().seed();
-        int numTopk = routing.numTopk();
-        tokens = ofAllRanks(rank -> Tokens.bf16(rank, routing.numTokens(rank), hidden, seed));
-        x = session.ask(rank -> upload(rank, tokens.get(rank).x()));
-        topkIdx =
-                session.ask(rank -> upload(rank, HostTensors.i64(routing.topkIdx(rank), numTopk)));
-        topkWeights =
-                session.ask(rank -> upload(rank, HostTensors.f32(routing.weights(rank), numTopk)));
-        List<Tensor> computed = ofAllRanks(rank -> outputs(hidden, seed + 77L * rank));
-        hostOutputs = computed.stream().map(this::byExpert).toList();
-        outputs = session.ask(rank -> byExpert(upload(rank, computed.get(rank))));
+        int numRanks = routing.numRanks();
+        int slots = numRanks * limits.maxTokens();
+        List<Tensor> rows =
+                ofRanks(numRanks, rank -> rows(routing, slots, hidden, seed + 77L * rank));
+        world =
+                new LowLatencyWorld(
+                        new LowLatencyOracle(routing, absent),
+                        limits,
+                        ofRanks(
+                                numRanks,
+                                rank -> Tokens.bf16(rank, routing.numTokens(rank), hidden, seed)),
+                        rows.stream().map(each -> byExpert(each, routing, slots)).toList());
+        x = session.ask(rank -> upload(rank, world.tokens().get(rank).x()));
+        topkIdx = session.ask(rank -> upload(rank, routing.topkIdxTensor(rank)));
+        topkWeights = session.ask(rank -> upload(rank, routing.weightsTensor(rank)));
+        outputs = session.ask(rank -> byExpert(upload(rank, rows.get(rank)), routing, slots));
     }
 
     /** Ranks of other processes have the same as there: the oracle compares with theirs. */
-    private <T> List<T> ofAllRanks(IntFunction<T> each) {
-        return IntStream.range(0, routing.numRanks()).parallel().mapToObj(each).toList();
+    private static <T> List<T> ofRanks(int numRanks, IntFunction<T> each) {
+        return IntStream.range(0, numRanks).parallel().mapToObj(each).toList();
     }
 
     private Tensor upload(int rank, Tensor host) {
         return session.memory(rank).upload(host);
     }
 
-    private Tensor outputs(int hidden, long seed) {
-        long slots = (long) routing.numRanks() * maxTokens;
+    private static Tensor rows(Routing routing, int slots, int hidden, long seed) {
         long rows = slots + EXPERT_SHIFT * routing.numLocalExperts();
         return Rows.expertOutputs(Math.toIntExact(rows), hidden, seed);
     }
 
     /** Overlapping views of the rows: [El, R*maxTokens, H]. */
-    private Tensor byExpert(Tensor rows) {
+    private static Tensor byExpert(Tensor rows, Routing routing, int slots) {
         long hidden = rows.size(1);
-        long[] shape = {routing.numLocalExperts(), (long) routing.numRanks() * maxTokens, hidden};
+        long[] shape = {routing.numLocalExperts(), slots, hidden};
         long[] strides = {EXPERT_SHIFT * hidden, hidden, 1};
         return rows.device().isHost()
                 ? Tensor.strided(rows.segment(), rows.dtype(), shape, strides)
@@ -96,12 +95,9 @@ final class LowLatencyWorkload {
                         rows.owner());
     }
 
-    Routing routing() {
-        return routing;
-    }
-
-    LowLatencyOracle oracle() {
-        return oracle;
+    /** The exchange as the oracle sees it, all on the host. */
+    LowLatencyWorld world() {
+        return world;
     }
 
     /** A way to bring a rank's results to the host. */
@@ -127,14 +123,10 @@ final class LowLatencyWorkload {
         return outputs.get(rank);
     }
 
-    /** The same of all ranks, on the host for the oracle. */
-    List<Tensor> hostOutputs() {
-        return hostOutputs;
-    }
-
-    /** Copies the outputs of one rank's experts, where rows were received, into {@code target}. */
-    void copyOutputs(int rank, Tensor target) {
-        int[] counts = oracle.counts(rank);
+    /** What a combine without a copy of its own takes: the outputs in the buffer's memory. */
+    Tensor outputsInBuffer(int rank, LowLatencyHandle handle) {
+        Tensor target = session.buffer(rank).getLowLatencyCombineBuffer(handle);
+        int[] counts = world.oracle().counts(rank);
         for (int expert = 0; expert < counts.length; expert++) {
             session.memory(rank)
                     .copyRows(
@@ -142,6 +134,19 @@ final class LowLatencyWorkload {
                             target.select(0, expert),
                             counts[expert]);
         }
+        return target;
+    }
+
+    /** A dispatch of the rank's tokens; with weights, its combine may be pre-reduced. */
+    LowLatencyDispatchPlan.Builder dispatch(int rank, LowLatencyFormat format, boolean weighted) {
+        return LowLatencyDispatchPlan.builder(x(rank), topkIdx(rank))
+                .format(format)
+                .topkWeights(weighted ? topkWeights(rank) : null);
+    }
+
+    /** A combine of the outputs as they are. */
+    LowLatencyCombinePlan.Builder combine(int rank, LowLatencyHandle handle) {
+        return combine(rank, outputs(rank), handle, CombineRows.BF16);
     }
 
     /** A combine of {@code input}; pre-reduced, the dispatch was given {@link #topkWeights}. */
@@ -153,13 +158,5 @@ final class LowLatencyWorkload {
                         : LowLatencyCombinePlan.builder(
                                 input, topkIdx(rank), topkWeights(rank), handle);
         return plan.format(home.format());
-    }
-
-    PreReducedCheck preReducedCheck() {
-        return new PreReducedCheck(oracle, hostOutputs);
-    }
-
-    LowLatencyCheck check(LowLatencyFormat format) {
-        return new LowLatencyCheck(oracle, tokens, format, maxTokens);
     }
 }

@@ -19,7 +19,6 @@ record MaskedRankCase(Session session, Verifier verifier, int absent) implements
 
     @Override
     public long run() {
-        LowLatencyWorkload workload = verifier.workload();
         session.run(
                 rank -> {
                     if (rank != absent) {
@@ -37,11 +36,7 @@ record MaskedRankCase(Session session, Verifier verifier, int absent) implements
                     }
                 });
         List<Tensor> combined =
-                session.ask(
-                        rank ->
-                                rank == absent
-                                        ? null
-                                        : combine(rank, received.get(rank), workload));
+                session.ask(rank -> rank == absent ? null : combine(rank, received.get(rank)));
         nanos += session.team().slowestNanos();
         session.run(
                 rank -> {
@@ -55,25 +50,14 @@ record MaskedRankCase(Session session, Verifier verifier, int absent) implements
     }
 
     private LowLatencyDispatchResult dispatch(int rank) {
-        LowLatencyWorkload workload = verifier.workload();
-        return session.buffer(rank)
-                .lowLatencyDispatch(
-                        LowLatencyDispatchPlan.builder(workload.x(rank), workload.topkIdx(rank))
-                                .format(LowLatencyFormat.BF16)
-                                .build());
+        LowLatencyDispatchPlan.Builder plan =
+                verifier.workload().dispatch(rank, LowLatencyFormat.BF16, false);
+        return session.buffer(rank).lowLatencyDispatch(plan.build());
     }
 
-    private Tensor combine(
-            int rank, LowLatencyDispatchResult received, LowLatencyWorkload workload) {
-        return session.buffer(rank)
-                .lowLatencyCombine(
-                        LowLatencyCombinePlan.builder(
-                                        workload.outputs(rank),
-                                        workload.topkIdx(rank),
-                                        workload.topkWeights(rank),
-                                        received.handle())
-                                .build())
-                .x();
+    private Tensor combine(int rank, LowLatencyDispatchResult received) {
+        LowLatencyCombinePlan.Builder plan = verifier.workload().combine(rank, received.handle());
+        return session.buffer(rank).lowLatencyCombine(plan.build()).x();
     }
 
     private void requireMask(int rank, int expected) {

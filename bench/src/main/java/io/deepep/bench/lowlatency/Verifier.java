@@ -1,6 +1,5 @@
 package io.deepep.bench.lowlatency;
 
-import io.deepep.CombineFormat;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
@@ -8,17 +7,10 @@ import io.deepep.Tensor;
 import io.deepep.bench.measure.Accepted;
 import io.deepep.bench.run.Downloads;
 import io.deepep.bench.run.Rows;
-import io.deepep.testkit.oracle.LowLatencyCheck;
 import java.util.Arrays;
 
 /** Holds results of one workload against the oracle, whose own cast to FP8 is slow. */
 final class Verifier {
-    /** The most that LogFMT with 10 bits may be off, relative to each summand. */
-    private static final double LOGFMT_RELATIVE = 0.0225;
-
-    /** What LogFMT may be off where numbers lie far below the largest of their block. */
-    private static final double LOGFMT_ABSOLUTE = 1e-6;
-
     private final LowLatencyWorkload workload;
     private final Accepted accepted = new Accepted();
 
@@ -37,14 +29,14 @@ final class Verifier {
             // counts come first.
             int[] counts = counts(downloads.apply(result.recvCount()));
             long bits =
-                    Arrays.equals(counts, workload.oracle().counts(rank))
+                    Arrays.equals(counts, workload.world().oracle().counts(rank))
                             ? fingerprint(result, counts, downloads)
                             : -1;
             accepted.accept(
                     rank,
                     format,
                     bits,
-                    () -> workload.check(format).checkDispatch(rank, result, downloads));
+                    () -> workload.world().check(format).checkDispatch(rank, result, downloads));
         }
     }
 
@@ -56,27 +48,10 @@ final class Verifier {
                     rank,
                     home,
                     31 * Rows.fingerprint(actual, actual.size(0)) + actual.toString().hashCode(),
-                    () -> checkCombine(rank, home, actual));
+                    () ->
+                            workload.world()
+                                    .checkCombine(rank, home.format(), home.preReduced(), actual));
         }
-    }
-
-    private void checkCombine(int rank, CombineRows home, Tensor actual) {
-        LowLatencyCheck check = workload.check(LowLatencyFormat.BF16);
-        if (home.preReduced()) {
-            workload.preReducedCheck().check(rank, home.format(), actual);
-            return;
-        }
-        if (home.format() == CombineFormat.FP8) {
-            check.checkFp8Combine(rank, workload.hostOutputs(), actual);
-            return;
-        }
-        boolean logFmt = home.format() == CombineFormat.LOGFMT;
-        check.checkCombine(
-                rank,
-                workload.hostOutputs(),
-                logFmt ? LOGFMT_RELATIVE : 0,
-                logFmt ? LOGFMT_ABSOLUTE : 0,
-                actual);
     }
 
     private static int[] counts(Tensor recvCount) {

@@ -169,10 +169,8 @@ final class NormalCase implements Case {
     private CombinePlan combine(int rank, DispatchResult received, TensorPair outputs) {
         CombinePlan.Builder builder =
                 CombinePlan.builder(outputs.device(), received.handle())
-                        .config(session.job().combineConfig());
-        if (variant.has(FP8_HOME)) {
-            builder.format(CombineFormat.FP8);
-        }
+                        .config(session.job().combineConfig())
+                        .format(format());
         int numTokens = workload.routing().numTokens(rank);
         if (variant.has(WEIGHTS)) {
             builder.topkWeights(received.recvTopkWeights());
@@ -200,12 +198,8 @@ final class NormalCase implements Case {
                             result.event().synchronize();
                             return result;
                         });
-        int nodeSize = session.job().topology().numNvlRanks();
         NormalCombineOracle oracle =
-                variant.has(EXPANDED)
-                        ? NormalCombineOracle.ofExpanded(
-                                workload.oracle(), nodeSize, variant.alignment())
-                        : NormalCombineOracle.of(workload.oracle(), nodeSize);
+                NormalCombineOracle.of(check(), session.job().topology().numNvlRanks());
         List<Tensor> rows = session.gather(session.ask(rank -> outputs.get(rank).host()));
         List<Tensor> weights =
                 session.gather(
@@ -215,11 +209,7 @@ final class NormalCase implements Case {
                     CombineResult result = results.get(rank);
                     try (Downloads downloads = session.downloads(rank)) {
                         Tensor x = downloads.apply(result.x());
-                        if (variant.has(FP8_HOME)) {
-                            oracle.checkFp8(rank, rows, biases(rank), x);
-                        } else {
-                            oracle.check(rank, rows, biases(rank), x);
-                        }
+                        oracle.check(rank, format(), rows, biases(rank), x);
                         if (variant.has(WEIGHTS)) {
                             oracle.checkWeights(
                                     rank, weights, downloads.apply(result.topkWeights()));
@@ -227,6 +217,10 @@ final class NormalCase implements Case {
                     }
                 });
         return results;
+    }
+
+    private CombineFormat format() {
+        return variant.has(FP8_HOME) ? CombineFormat.FP8 : CombineFormat.BF16;
     }
 
     private List<Tensor> biases(int rank) {

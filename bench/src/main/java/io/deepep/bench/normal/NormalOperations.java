@@ -124,8 +124,7 @@ final class NormalOperations {
     }
 
     private MeasuredCall combine(CombineSource input, String name, CombineFormat format, int sms) {
-        boolean fp8 = format == CombineFormat.FP8;
-        DType sent = fp8 ? DType.FP8_E4M3 : DType.BF16;
+        DType sent = format == CombineFormat.FP8 ? DType.FP8_E4M3 : DType.BF16;
         List<DispatchResult> received = session.ask(rank -> received(rank, DType.BF16, sms));
         List<TensorPair> outputs =
                 session.ask(rank -> pool.outputs(rank, received.get(rank).numRecvTokens()));
@@ -141,7 +140,8 @@ final class NormalOperations {
                         });
         List<Tensor> all = session.gather(session.ask(rank -> outputs.get(rank).host()));
         NormalCombineOracle oracle =
-                NormalCombineOracle.of(workload.oracle(), session.job().topology().numNvlRanks());
+                NormalCombineOracle.of(
+                        workload.check(DType.BF16), session.job().topology().numNvlRanks());
         CombineResult[] latest = new CombineResult[plans.size()];
         return new MeasuredCall(
                 new Subject(name, name(sent), sms),
@@ -159,14 +159,13 @@ final class NormalOperations {
                                 rank,
                                 input + name,
                                 Fingerprint.of(latest[rank], downloads),
-                                () -> {
-                                    Tensor x = downloads.apply(latest[rank].x());
-                                    if (fp8) {
-                                        oracle.checkFp8(rank, all, List.of(), x);
-                                    } else {
-                                        oracle.check(rank, all, List.of(), x);
-                                    }
-                                });
+                                () ->
+                                        oracle.check(
+                                                rank,
+                                                format,
+                                                all,
+                                                List.of(),
+                                                downloads.apply(latest[rank].x())));
                     }
                 });
     }

@@ -3,7 +3,6 @@ package io.deepep.bench.normal;
 import io.deepep.DType;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Session;
-import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.NormalOracle;
 import io.deepep.testkit.routing.Routing;
@@ -31,17 +30,8 @@ final class NormalWorkload {
                 fp8.add(pool.tokens(rank, DType.FP8_E4M3).first(numTokens));
             }
         }
-        int numTopk = routing.numTopk();
-        topkIdx =
-                session.ask(
-                        rank ->
-                                session.memory(rank)
-                                        .upload(HostTensors.i64(routing.topkIdx(rank), numTopk)));
-        topkWeights =
-                session.ask(
-                        rank ->
-                                session.memory(rank)
-                                        .upload(HostTensors.f32(routing.weights(rank), numTopk)));
+        topkIdx = session.ask(rank -> session.memory(rank).upload(routing.topkIdxTensor(rank)));
+        topkWeights = session.ask(rank -> session.memory(rank).upload(routing.weightsTensor(rank)));
     }
 
     Routing routing() {

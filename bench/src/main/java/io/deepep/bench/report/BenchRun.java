@@ -93,6 +93,13 @@ public record BenchRun(String name, List<OperationRecord> records) {
         return each.memoryCopyShare() == null ? Double.NaN : each.memoryCopyShare();
     }
 
+    /** Bytes per second: over the busiest GPU's links, or on the host of memory. */
+    static double bandwidth(OperationRecord each) {
+        return each.gpu() != null
+                ? each.gpu().linkBytesPerSecond()
+                : each.movedBytes() / each.p50Micros() * 1e6;
+    }
+
     /** Counts of the routing, or null where the run is too old to carry them. */
     RoutingCounts routing() {
         return any().routing();

@@ -68,15 +68,11 @@ final class MarkdownTables {
                                 gpu ? "rows that cross links" : "rows read and written",
                                 gpu ? "of the best bare copy" : "of a memory copy"));
         for (OperationRecord each : chosen(run, sms)) {
-            double perSecond =
-                    gpu
-                            ? each.gpu().linkBytesPerSecond()
-                            : each.movedBytes() / each.p50Micros() * 1e6;
             out.row(
                     OperationNames.of(each),
                     Integer.toString(each.sms()),
                     time(each),
-                    Decimals.of(gpu ? "%.0f GB/s" : "%.1f GB/s", perSecond / GIGA),
+                    Decimals.of(gpu ? "%.0f GB/s" : "%.1f GB/s", BenchRun.bandwidth(each) / GIGA),
                     Decimals.of("%.0f %%", 100 * BenchRun.share(each)));
         }
         return out.toString();

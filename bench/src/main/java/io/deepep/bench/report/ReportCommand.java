@@ -34,8 +34,9 @@ public final class ReportCommand implements Runnable {
             paramLabel = "RECORDS",
             arity = "0..*",
             description =
-                    "Files that bench wrote with --json (any name) and test or bench with --jfr (*.jfr,"
-                            + " *.jfr.rankN). All recordings are taken as those of one job.")
+                    "Files that bench wrote with --json (any name), times of layers (see the guide for engines), and"
+                            + " what test or bench wrote with --jfr (*.jfr, *.jfr.rankN). All recordings are taken as"
+                            + " those of one job.")
     private List<Path> files = List.of();
 
     @Option(
@@ -84,6 +85,7 @@ public final class ReportCommand implements Runnable {
         }
         List<BenchRun> runs = new ArrayList<>();
         List<DecodeRun> loops = new ArrayList<>();
+        List<Path> layers = new ArrayList<>();
         List<Path> recordings = new ArrayList<>();
         for (Path file : files) {
             if (!Files.isRegularFile(file)) {
@@ -93,6 +95,8 @@ public final class ReportCommand implements Runnable {
                 recordings.add(file);
             } else if (DecodeRun.isIn(file)) {
                 loops.add(DecodeRun.read(file));
+            } else if (LayerRun.isIn(file)) {
+                layers.add(file);
             } else {
                 runs.add(BenchRun.read(file));
             }
@@ -103,7 +107,7 @@ public final class ReportCommand implements Runnable {
         }
         FlightSummary flight = flight(recordings);
         Path html = makeFolder();
-        ReportPage page = page(runs, loops, flight);
+        ReportPage page = page(runs, loops, LayerRun.read(layers), flight);
         write(html, page);
         if (!flight.timeline().isEmpty()) {
             OutputFile.write(
@@ -126,7 +130,11 @@ public final class ReportCommand implements Runnable {
         return flight;
     }
 
-    private ReportPage page(List<BenchRun> runs, List<DecodeRun> loops, FlightSummary flight) {
+    private ReportPage page(
+            List<BenchRun> runs,
+            List<DecodeRun> loops,
+            List<LayerRun> layers,
+            FlightSummary flight) {
         Build build = Build.current();
         ReportPage page =
                 new ReportPage(
@@ -138,6 +146,7 @@ public final class ReportCommand implements Runnable {
         }
         runs.forEach(run -> RunReport.add(page, run));
         loops.forEach(loop -> loop.addTo(page));
+        layers.forEach(layer -> layer.addTo(page));
         if (!flight.calls().isEmpty()) {
             FlightReport.add(page, flight);
         }

@@ -73,17 +73,10 @@ final class RunReport {
                     Quantity.micros(each.maxMicros()),
                     Quantity.bytes(each.nvlinkBytes()),
                     Quantity.bytes(each.rdmaBytes()),
-                    Quantity.bytesPerSecond(bandwidth(each)),
+                    Quantity.bytesPerSecond(BenchRun.bandwidth(each)),
                     Quantity.percent(BenchRun.share(each)));
         }
         section.tables.add(grid);
-    }
-
-    /** On GPUs of the busiest one's links, on the host of memory. */
-    private static double bandwidth(OperationRecord each) {
-        return each.gpu() != null
-                ? each.gpu().linkBytesPerSecond()
-                : each.movedBytes() / each.p50Micros() * 1e6;
     }
 
     private void addShares() {

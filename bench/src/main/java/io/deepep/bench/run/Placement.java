@@ -1,6 +1,7 @@
 package io.deepep.bench.run;
 
 import io.deepep.Device;
+import io.deepep.buffer.memory.GpuSharing;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
 import java.util.stream.LongStream;
@@ -50,15 +51,14 @@ public record Placement(Device.Kind kind, int numGpus, String note) {
     }
 
     /**
-     * Multiprocessors that each rank can hold while all run at once: an even number, or 1. No limit
-     * on the host.
+     * Multiprocessors that each rank can hold while all run at once, at least 1; buffers refuse
+     * ranks that cannot. No limit on the host.
      */
     public int smsPerRank(int numRanks) {
         if (!isCuda()) {
             return Integer.MAX_VALUE;
         }
-        int share = gpu().numSms() / ranksPerGpu(numRanks);
-        return share < 2 ? 1 : share / 2 * 2;
+        return Math.max(1, GpuSharing.smsPerRank(gpu().numSms(), ranksPerGpu(numRanks)));
     }
 
     /**

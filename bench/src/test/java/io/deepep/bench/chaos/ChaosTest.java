@@ -4,10 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.deepep.bench.CommandLines;
 import io.deepep.bench.Main;
+import java.io.BufferedReader;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.StreamSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -59,6 +63,60 @@ class ChaosTest {
         assertThat(sum(report, "named")).isPositive();
         assertThat(sum(report, "replaced")).isPositive();
         assertThat(report.get("leftOver").get("PROCESSES").get("mappings").asInt()).isZero();
+    }
+
+    @Test
+    void whatWasMadeIsToldWhenItIsInterrupted() throws Exception {
+        Path file = folder.resolve("chaos.json");
+        Process process =
+                CommandLines.process(
+                                "--enable-native-access=ALL-UNNAMED",
+                                "chaos",
+                                "--ranks-are=threads",
+                                "--ranks=2",
+                                "--trials=100000",
+                                "--seed=6",
+                                "--json=" + file)
+                        .redirectErrorStream(false)
+                        .redirectError(ProcessBuilder.Redirect.DISCARD)
+                        .start();
+        try {
+            BufferedReader out = process.inputReader();
+            assertThat(out.readLine()).contains("seed 6");
+            while (process.descendants().findAny().isEmpty()) {
+                assertThat(process.isAlive()).isTrue();
+                Thread.sleep(100);
+            }
+            process.waitFor(5, TimeUnit.SECONDS); // for a few trials
+            process.toHandle().destroy(); // Process.destroy would close its output
+            List<String> told = out.lines().toList();
+            assertThat(told).anyMatch(line -> line.startsWith("interrupted; to go on: --seed 6"));
+            assertThat(told).anyMatch(line -> line.endsWith(" trials, 0 promises broken"));
+            JsonNode report = new ObjectMapper().readTree(file.toFile()).get("report");
+            assertThat(sum(report, "tried")).isEqualTo(report.get("made").asInt());
+            assertThat(process.waitFor()).isNotZero();
+        } finally {
+            process.destroyForcibly();
+        }
+    }
+
+    @Test
+    void noTrialIsMadeWhereUndisturbedRanksFail() {
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        int exitCode =
+                Main.run(
+                        "chaos --ranks 73 --ranks-are threads --actions throw --trials 1"
+                                .split(" "),
+                        new PrintWriter(out, true),
+                        new PrintWriter(err, true));
+        assertThat(err.toString().lines())
+                .singleElement()
+                .asString()
+                .startsWith(
+                        "deepep: chaos: before the first trial, in normal mode, rank 0 of the threads")
+                .contains("numNvlRanks=73 is not in [1, 72]");
+        assertThat(exitCode).isEqualTo(2);
     }
 
     @Test

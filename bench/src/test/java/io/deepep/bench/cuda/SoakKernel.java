@@ -74,7 +74,11 @@ public final class SoakKernel {
                         .setInt("num_experts", limits.numExperts());
     }
 
-    /** Begins an exchange: writes this rank's tokens, selections and weights. */
+    /**
+     * Begins an exchange: writes this rank's tokens, selections and weights.
+     *
+     * @param numTokens of every rank, -1 of one that is masked
+     */
     public void prepare(long exchange, long seed, int[] numTokens) {
         params.set("exchange", exchange).set("seed", seed);
         for (int rank = 0; rank < numTokens.length; rank++) {

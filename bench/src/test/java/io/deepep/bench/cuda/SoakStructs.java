@@ -32,7 +32,7 @@ final class SoakStructs {
                     .u64("layout_range", "i64 [local experts][num_ranks]")
                     .u64("outputs", "bf16 [local experts][num_ranks * max_tokens][hidden]")
                     .u64("combined", "bf16 [num_tokens][hidden]")
-                    .i32("num_tokens", "of every rank", RANKS)
+                    .i32("num_tokens", "of every rank; -1: it is masked", RANKS)
                     .i32("step", "Step")
                     .i32("format", "kNoScales, kFloatScales or kPackedScales")
                     .i32("rank", "")

@@ -35,6 +35,12 @@ public final class LowLatencySoak {
 
     private static final int LOOK_EVERY = 1000;
 
+    /**
+     * Ranks that are threads of one GPU share its queue of launches. A rank that fills it holds up
+     * the launches that it waits for itself.
+     */
+    private static final int LOOK_EVERY_ON_SHARED_GPUS = 8;
+
     private LowLatencySoak() {}
 
     /**
@@ -42,9 +48,12 @@ public final class LowLatencySoak {
      * selections, at most 32 tokens of its hidden size.
      *
      * @param ranksOfJob where they run; closed when this returns
+     * @param pairsOfAMask after how many exchanges a rank is masked, and after as many comes back;
+     *     {@code Long.MAX_VALUE}, if never
      * @throws io.deepep.bench.run.RankFailure if anything was wrong on a rank
      */
-    public static void run(Job job, RankSource ranksOfJob, long pairs, long seed) {
+    public static void run(
+            Job job, RankSource ranksOfJob, long pairs, long seed, long pairsOfAMask) {
         LowLatencyLimits limits =
                 new LowLatencyLimits(
                         TOKENS[TOKENS.length - 1],
@@ -55,7 +64,7 @@ public final class LowLatencySoak {
                 Session.open(job, ranksOfJob, builder -> builder.lowLatency(limits))) {
             List<Rank> ranks = session.team().ask(rank -> new Rank(session, rank, limits));
             session.team().run(rank -> ranks.get(rank).prepareAll());
-            session.team().run(rank -> ranks.get(rank).run(pairs, seed));
+            session.team().run(rank -> ranks.get(rank).run(pairs, seed, pairsOfAMask));
             session.team().run(rank -> ranks.get(rank).kernel.close());
         }
     }
@@ -74,6 +83,7 @@ public final class LowLatencySoak {
                 new IdentityHashMap<>();
         private final SoakKernel kernel;
         private final int[] numTokens;
+        private final int lookEvery;
 
         Rank(Session session, int rank, LowLatencyLimits limits) {
             this.rank = rank;
@@ -81,6 +91,10 @@ public final class LowLatencySoak {
             this.buffer = session.buffer(rank);
             this.limits = limits;
             this.numTokens = new int[numRanks];
+            this.lookEvery =
+                    session.job().placement().ranksPerGpu(numRanks) > 1
+                            ? LOOK_EVERY_ON_SHARED_GPUS
+                            : LOOK_EVERY;
             Tensor x = zeros(session, DType.BF16, limits.hidden());
             topkIdx = zeros(session, DType.I64, limits.maxTopk());
             topkWeights = zeros(session, DType.F32, limits.maxTopk());
@@ -148,21 +162,45 @@ public final class LowLatencySoak {
                     .build();
         }
 
-        void run(long pairs, long seed) {
+        /**
+         * All ranks draw the same. In every second turn one of them is masked and waits; after it,
+         * it comes back.
+         */
+        void run(long pairs, long seed, long pairsOfAMask) {
             SplittableRandom random = new SplittableRandom(seed);
+            long first = 0;
+            for (long turn = 0; first < pairs; turn++) {
+                long last = first + Math.min(pairsOfAMask, pairs - first);
+                int masked = turn % 2 == 0 ? -1 : random.nextInt(numRanks);
+                if (masked >= 0 && masked != rank) {
+                    buffer.updateMask(masked, true);
+                }
+                turn(first, last, random, masked);
+                if (masked >= 0) {
+                    buffer.rejoin();
+                    combines.clear();
+                }
+                first = last;
+            }
+        }
+
+        private void turn(long first, long last, SplittableRandom random, int masked) {
             LowLatencyFormat[] formats = LowLatencyFormat.values();
-            for (long pair = 0; pair < pairs; pair++) {
-                // All ranks draw the same.
+            for (long pair = first; pair < last; pair++) {
                 int own = 0;
                 for (int each = 0; each < numRanks; each++) {
                     int idx = random.nextInt(TOKENS.length);
-                    numTokens[each] = TOKENS[idx];
+                    numTokens[each] = each == masked ? -1 : TOKENS[idx];
                     own = each == rank ? idx : own;
                 }
                 LowLatencyFormat format = formats[random.nextInt(formats.length)];
-                kernel.prepare(pair, random.nextLong(), numTokens);
+                long drawn = random.nextLong();
+                if (rank == masked) {
+                    continue;
+                }
+                kernel.prepare(pair, drawn, numTokens);
                 exchange(own, format, CallOptions.async());
-                if (pair % LOOK_EVERY == LOOK_EVERY - 1) {
+                if (pair % lookEvery == lookEvery - 1) {
                     kernel.requireNoErrors();
                 }
             }

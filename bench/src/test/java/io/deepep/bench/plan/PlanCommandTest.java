@@ -10,6 +10,7 @@ import io.deepep.EpTopology;
 import io.deepep.GroupLimits;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
+import io.deepep.bench.CommandLines;
 import io.deepep.bench.Main;
 import io.deepep.bench.routing.RoutingFiles;
 import io.deepep.planner.WireFormat;
@@ -342,12 +343,8 @@ final class PlanCommandTest {
     @Test
     void chartsNeedNoDesktop(@TempDir Path folder) throws Exception {
         Process plan =
-                new ProcessBuilder(
-                                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                CommandLines.process(
                                 "--limit-modules=java.base,java.logging,java.management,java.xml,jdk.jfr",
-                                "-cp",
-                                System.getProperty("java.class.path"),
-                                Main.class.getName(),
                                 "plan",
                                 "--mode=low-latency",
                                 "--tokens=2",
@@ -356,7 +353,6 @@ final class PlanCommandTest {
                                 "--num-experts=12",
                                 "--sweep",
                                 "--plot=" + folder.resolve("a.svg"))
-                        .redirectErrorStream(true)
                         .start();
         String said = new String(plan.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         assertThat(plan.waitFor()).as(said).isZero();

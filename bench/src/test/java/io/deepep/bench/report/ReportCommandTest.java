@@ -13,6 +13,8 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import javax.xml.parsers.DocumentBuilderFactory;
 import org.junit.jupiter.api.BeforeAll;
@@ -251,6 +253,37 @@ class ReportCommandTest {
         assertThat(Files.readString(other.resolve("report.html")))
                 .contains("decode: decoding loop", "4 x NVIDIA H200", "launched by Java")
                 .contains("60 layers", "top-8 of 256 experts");
+    }
+
+    /** Those of the same shape are side by side, in a table and a plot. */
+    @Test
+    void layersAreComparedByTheirShape(@TempDir Path other) throws IOException {
+        Path java = layers(other.resolve("java.json"), "DJL", 64, 30);
+        Path python = layers(other.resolve("python.json"), "PyTorch, all-to-all of NCCL", 64, 50);
+        Path larger = layers(other.resolve("larger.json"), "DJL", 128, 70);
+        run("report", java, python, larger, "--out", other.resolve("page")).requirePassed();
+        assertThat(Files.readString(other.resolve("page/report.html")))
+                .contains("java: a layer of a model", "4 ranks (gpu), hidden 64, experts of 32")
+                .contains("PyTorch, all-to-all of NCCL, normal", "larger: a layer of a model")
+                .doesNotContain("python: a layer");
+        assertThat(Files.readString(other.resolve("page/java-layer.svg")))
+                .contains("DJL, normal", "PyTorch, all-to-all of NCCL, normal");
+        assertThat(other.resolve("page/larger-layer.svg")).exists();
+    }
+
+    private static Path layers(Path file, String who, int hidden, int micros) throws IOException {
+        String records =
+                IntStream.of(1, 8)
+                        .mapToObj(
+                                tokens ->
+                                        """
+                                        {"layer": "%s", "mode": "normal", "hidden": %s, "intermediate": 32,
+                                         "experts": 8, "topk": 2, "ranks": 4, "device": "gpu", "tokens": %s,
+                                         "gateMicros": 1, "dispatchMicros": 2, "expertsMicros": 3,
+                                         "combineMicros": 4, "layerMicros": %s}"""
+                                                .formatted(who, hidden, tokens, micros + tokens))
+                        .collect(Collectors.joining(",", "[", "]"));
+        return Files.writeString(file, records);
     }
 
     @Test

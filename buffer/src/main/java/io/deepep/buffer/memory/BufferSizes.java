@@ -93,6 +93,7 @@ public record BufferSizes(
                 options.dispatchConfig(),
                 options.combineConfig(),
                 options.timeout(),
+                options.startTimeout(),
                 options.maskTimedOutRanks(),
                 options.observers());
     }

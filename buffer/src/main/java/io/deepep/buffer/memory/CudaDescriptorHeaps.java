@@ -48,18 +48,11 @@ final class CudaDescriptorHeaps extends CudaProcessHeaps {
     }
 
     private long accept(int peer, int fd, Offer offer) {
-        VirtualMemory memory = (VirtualMemory) opened(peer);
-        if (memory == null) {
-            memory = VirtualMemory.importPosixFd(context, fd, numBytes);
-        } else {
-            memory.replaceBy(fd);
-        }
-        return keep(peer, memory, offer);
-    }
-
-    @Override
-    boolean canReplace() {
-        return true;
+        return openOrReplace(
+                peer,
+                offer,
+                () -> VirtualMemory.importPosixFd(context, fd, numBytes),
+                memory -> memory.replaceBy(fd));
     }
 
     @Override
@@ -68,10 +61,5 @@ final class CudaDescriptorHeaps extends CudaProcessHeaps {
             PosixFd.close(descriptor);
             descriptor = NONE;
         }
-    }
-
-    @Override
-    void release(CudaMemory memory) {
-        memory.close();
     }
 }

@@ -28,25 +28,10 @@ final class CudaFabricHeaps extends CudaProcessHeaps {
     @Override
     long accept(int peer, Offer offer) {
         byte[] handle = HexFormat.of().parseHex(offer.handle());
-        VirtualMemory memory = (VirtualMemory) opened(peer);
-        if (memory == null) {
-            memory = VirtualMemory.importFabric(context, handle, numBytes);
-        } else {
-            memory.replaceBy(handle);
-        }
-        return keep(peer, memory, offer);
-    }
-
-    @Override
-    boolean canReplace() {
-        return true;
-    }
-
-    @Override
-    void withdraw() {}
-
-    @Override
-    void release(CudaMemory memory) {
-        memory.close();
+        return openOrReplace(
+                peer,
+                offer,
+                () -> VirtualMemory.importFabric(context, handle, numBytes),
+                memory -> memory.replaceBy(handle));
     }
 }

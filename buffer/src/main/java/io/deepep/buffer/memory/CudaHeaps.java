@@ -1,6 +1,5 @@
 package io.deepep.buffer.memory;
 
-import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.cuda.CudaContext;
@@ -69,10 +68,6 @@ public final class CudaHeaps implements AutoCloseable {
             BitSet all = new BitSet();
             all.set(0, topology.numRanks());
             return all;
-        }
-
-        public static Ranks of(BufferOptions options) {
-            return new Ranks(options.communicator(), options.topology(), options.timeout());
         }
 
         boolean allNew() {

@@ -91,10 +91,6 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
         return false;
     }
 
-    /** A handle is valid as long as the memory is. */
-    @Override
-    void withdraw() {}
-
     @Override
     void release(CudaMemory memory) {
         for (int peer = 0; peer < group.numRanks(); peer++) {

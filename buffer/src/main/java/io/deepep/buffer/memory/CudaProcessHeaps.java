@@ -3,6 +3,7 @@ package io.deepep.buffer.memory;
 import io.deepep.EpTopology;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.memory.CudaMemory;
+import io.deepep.cuda.memory.VirtualMemory;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import io.deepep.spi.Meeting;
@@ -15,6 +16,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
 
 /**
  * Heaps of ranks in several processes, each with one or several threads: every rank offers its
@@ -122,17 +125,28 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
     abstract long accept(int peer, Offer offer);
 
     /** Whether a peer's memory can take the place of another's, at the same address. */
-    abstract boolean canReplace();
+    boolean canReplace() {
+        return true;
+    }
 
-    /** Everybody has opened the memory, or gives up. */
-    abstract void withdraw();
+    /** Everybody has opened the memory, or gives up. Nothing to do where a handle stays valid. */
+    void withdraw() {}
 
     /** Frees this rank's memory, now that this rank uses nobody's any more. */
-    abstract void release(CudaMemory memory);
+    void release(CudaMemory memory) {
+        memory.close();
+    }
 
-    /** What {@link #accept} has opened of a rank that is gone, or null. */
-    final CudaMemory opened(int peer) {
-        return opened.get(peer);
+    /** Opens a peer's memory, or lets it replace what was opened of a rank that is gone. */
+    final long openOrReplace(
+            int peer, Offer offer, Supplier<VirtualMemory> open, Consumer<VirtualMemory> replace) {
+        VirtualMemory memory = (VirtualMemory) opened.get(peer);
+        if (memory == null) {
+            memory = open.get();
+        } else {
+            replace.accept(memory);
+        }
+        return keep(peer, memory, offer);
     }
 
     /** Keeps a peer's memory open until this rank closes, and gives its address. */

@@ -96,7 +96,7 @@ public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
         Seat own =
                 new Seat(new Gpu(device.uuid(), device.numSms(), device.name()), onDefaultStream);
         List<Seat> seats =
-                communicator.allGather(own.encode(), options.timeout()).stream()
+                communicator.allGather(own.encode(), options.meetingTimeout()).stream()
                         .map(Seat::decode)
                         .toList();
         List<Gpu> gpus = seats.stream().map(Seat::gpu).toList();
@@ -160,10 +160,15 @@ public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
         return new GpuSharing(most, gpus.stream().map(inOrder::indexOf).toList());
     }
 
+    /** Multiprocessors that each rank on a GPU can hold while all run at once: even, or 1, or 0. */
+    public static int smsPerRank(int numSms, int numRanks) {
+        int share = numSms / numRanks;
+        return share == 1 ? 1 : share / 2 * 2;
+    }
+
     private static void requireRoom(
             Gpu gpu, List<Integer> ranks, String name, int number, int fewest) {
-        int share = gpu.numSms() / ranks.size();
-        int room = share == 1 ? 1 : share / 2 * 2;
+        int room = smsPerRank(gpu.numSms(), ranks.size());
         if (number > room) {
             throw new IllegalArgumentException(
                     name

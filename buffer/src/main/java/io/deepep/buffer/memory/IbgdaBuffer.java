@@ -1,6 +1,7 @@
 package io.deepep.buffer.memory;
 
 import io.deepep.BufferOptions;
+import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.Network;
 import io.deepep.cuda.CudaContext;
@@ -15,38 +16,50 @@ import io.deepep.cuda.topology.NicOverride;
 import io.deepep.cuda.topology.NicPort;
 import io.deepep.cuda.topology.PciAddress;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.normal.cuda.CudaNormalKernels;
+import io.deepep.normal.cuda.RailWay;
 import io.deepep.spi.Layout;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.function.IntPredicate;
 import java.util.stream.IntStream;
 
 /**
  * The RDMA buffer of a rank whose kernels drive network cards themselves: the ranks of its node
- * have it mapped, those of other nodes reach it by queue pairs, of which each mode has its own.
+ * have it mapped, those of other nodes reach it by queue pairs, of which each mode has its own, and
+ * normal mode more where ranks may be masked.
  *
  * <pre>
  *   RDMA buffer | outbox of low-latency mode | where atomics return to
  * </pre>
  */
 final class IbgdaBuffer {
+    /**
+     * Of blocks that send, and of those that take, so that none of these waits for rows of the
+     * other kind; blocks of a kind may wait for each other, while a rank is masked.
+     */
+    private static final int QUEUES_TO_STAND_IN = 2;
+
     private IbgdaBuffer() {}
 
     /** Allocates it, and connects the ranks: collective. */
     static RdmaBuffer open(
-            BufferOptions options, Network.Ibgda network, BufferSizes sizes, CudaContext context) {
+            BufferOptions options,
+            Network.Ibgda network,
+            BufferSizes sizes,
+            CudaContext context,
+            CudaHeaps.Ranks ranks) {
         long outbox = Layout.alignToLine(options.numRdmaBytes());
         long landings = Layout.alignToLine(outbox + sizes.outboxBytes());
         long numBytes = landings + IbgdaOptions.NetworkMemory.LANDING_BYTES;
-        CudaHeaps heaps =
-                CudaHeaps.open(
-                        CudaHeaps.Ranks.of(options), context, numBytes, CudaHeaps.Reach.NODE);
+        CudaHeaps heaps = CudaHeaps.open(ranks, context, numBytes, CudaHeaps.Reach.NODE);
         try {
             List<IbgdaOptions.Group> groups = groups(options, network, sizes.normalRdmaBytes());
             Ibgda ibgda =
                     Ibgda.open(
-                            options.communicator(),
+                            ranks.communicator(),
                             context,
                             settings(options, network),
                             new IbgdaOptions.NetworkMemory(
@@ -57,10 +70,13 @@ final class IbgdaBuffer {
                     options.lowLatency() == null ? 0 : ibgda.table(groups.size() - 1);
             return new RdmaBuffer(
                     options.topology().rank(),
-                    RdmaHeaps.over(normalQueues, mapped(options, network, heaps)),
+                    RdmaHeaps.over(
+                            normalQueues,
+                            standIns(options, network, ibgda),
+                            mapped(options, network, heaps)),
                     outbox,
                     new RdmaBuffer.Queues(lowLatencyQueues, ibgda),
-                    Optional.empty(),
+                    Optional.of(heaps),
                     () -> {
                         ibgda.close();
                         heaps.close();
@@ -82,11 +98,34 @@ final class IbgdaBuffer {
         List<IbgdaOptions.Group> groups = new ArrayList<>();
         if (options.normal() != null) {
             groups.add(normal(options, network));
+            if (hasStandIns(options, network)) {
+                groups.add(standIns(options, network));
+            }
         }
         if (options.lowLatency() != null) {
             groups.add(lowLatency(options, network, lowLatencyBase));
         }
         return groups;
+    }
+
+    /** Where kernels find queues to stand-ins, 0 for none; empty where ranks are not masked. */
+    private static OptionalLong standIns(
+            BufferOptions options, Network.Ibgda network, Ibgda ibgda) {
+        if (!masks(options, network)) {
+            return OptionalLong.empty();
+        }
+        return OptionalLong.of(hasStandIns(options, network) ? ibgda.table(1) : 0);
+    }
+
+    /** Whether normal mode may mask ranks. */
+    private static boolean masks(BufferOptions options, Network.Ibgda network) {
+        return options.normal() != null
+                && (network.masks() || options.maskTimedOutRanks())
+                && CudaNormalKernels.haveMasks(options.topology().numNvlRanks());
+    }
+
+    private static boolean hasStandIns(BufferOptions options, Network.Ibgda network) {
+        return masks(options, network) && options.topology().numNvlRanks() > 1;
     }
 
     /** What kernels may store into; normal mode uses NVL buffers for that. */
@@ -117,6 +156,16 @@ final class IbgdaBuffer {
         NvshmemQueues queues =
                 NvshmemQueues.normal(options.dispatchConfig().covering(options.combineConfig()));
         return group(options, network, peers, topology.rdmaRank(), 0, queues);
+    }
+
+    /** The ranks of other nodes that forward for this one while its peers are masked. */
+    private static IbgdaOptions.Group standIns(BufferOptions options, Network.Ibgda network) {
+        EpTopology topology = options.topology();
+        Config config = options.dispatchConfig().covering(options.combineConfig());
+        NvshmemQueues queues =
+                new NvshmemQueues(QUEUES_TO_STAND_IN, NvshmemQueues.normal(config).qpDepth());
+        int ownPlace = RailWay.standInPlace(topology, topology.rank());
+        return group(options, network, RailWay.standIns(topology), ownPlace, 0, queues);
     }
 
     /** Low-latency mode reaches all ranks whose memory is not mapped. */
@@ -182,7 +231,8 @@ final class IbgdaBuffer {
                 true,
                 network.relaxedOrdering(),
                 IbgdaOptions.MAX_MESSAGE_BYTES,
-                options.timeout());
+                options.timeout(),
+                options.meetingTimeout());
     }
 
     private static IbgdaOptions.Doorbells doorbells(Network.Ibgda network) {

@@ -19,14 +19,32 @@ public final class NetworkChoice {
 
     private NetworkChoice() {}
 
+    /** What {@link Network#auto} stands for; any other network for itself. */
+    public static Network chosen(Network given, boolean isOneHost) {
+        if (!(given instanceof Network.Auto)) {
+            return given;
+        }
+        return isOneHost ? Network.peerMemory() : Network.nvshmem(Network.Transport.IBGDA);
+    }
+
+    /** Whether ranks may be threads of one process; NVSHMEM knows one rank of each. */
+    public static boolean allowsThreads(Network network) {
+        return !(network instanceof Network.Nvshmem);
+    }
+
+    /**
+     * Whether processes go on without a rank that is dead, and with a new one in its place. A start
+     * of NVSHMEM is of all its processes, and so is its end.
+     */
+    public static boolean outlivesRanks(Network network) {
+        return !(network instanceof Network.Nvshmem);
+    }
+
     /** The network of a buffer on several nodes. */
     public static Network resolve(BufferOptions options) {
         return switch (options.network()) {
-            case Network.Auto _ -> {
-                Network chosen =
-                        isOneHost(options.communicator())
-                                ? Network.peerMemory()
-                                : Network.nvshmem(Network.Transport.IBGDA);
+            case Network.Auto auto -> {
+                Network chosen = chosen(auto, isOneHost(options.communicator()));
                 LOG.log(System.Logger.Level.DEBUG, "network=auto: {0}", chosen);
                 yield chosen instanceof Network.Nvshmem nvshmem
                         ? requireNvshmem(options, nvshmem)

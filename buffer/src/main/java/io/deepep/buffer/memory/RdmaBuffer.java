@@ -23,7 +23,8 @@ import java.util.stream.IntStream;
  * @param heaps of all ranks, as this one reaches them
  * @param outbox bytes from the buffer to the outbox behind it, from where a network sends
  * @param queues null where kernels drive no network card
- * @param peers the memory of all ranks, if no network is needed to reach it
+ * @param mapped the memory of those that need no network: of all ranks, or over queues of the node;
+ *     empty over NVSHMEM
  * @param release gives this rank's back, without waiting for anybody
  */
 public record RdmaBuffer(
@@ -31,7 +32,7 @@ public record RdmaBuffer(
         RdmaHeaps heaps,
         long outbox,
         Queues queues,
-        Optional<CudaHeaps> peers,
+        Optional<CudaHeaps> mapped,
         Runnable release)
         implements AutoCloseable {
     /**
@@ -52,7 +53,7 @@ public record RdmaBuffer(
             CudaHeaps.Ranks ranks) {
         boolean crosses = options.topology().isInternode();
         if (crosses && options.network() instanceof Network.Ibgda network) {
-            return IbgdaBuffer.open(options, network, sizes, context);
+            return IbgdaBuffer.open(options, network, sizes, context, ranks);
         }
         if (crosses && options.network() instanceof Network.Nvshmem network) {
             sharing.requireRegular();
@@ -64,7 +65,7 @@ public record RdmaBuffer(
                             peMap,
                             context,
                             options.communicator(),
-                            options.timeout());
+                            options.meetingTimeout());
             return in(world, peMap, options, sizes.outboxBytes(), context, stream);
         }
         CudaHeaps peers =
@@ -92,7 +93,7 @@ public record RdmaBuffer(
                         outbox + outboxBytes,
                         Layout.LINE_BYTES,
                         options.communicator(),
-                        options.timeout());
+                        options.meetingTimeout());
         stream.fillBytes(world.address(allocation), (byte) 0, options.numRdmaBytes());
         stream.synchronize();
         List<Long> addresses = addresses(options, world, allocation);
@@ -105,7 +106,7 @@ public record RdmaBuffer(
                 direct ? Optional.empty() : Optional.of(new NvshmemNetwork(world, peMap, context));
         return new RdmaBuffer(
                 options.topology().rank(),
-                new RdmaHeaps(addresses, library, 0),
+                RdmaHeaps.over(library, addresses),
                 outbox,
                 null,
                 Optional.empty(),
@@ -121,6 +122,14 @@ public record RdmaBuffer(
                             : world.peerAddress(allocation, peer).orElse(0));
         }
         return addresses;
+    }
+
+    /** Takes in the memory of new ranks: collective with their {@link #open}. */
+    public void admit(CudaHeaps.Ranks ranks) {
+        mapped.orElseThrow().admit(ranks);
+        if (queues != null) {
+            queues.ibgda().admit(ranks.communicator());
+        }
     }
 
     public long localAddress() {

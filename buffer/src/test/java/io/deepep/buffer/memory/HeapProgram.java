@@ -78,7 +78,11 @@ final class HeapProgram {
         try {
             heaps =
                     CudaHeaps.open(
-                            CudaHeaps.Ranks.of(options), context, NUM_BYTES, CudaHeaps.Reach.GROUP);
+                            new CudaHeaps.Ranks(
+                                    options.communicator(), options.topology(), options.timeout()),
+                            context,
+                            NUM_BYTES,
+                            CudaHeaps.Reach.GROUP);
         } catch (DeepEpUnavailableException refused) {
             System.out.println("refused " + refused.getMessage());
             return;
@@ -134,6 +138,7 @@ final class HeapProgram {
                 Config.recommended(numRanks),
                 Config.recommended(numRanks),
                 LONG,
+                null,
                 false,
                 List.of());
     }

@@ -74,6 +74,7 @@ class NetworkChoiceTest {
                             options.dispatchConfig(),
                             options.combineConfig(),
                             options.timeout(),
+                            options.startTimeout(),
                             false,
                             List.of());
             assertThatThrownBy(() -> NetworkChoice.resolve(inProcess))

@@ -141,8 +141,8 @@ final class JavaVectors {
         if (tokens.scales() != null) {
             given.put("scales", tokens.scales());
         }
-        given.put("topk_idx", HostTensors.i64(routing.topkIdx(rank), routing.numTopk()));
-        given.put("topk_weights", HostTensors.f32(routing.weights(rank), routing.numTopk()));
+        given.put("topk_idx", routing.topkIdxTensor(rank));
+        given.put("topk_weights", routing.weightsTensor(rank));
         int hidden = (int) tokens.x().size(1);
         given.put("expert_output", Tokens.expertOutputs(rows, hidden, seed + 77L * (rank + 1)));
         return given;

@@ -12,7 +12,6 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -82,18 +81,14 @@ record SafetensorsFile(Map<String, Tensor> tensors, Map<String, String> metadata
             described.put(OFFSETS, List.of(begin, data.size()));
             header.put(entry.getKey(), described);
         }
-        List<byte[]> parts = new ArrayList<>();
         String json = JSON.writeValueAsString(header);
         int padding = Math.floorMod(-json.length(), ALIGNMENT);
         byte[] head = (json + " ".repeat(padding)).getBytes(StandardCharsets.US_ASCII);
         ByteBuffer length = ByteBuffer.allocate(Long.BYTES).order(ByteOrder.LITTLE_ENDIAN);
-        parts.add(length.putLong(head.length).array());
-        parts.add(head);
-        parts.add(data.toByteArray());
         ByteArrayOutputStream file = new ByteArrayOutputStream();
-        for (byte[] part : parts) {
-            file.write(part);
-        }
+        file.write(length.putLong(head.length).array());
+        file.write(head);
+        data.writeTo(file);
         return file.toByteArray();
     }
 

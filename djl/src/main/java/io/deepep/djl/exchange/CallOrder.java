@@ -36,7 +36,7 @@ interface CallOrder {
     /** The order for a rank whose arrays lie on {@code device}: collective. */
     static CallOrder of(Buffer buffer, Device device) {
         Communicator communicator = buffer.options().communicator();
-        Duration timeout = buffer.options().timeout();
+        Duration timeout = buffer.options().meetingTimeout();
         return device.isGpu() && isShared(communicator, device, timeout)
                 ? new InTurn(device, () -> communicator.barrier(timeout))
                 : new Overlapping(device);

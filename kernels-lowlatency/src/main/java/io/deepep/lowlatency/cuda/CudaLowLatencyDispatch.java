@@ -106,12 +106,16 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         return alignToVector((long) Integer.BYTES * state.limits.numExperts());
     }
 
-    /** After the counts by source, or those of all experts: what is more. */
+    /** After what comes from each source, or the counts of all experts: what is more. */
     private long scalesSharedOffset() {
         int numRanks = state.topology.numRanks();
-        long table = (long) numRanks * (state.layout.ownWords() + (long) numLocalExperts());
+        long table = (long) numRanks * (headerWords() + (long) numLocalExperts());
         return countsSharedOffset()
                 + alignToVector(Integer.BYTES * Math.max(state.limits.numExperts(), table));
+    }
+
+    private int headerWords() {
+        return LowLatencyLayout.dispatchWords(state.limits, state.topology.numRanks());
     }
 
     private void requireShared(int sharedBytes) {
@@ -165,7 +169,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .setInt("format", LowLatencyFormats.Code.of(format).value())
                 .setInt("max_tokens", state.limits.maxTokens())
                 .setInt("max_topk", state.limits.maxTopk())
-                .setInt("own_words", layout.ownWords())
+                .setInt("header_words", headerWords())
                 .setInt("row_stride", (int) layout.dispatchRows().recordBytes())
                 .setInt("selections_offset", (int) rows.selectionsOffset())
                 .setInt("weights_offset", (int) rows.weightsOffset(numTopk))

@@ -14,6 +14,7 @@ import io.deepep.cuda.NetworkLibrary;
 import io.deepep.lowlatency.BankHandle;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.Operation;
 import java.util.List;
 
@@ -38,7 +39,7 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
      * @param ranksOnDevice ranks that share this GPU
      * @param goneRanks address of i32 [R], in host memory that the GPU sees: 1 + the rank because
      *     of which one will not come, or 0; or 0 where nobody knows
-     * @param timeoutNanos how long a kernel waits for a peer
+     * @param timeouts how long a kernel waits for a peer, unless a plan says it
      */
     public record Place(
             CudaContext context,
@@ -48,7 +49,7 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
             Network network,
             int ranksOnDevice,
             long goneRanks,
-            long timeoutNanos) {}
+            CallTimeouts timeouts) {}
 
     /**
      * How ranks are reached whose heap is not mapped here: by kernels that were built with a

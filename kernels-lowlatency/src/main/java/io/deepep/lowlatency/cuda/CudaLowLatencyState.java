@@ -37,7 +37,7 @@ final class CudaLowLatencyState implements AutoCloseable {
     final LowLatencyLayout layout;
     final LowLatencyChecks checks;
     final LowLatencyGpu gpu;
-    private final long timeoutNanos;
+    private final CallTimeouts timeouts;
     final DevicePool memory;
 
     /** i64 [R]: nanoseconds that observed calls waited for each rank. */
@@ -64,7 +64,7 @@ final class CudaLowLatencyState implements AutoCloseable {
         this.topology = place.topology();
         this.limits = limits;
         this.maskTimedOutRanks = maskTimedOutRanks;
-        this.timeoutNanos = place.timeoutNanos();
+        this.timeouts = place.timeouts();
         this.layout = LowLatencyLayout.of(limits, topology);
         this.checks = new LowLatencyChecks(limits, topology, context.device());
         this.gpu = LowLatencyGpu.of(place);
@@ -95,7 +95,7 @@ final class CudaLowLatencyState implements AutoCloseable {
                 stream,
                 new LowLatencyFaults(
                         new LowLatencyErrors(kind, topology.rank(), limits.numExperts()),
-                        CallTimeouts.nanos(plan, timeoutNanos)));
+                        timeouts.of(plan)));
     }
 
     long heap() {
@@ -127,7 +127,8 @@ final class CudaLowLatencyState implements AutoCloseable {
                 .set("ran", status.ranAddress())
                 .set("timed_out", mask.deviceAddress())
                 .set("gone", place.goneRanks())
-                .set("timeout_ns", status.timeoutNanos())
+                .set("timeout_ns", status.timeouts().nanos())
+                .set("start_timeout_ns", status.timeouts().startNanos())
                 .set("acks_offset", layout.acks().offset())
                 .setInt("rank", topology.rank())
                 .setInt("num_ranks", topology.numRanks())

@@ -2,7 +2,6 @@ package io.deepep.lowlatency.cuda;
 
 import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.kernel.StatusStruct;
-import io.deepep.error.CapacityExceededException;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
@@ -10,6 +9,7 @@ import io.deepep.lowlatency.CombineWord;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyErrors;
+import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
 import java.lang.foreign.MemorySegment;
@@ -19,9 +19,9 @@ import java.lang.foreign.ValueLayout;
  * What a {@link FaultCode} and the fields beside it mean to the caller.
  *
  * @param errors of this kind of call
- * @param timeoutNanos how long its kernels wait
+ * @param timeouts how long its kernels wait
  */
-record LowLatencyFaults(LowLatencyErrors errors, long timeoutNanos) {
+record LowLatencyFaults(LowLatencyErrors errors, CallTimeouts timeouts) {
     private static final KernelStruct STRUCT = StatusStruct.BLOCK;
 
     /** The exception for {@code code} and the fields beside it. */
@@ -33,12 +33,19 @@ record LowLatencyFaults(LowLatencyErrors errors, long timeoutNanos) {
         long seen = longOf(block, "seen");
         return switch (FaultCode.of(code)) {
             case EXPERT_OUT_OF_RANGE -> errors.expertOutOfRange(peer, token, k, seen);
+            case SELECTED_TOO_OFTEN -> errors.selectedTooOften(peer, k, seen, expected);
             case SELECTION_CHANGED -> errors.selectionChanged(peer, token, k, seen);
             case HEADER_MISMATCH -> mismatch(peer, k, expected, seen);
-            case TOO_MANY_ROWS -> errors.tooManyRows(peer, seen, expected, k);
-            case TIMEOUT -> timeout(block, where(FaultPhase.of(intOf(block, "phase"))));
-            case PEER_GONE -> gone(block, where(FaultPhase.of(intOf(block, "phase"))));
-            case OUT_OF_STEP -> timeout(block, ", which that rank has left behind");
+            case TIMEOUT -> timeout(block, FaultPhase.of(intOf(block, "phase")));
+            case PEER_GONE -> givenUp(block, where(FaultPhase.of(intOf(block, "phase"))), 0, seen);
+            case OUT_OF_STEP ->
+                    DeepEpTimeoutException.tooLate(
+                            errors.rank(),
+                            intOf(block, "peer"),
+                            errors.operation() + ", which that rank has left behind",
+                            expected,
+                            seen,
+                            DeepEpTimeoutException.NOT_KNOWN);
             case OPERATION_MISMATCH -> errors.otherKind(intOf(block, "peer"));
             default ->
                     throw new IllegalStateException(
@@ -59,38 +66,43 @@ record LowLatencyFaults(LowLatencyErrors errors, long timeoutNanos) {
                 : errors.otherDispatch(mine, peer, theirs);
     }
 
-    /** A launch that names no phase found a rank that an earlier one had lost. */
     private static String where(FaultPhase phase) {
-        return phase == FaultPhase.NONE
-                ? ", having given it up in an earlier call"
-                : "." + phase.text();
+        return phase == FaultPhase.NONE ? "" : "." + phase.text();
     }
 
     /** Whether every rank gets such a failure, so that all are still in step. */
     static boolean isAgreed(RuntimeException failure) {
-        return failure instanceof RoutingException
-                || failure instanceof CapacityExceededException
-                || failure instanceof RankMismatchException;
+        return failure instanceof RoutingException || failure instanceof RankMismatchException;
     }
 
-    private DeepEpTimeoutException timeout(MemorySegment block, String where) {
-        return new DeepEpTimeoutException(
+    /** A launch that names no phase found a rank that an earlier one had lost. */
+    private DeepEpTimeoutException timeout(MemorySegment block, FaultPhase phase) {
+        if (phase == FaultPhase.NONE) {
+            return givenUp(
+                    block,
+                    ", having given it up in an earlier call",
+                    longOf(block, "seen"),
+                    DeepEpTimeoutException.NOT_KNOWN);
+        }
+        return timeouts.expired(
+                phase.begins(),
                 errors.rank(),
                 intOf(block, "peer"),
-                errors.operation() + where,
+                errors.operation() + where(phase),
                 longOf(block, "expected"),
-                longOf(block, "seen"),
-                timeoutNanos);
-    }
-
-    private DeepEpTimeoutException gone(MemorySegment block, String where) {
-        return new DeepEpTimeoutException(
-                errors.rank(),
-                intOf(block, "peer"),
-                errors.operation() + where,
-                longOf(block, "expected"),
-                0,
                 longOf(block, "seen"));
+    }
+
+    private DeepEpTimeoutException givenUp(
+            MemorySegment block, String where, long observed, long waitedNanos) {
+        return DeepEpTimeoutException.givenUp(
+                FaultPhase.of(intOf(block, "phase")).begins(),
+                errors.rank(),
+                intOf(block, "peer"),
+                errors.operation() + where,
+                longOf(block, "expected"),
+                observed,
+                waitedNanos);
     }
 
     private static int intOf(MemorySegment block, String field) {

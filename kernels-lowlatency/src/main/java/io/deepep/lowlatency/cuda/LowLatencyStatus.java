@@ -5,6 +5,7 @@ import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.PinnedSlots;
+import io.deepep.spi.CallTimeouts;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
@@ -55,8 +56,8 @@ final class LowLatencyStatus {
     }
 
     /** How long its runs wait for a peer. */
-    long timeoutNanos() {
-        return faults.timeoutNanos();
+    CallTimeouts timeouts() {
+        return faults.timeouts();
     }
 
     long deviceAddress() {

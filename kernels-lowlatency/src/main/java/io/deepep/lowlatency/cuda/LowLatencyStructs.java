@@ -171,7 +171,8 @@ final class LowLatencyStructs {
                 .u64(
                         "gone",
                         "i32 [num_ranks], host memory: 1 + the rank because of which one is lost, or 0")
-                .u64("timeout_ns", "")
+                .u64("timeout_ns", "of waits for a rank that has begun the call")
+                .u64("start_timeout_ns", "of waits for one that has yet to begin")
                 .u64("acks_offset", "u32 [num_ranks][kinds][parities]: a peer's received")
                 .u64("header_offset", "by Kind: u64 [epoch parity][rank][words]", KINDS)
                 .u64("header_parity_stride", "bytes", KINDS)
@@ -263,9 +264,9 @@ final class LowLatencyStructs {
                 .i32("format", "Format")
                 .i32("max_tokens", "")
                 .i32("max_topk", "")
-                .i32("own_words", "of a header, before the counts of all experts")
+                .i32("header_words", "of a dispatch; even")
                 .i32("row_stride", "bytes, a multiple of 128")
-                .i32("selections_offset", "in a row: u32 [topk]")
+                .i32("selections_offset", "in a row: u32 [topk], and a tag in batches")
                 .i32("weights_offset", "in a row: f32 [topk]")
                 .i32("sent_row_bytes", "of a row that a network carries")
                 .i32("counts_shared_offset", "in dynamic shared memory")

@@ -35,8 +35,13 @@ final class CombineHeaders {
         return errors;
     }
 
+    /** Tells {@code owner} that this rank has begun. */
+    void begin(int owner, long call, LowLatencyCombinePlan plan) {
+        headers.begin(owner, CallEpoch.of(call), LowLatencyFormats.combineCode(plan));
+    }
+
     /**
-     * Writes this rank's header at {@code owner}.
+     * Writes the rest of this rank's header at {@code owner}.
      *
      * @param bad the first selection of the plan that is no expert or not the one that was
      *     dispatched, or -1
@@ -46,7 +51,6 @@ final class CombineHeaders {
         Tensor topkIdx = plan.topkIdx();
         long value = bad < 0 ? 0 : topkIdx.segment().get(LONG, 8 * bad);
         int numTopk = (int) topkIdx.size(1);
-        headers.put(owner, epoch, CombineWord.ROW_FORMAT, LowLatencyFormats.combineCode(plan));
         headers.put(owner, epoch, CombineWord.HAS_ROWS, bank.present[owner] ? 1 : 0);
         headers.put(owner, epoch, CombineWord.COMBINE_STATUS, status(bad, value).value());
         headers.put(owner, epoch, CombineWord.COMBINE_TOKEN, bad < 0 ? 0 : (int) (bad / numTopk));
@@ -94,14 +98,14 @@ final class CombineHeaders {
     }
 
     private void checkStatus(long call, int sender) {
-        int status = headers.get(call, sender, CombineWord.COMBINE_STATUS);
-        if (Headers.isOk(status)) {
+        FaultCode status = FaultCode.of(headers.get(call, sender, CombineWord.COMBINE_STATUS));
+        if (status == FaultCode.OK) {
             return;
         }
         int token = headers.get(call, sender, CombineWord.COMBINE_TOKEN);
         int k = headers.get(call, sender, CombineWord.COMBINE_K);
         long value = headers.getLong(call, sender, CombineWord.COMBINE_VALUE_LOW);
-        throw FaultCode.of(status) == FaultCode.SELECTION_CHANGED
+        throw status == FaultCode.SELECTION_CHANGED
                 ? errors.selectionChanged(sender, token, k, value)
                 : errors.expertOutOfRange(sender, token, k, value);
     }

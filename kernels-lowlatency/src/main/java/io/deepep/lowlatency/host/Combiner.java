@@ -110,6 +110,11 @@ final class Combiner {
         System.arraycopy(bank.reached, 0, expected[parity], 0, peers.count());
         // The owners have summed what lay in the slots of this parity.
         peers.awaitSlots(Kind.COMBINE, call, reachable);
+        for (int owner = 0; owner < peers.count(); owner++) {
+            if (reachable[owner]) {
+                headers.begin(owner, call, plan);
+            }
+        }
         long bad = firstBadSelection(plan, bank.sentTopkIdx);
         for (int owner = 0; owner < peers.count(); owner++) {
             sentRows[parity][owner] = 0;

@@ -6,12 +6,12 @@ import io.deepep.Tensor;
 import io.deepep.Ue8m0;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
-import io.deepep.lowlatency.DispatchTrait;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyErrors;
 import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.FaultCode;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -31,7 +31,6 @@ final class DispatchReceiver {
     private final MemorySegment local;
     private final Peers peers;
     private final Headers headers;
-    private final int numExperts;
     private final int numLocalExperts;
 
     DispatchReceiver(HostLowLatencyKernels kernels, Peers peers) {
@@ -40,8 +39,8 @@ final class DispatchReceiver {
         this.local = kernels.rdma().local();
         this.peers = peers;
         this.headers = new Headers(Kind.DISPATCH, layout, kernels.rdma(), kernels.rank());
-        this.numExperts = kernels.limits().numExperts();
-        this.errors = new LowLatencyErrors(Kind.DISPATCH, kernels.rank(), numExperts);
+        this.errors =
+                new LowLatencyErrors(Kind.DISPATCH, kernels.rank(), kernels.limits().numExperts());
         this.numLocalExperts = kernels.limits().numLocalExperts(peers.count());
     }
 
@@ -76,7 +75,6 @@ final class DispatchReceiver {
     /** What all ranks conclude alike. */
     private void checkHeaders(long call, DispatchBank bank) {
         int format = LowLatencyFormats.dispatchCode(bank.format, bank.weighted);
-        boolean crowded = false;
         for (int source = 0; source < peers.count(); source++) {
             if (!bank.present[source]) {
                 continue;
@@ -89,36 +87,26 @@ final class DispatchReceiver {
             if (numTopk != bank.numTopk()) {
                 throw errors.numTopk(bank.numTopk(), source, numTopk);
             }
-            crowded |= DispatchTrait.CROWDED.isIn(headers.get(call, source, DispatchWord.TRAITS));
         }
         for (int source = 0; source < peers.count(); source++) {
-            if (bank.present[source]
-                    && !Headers.isOk(headers.get(call, source, DispatchWord.STATUS))) {
-                throw errors.expertOutOfRange(
-                        source,
-                        headers.get(call, source, DispatchWord.STATUS_TOKEN),
-                        headers.get(call, source, DispatchWord.STATUS_K),
-                        headers.getLong(call, source, DispatchWord.STATUS_VALUE_LOW));
+            if (bank.present[source]) {
+                checkStatus(call, source);
             }
-        }
-        if (crowded) {
-            checkRoom(call, bank);
         }
     }
 
-    /** Only a source with more selections of an expert than tokens can need more rows than fit. */
-    private void checkRoom(long call, DispatchBank bank) {
-        for (int expert = 0; expert < numExperts; expert++) {
-            int owner = expert / numLocalExperts;
-            long rows = 0;
-            for (int source = 0; source < peers.count(); source++) {
-                int word = layout.ownWords() + expert;
-                rows += bank.present[source] ? headers.get(call, source, word) : 0;
-            }
-            if (rows > bank.numSlots && bank.present[owner]) {
-                throw errors.tooManyRows(owner, rows, bank.numSlots, expert);
-            }
+    /** What a source says of its own selections. */
+    private void checkStatus(long call, int source) {
+        FaultCode status = FaultCode.of(headers.get(call, source, DispatchWord.STATUS));
+        if (status == FaultCode.OK) {
+            return;
         }
+        int token = headers.get(call, source, DispatchWord.STATUS_TOKEN);
+        int k = headers.get(call, source, DispatchWord.STATUS_K);
+        long value = headers.getLong(call, source, DispatchWord.STATUS_VALUE_LOW);
+        throw status == FaultCode.SELECTED_TOO_OFTEN
+                ? errors.selectedTooOften(source, k, value, kernels.limits().maxTokens())
+                : errors.expertOutOfRange(source, token, k, value);
     }
 
     /** Gives each source its range of rows at each expert. */

@@ -48,6 +48,9 @@ final class DispatchSender {
     /** The first selection that is no expert, as {@code token * numTopk + k}, or -1. */
     private long bad;
 
+    /** The first expert that has more selections than an expert has rows for one source, or -1. */
+    private int crowded;
+
     /** One row as it travels, so that it is cast once however many ranks get it. */
     private final MemorySegment wire;
 
@@ -80,6 +83,7 @@ final class DispatchSender {
         // The slots are free once every receiver has taken the dispatch before the last out of
         // them. Pairs with the signal in Peers.acknowledge.
         peers.awaitSlots(Kind.DISPATCH, call, bank.reached);
+        begin(plan, CallEpoch.of(call), bank.reached);
         Arrays.fill(numRows, 0);
         Arrays.fill(numSelections, 0);
         Arrays.fill(counts, 0);
@@ -89,6 +93,7 @@ final class DispatchSender {
                 sendToken(plan, call, token, numTopk, bank.reached);
             }
         }
+        crowded = firstCrowdedExpert();
         System.arraycopy(numRows, 0, bank.sentRows, 0, numRows.length);
         for (int peer = 0; peer < peers.count(); peer++) {
             if (bank.reached[peer]) {
@@ -98,11 +103,30 @@ final class DispatchSender {
         return call;
     }
 
+    private void begin(LowLatencyDispatchPlan plan, int epoch, boolean[] reached) {
+        boolean weighted = plan.topkWeights() != null;
+        int format = LowLatencyFormats.dispatchCode(plan.format(), weighted);
+        for (int peer = 0; peer < peers.count(); peer++) {
+            if (reached[peer]) {
+                headers.begin(peer, epoch, format);
+            }
+        }
+    }
+
     private long firstBadSelection(MemorySegment topk, long numSelected) {
         for (long i = 0; i < numSelected; i++) {
             long expert = topk.get(LONG, 8 * i);
             if (expert < -1 || expert >= numExperts) {
                 return i;
+            }
+        }
+        return -1;
+    }
+
+    private int firstCrowdedExpert() {
+        for (int expert = 0; expert < numExperts; expert++) {
+            if (counts[expert] > maxTokens) {
+                return expert;
             }
         }
         return -1;
@@ -203,31 +227,30 @@ final class DispatchSender {
 
     private void announce(LowLatencyDispatchPlan plan, int epoch, int peer) {
         int numTopk = (int) plan.topkIdx().size(1);
-        boolean weighted = plan.topkWeights() != null;
-        int format = LowLatencyFormats.dispatchCode(plan.format(), weighted);
-        headers.put(peer, epoch, DispatchWord.FORMAT, format);
         headers.put(peer, epoch, DispatchWord.TOPK, numTopk);
         headers.put(peer, epoch, DispatchWord.NUM_ROWS, numRows[peer]);
         headers.put(peer, epoch, DispatchWord.NUM_SELECTIONS, numSelections[peer]);
-        long value = bad < 0 ? 0 : plan.topkIdx().segment().get(LONG, 8 * bad);
-        headers.put(peer, epoch, DispatchWord.STATUS_TOKEN, bad < 0 ? 0 : (int) (bad / numTopk));
-        headers.put(peer, epoch, DispatchWord.STATUS_K, bad < 0 ? 0 : (int) (bad % numTopk));
-        headers.putLong(peer, epoch, DispatchWord.STATUS_VALUE_LOW, value);
-        boolean crowded = false;
-        for (int expert = 0; expert < numExperts; expert++) {
-            crowded |= counts[expert] > maxTokens;
-            headers.put(peer, epoch, layout.ownWords() + expert, counts[expert]);
-        }
-        headers.put(
-                peer,
-                epoch,
-                DispatchWord.TRAITS,
-                DispatchTrait.word(crowded, (int) plan.x().size(0)));
+        headers.put(peer, epoch, DispatchWord.TRAITS, DispatchTrait.word((int) plan.x().size(0)));
         for (int expert = 0; expert < numLocalExperts; expert++) {
             int count = counts[peer * numLocalExperts + expert];
             headers.put(peer, epoch, DispatchWord.COUNT + expert, count);
         }
-        FaultCode status = bad < 0 ? FaultCode.OK : FaultCode.EXPERT_OUT_OF_RANGE;
-        headers.announce(peer, epoch, status.value());
+        if (bad >= 0) {
+            long value = plan.topkIdx().segment().get(LONG, 8 * bad);
+            putStatus(peer, epoch, (int) (bad / numTopk), (int) (bad % numTopk), value);
+            headers.announce(peer, epoch, FaultCode.EXPERT_OUT_OF_RANGE.value());
+        } else if (crowded >= 0) {
+            putStatus(peer, epoch, 0, crowded, counts[crowded]);
+            headers.announce(peer, epoch, FaultCode.SELECTED_TOO_OFTEN.value());
+        } else {
+            putStatus(peer, epoch, 0, 0, 0);
+            headers.announce(peer, epoch, FaultCode.OK.value());
+        }
+    }
+
+    private void putStatus(int peer, int epoch, int token, int k, long value) {
+        headers.put(peer, epoch, DispatchWord.STATUS_TOKEN, token);
+        headers.put(peer, epoch, DispatchWord.STATUS_K, k);
+        headers.putLong(peer, epoch, DispatchWord.STATUS_VALUE_LOW, value);
     }
 }

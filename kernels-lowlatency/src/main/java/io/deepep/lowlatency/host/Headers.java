@@ -3,9 +3,10 @@ package io.deepep.lowlatency.host;
 import io.deepep.host.HostHeap;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
+import io.deepep.lowlatency.CombineWord;
+import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyLayout;
-import io.deepep.spi.FaultCode;
 import io.deepep.spi.KernelEnum;
 import java.lang.foreign.ValueLayout;
 
@@ -25,7 +26,21 @@ final class Headers {
         this.rank = rank;
     }
 
-    /** Stores a word that is not the first. */
+    /** The word that a rank stores before its rows, by which peers see that it has begun. */
+    static int firstStored(Kind kind) {
+        return kind == Kind.DISPATCH ? DispatchWord.FORMAT.value() : CombineWord.ROW_FORMAT.value();
+    }
+
+    /** Stores that word, before everything else that belongs to the call. */
+    void begin(int peer, int epoch, int value) {
+        // relaxed would do; pairs with Peers.isLate
+        rdma.signal(
+                peer,
+                layout.word(kind, epoch & 1, rank, firstStored(kind)),
+                CallWord.of(epoch, value));
+    }
+
+    /** Stores a word that is neither that nor the first. */
     void put(int peer, int epoch, int word, int value) {
         long at = layout.word(kind, epoch & 1, rank, word);
         rdma.of(peer).set(LONG, at, CallWord.of(epoch, value));
@@ -66,10 +81,5 @@ final class Headers {
     long getLong(long call, int source, KernelEnum low) {
         return (get(call, source, low.value()) & 0xffffffffL)
                 | ((long) get(call, source, low.value() + 1) << Integer.SIZE);
-    }
-
-    /** Whether a status is that of a rank which has found nothing wrong. */
-    static boolean isOk(int status) {
-        return status == FaultCode.OK.value();
     }
 }

@@ -8,6 +8,7 @@ import io.deepep.Tensor;
 import io.deepep.host.HostMemory;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.lowlatency.RunsInFlight;
+import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
 import java.lang.foreign.Arena;
@@ -24,11 +25,13 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
     private final Tensor out;
     private LowLatencyCombineResult cached;
     private final RunsInFlight runs;
+    private final CallTimeouts timeouts;
     private long completed;
 
     HostCombine(HostLowLatencyKernels kernels, LowLatencyCombinePlan plan, int hidden) {
         this.kernels = kernels;
         this.plan = plan;
+        this.timeouts = kernels.peers().timeouts(plan);
         this.runs = new RunsInFlight(kernels.banks());
         this.out = plan.out() != null ? plan.out() : allocate(plan.handle().numTokens(), hidden);
     }
@@ -40,13 +43,13 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
 
     @Override
     public void begin() {
-        kernels.peers().allow(plan);
+        kernels.peers().allow(timeouts);
         runs.add(kernels.combiner().send(plan));
     }
 
     @Override
     public void complete() {
-        kernels.peers().allow(plan);
+        kernels.peers().allow(timeouts);
         completed = runs.take();
         kernels.combiner().receive(completed, plan, out);
     }

@@ -8,6 +8,7 @@ import io.deepep.lowlatency.Banks;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.lowlatency.RunsInFlight;
+import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
 import java.lang.foreign.ValueLayout;
@@ -30,11 +31,13 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
 
     private final List<BankHandle<DispatchBank>> handles = new ArrayList<>();
     private final RunsInFlight runs;
+    private final CallTimeouts timeouts;
     private long completed;
 
     HostDispatch(HostLowLatencyKernels kernels, LowLatencyDispatchPlan plan) {
         this.kernels = kernels;
         this.plan = plan;
+        this.timeouts = kernels.peers().timeouts(plan);
         this.runs = new RunsInFlight(kernels.banks());
         for (int parity = 0; parity < Banks.COUNT; parity++) {
             handles.add(newHandle(parity));
@@ -47,7 +50,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
 
     @Override
     public void begin() {
-        kernels.peers().allow(plan);
+        kernels.peers().allow(timeouts);
         long epoch = kernels.sender().send(plan);
         runs.add(epoch);
         int parity = parity(epoch);
@@ -60,7 +63,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
 
     @Override
     public void complete() {
-        kernels.peers().allow(plan);
+        kernels.peers().allow(timeouts);
         completed = runs.take();
         kernels.receiver().receive(completed, plan.cumulativeStats(), plan.waitCostStats());
     }

@@ -24,6 +24,7 @@ final class Peers {
     /** What is waited for. */
     private enum For {
         HEADER("header"),
+        ROWS("rows"),
         SLOTS("slots");
 
         private final String text;
@@ -37,10 +38,13 @@ final class Peers {
     private final HostHeap rdma;
     private final LowLatencyLayout layout;
     private final HostWait waiter;
-    private final long timeoutNanos;
+    private CallTimeouts timeouts;
     private final boolean maskTimedOut;
     private final boolean[] masked;
     private final boolean[] pending;
+
+    /** When each was first seen to have begun the call, or was taken for that, or 0. */
+    private final long[] begun;
 
     /** By kind and parity: the epoch of the call that was received last. */
     private final int[][] received = new int[Kind.values().length][2];
@@ -51,15 +55,22 @@ final class Peers {
         this.rdma = context.rdma();
         this.layout = layout;
         this.waiter = context.waiter();
-        this.timeoutNanos = waiter.timeoutNanos();
+        this.timeouts = waiter.timeouts();
         this.maskTimedOut = maskTimedOut;
         this.masked = new boolean[numRanks];
         this.pending = new boolean[numRanks];
+        this.begun = new long[numRanks];
+    }
+
+    /** How long the waits of a plan's calls may take. */
+    CallTimeouts timeouts(Plan plan) {
+        return waiter.timeouts().of(plan);
     }
 
     /** Before each half of a call: how long its waits may take. */
-    void allow(Plan plan) {
-        waiter.allow(CallTimeouts.nanos(plan, timeoutNanos));
+    void allow(CallTimeouts ofCall) {
+        timeouts = ofCall;
+        waiter.allow(ofCall.startNanos());
     }
 
     int count() {
@@ -105,8 +116,10 @@ final class Peers {
     }
 
     /**
-     * Waits until every peer's header of a call is there, which it stores last: then its rows are.
-     * All are looked at in turn, so a late one does not hide that others have come.
+     * Waits until every peer's header of a call is there, of which it stores the first word last:
+     * then its rows are. All are looked at in turn, so a late one does not hide that others have
+     * come. Another word it stores before its rows; from then on it has as long as a wait within a
+     * call may take.
      *
      * <p>Ranks make the same calls. So a peer that has begun the call of the other kind after those
      * which this rank had made when it began this one, but has not begun this one, never will.
@@ -130,6 +143,7 @@ final class Peers {
         for (int peer = 0; peer < masked.length; peer++) {
             came[peer] = false;
             pending[peer] = !masked[peer];
+            begun[peer] = 0;
             missing += masked[peer] ? 0 : 1;
         }
         waiter.start();
@@ -137,6 +151,8 @@ final class Peers {
         while (missing > 0) {
             int gone = 0;
             boolean expired = waiter.expired();
+            long now = start == 0 ? 0 : System.nanoTime();
+            boolean allBegun = now != 0 && what == For.HEADER && isSomebodyThrough(kind, epoch);
             for (int peer = 0; peer < masked.length; peer++) {
                 if (!pending[peer]) {
                     continue;
@@ -145,10 +161,10 @@ final class Peers {
                 if (seen == epoch) {
                     came[peer] = true;
                     noteWait(costs, peer, start);
-                } else if (expired
+                } else if (isLate(what, kind, epoch, peer, expired, allBegun, now)
                         || (seen != 0 && CallEpoch.hasReached(seen, epoch))
                         || isGone(what, kind, peer)) {
-                    giveUp(what, kind, peer, epoch, seen);
+                    giveUp(what, kind, peer, epoch, seen, start);
                     noteWait(costs, peer, start);
                 } else if (what == For.HEADER
                         && seen(what, kind.other(), otherEpoch, peer) == otherEpoch
@@ -171,6 +187,31 @@ final class Peers {
             }
         }
         return -1;
+    }
+
+    /**
+     * Whether some rank has received the whole call. It had headers of all, or has given up those
+     * that it lacked, and waits for this rank in the next call: if this rank waited for the same
+     * ones until the start time-out, it would itself be given up there.
+     */
+    private boolean isSomebodyThrough(Kind kind, int epoch) {
+        for (int peer = 0; peer < masked.length; peer++) {
+            if (peer != rank && !masked[peer] && seen(For.SLOTS, kind, epoch, peer) == epoch) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private boolean isLate(
+            For what, Kind kind, int epoch, int peer, boolean expired, boolean allBegun, long now) {
+        if (what == For.HEADER && begun[peer] == 0) {
+            int word = Headers.firstStored(kind);
+            boolean here =
+                    CallWord.epoch(rdma.flag(layout.word(kind, epoch & 1, peer, word))) == epoch;
+            begun[peer] = here || allBegun ? now : 0;
+        }
+        return begun[peer] != 0 ? now - begun[peer] > timeouts.nanos() : expired;
     }
 
     /** Whether a peer is known to be gone; an error that says so unless it is to be masked. */
@@ -211,20 +252,29 @@ final class Peers {
         }
     }
 
-    private void giveUp(For what, Kind kind, int peer, int epoch, int seen) {
+    private void giveUp(For what, Kind kind, int peer, int epoch, int seen, long start) {
         boolean ahead = seen != 0 && CallEpoch.hasReached(seen, epoch);
         String phase =
                 ahead
                         ? "low-latency " + kind.text() + ", which that rank has left behind"
-                        : phase(what, kind);
-        if (!maskTimedOut) {
-            throw new DeepEpTimeoutException(
+                        : phase(begun[peer] != 0 ? For.ROWS : what, kind);
+        if (!maskTimedOut && ahead) {
+            throw DeepEpTimeoutException.tooLate(
                     rank,
                     peer,
                     phase,
                     CallEpoch.call(epoch),
                     CallEpoch.call(seen),
-                    waiter.timeoutNanos());
+                    start == 0 ? 0 : System.nanoTime() - start);
+        }
+        if (!maskTimedOut) {
+            throw timeouts.expired(
+                    begun[peer] == 0,
+                    rank,
+                    peer,
+                    phase,
+                    CallEpoch.call(epoch),
+                    CallEpoch.call(seen));
         }
         masked[peer] = true;
         LOG.log(

@@ -19,6 +19,7 @@ import io.deepep.cuda.memory.VirtualMemory;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels.Place;
+import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.Operation;
 import java.io.ByteArrayOutputStream;
 import java.lang.foreign.Arena;
@@ -67,7 +68,7 @@ final class MappedRanks implements AutoCloseable {
                             null,
                             NUM_RANKS,
                             0,
-                            timeout.toNanos());
+                            new CallTimeouts(timeout, null));
             kernels.add(new CudaLowLatencyKernels(place, limits, false));
         }
     }

@@ -21,6 +21,7 @@ final class CountsWait {
     /** Waits; false if the launch ended without counts. */
     boolean awaitCounts() {
         long start = System.nanoTime();
+        long kernels = Math.max(status.timeouts().startNanos(), status.timeouts().nanos());
         for (int spins = 1; !status.isReady(); spins++) {
             if (status.isDone()) {
                 break; // the last word comes after the counts
@@ -28,7 +29,7 @@ final class CountsWait {
             if (spins % SPINS_BETWEEN_LOOKS == 0) {
                 state.stream.isIdle(); // throws if the GPU has failed
                 long waited = System.nanoTime() - start;
-                if (waited > 3 * status.timeoutNanos() + GRACE_NANOS) {
+                if (waited > 3 * kernels + GRACE_NANOS) {
                     int rank = state.topology.rank();
                     throw new DeepEpTimeoutException(rank, rank, "dispatch.launch", 1, 0, waited);
                 }

@@ -23,8 +23,10 @@ import io.deepep.normal.NormalKernels;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.cuda.kernels.InternodeKernels;
+import io.deepep.normal.cuda.kernels.InternodeStructs;
 import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.normal.cuda.kernels.NormalStructs;
+import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
@@ -48,7 +50,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
      *     of which one will not come, or 0
      * @param masksTimedOut whether a rank that does not come is masked, so that a call without it
      *     must fail on all others
-     * @param timeoutNanos how long a kernel waits for a peer
+     * @param timeouts how long a kernel waits for a peer, unless a plan says it
      */
     public record RankSetup(
             CudaContext context,
@@ -60,7 +62,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
             int ranksOnDevice,
             long goneRanks,
             boolean masksTimedOut,
-            long timeoutNanos) {}
+            CallTimeouts timeouts) {}
 
     private final CudaNormalState state;
 
@@ -79,6 +81,11 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
      */
     public static void load(CudaContext context) {
         NormalGpu.of(context);
+    }
+
+    /** Whether kernels know masks in nodes of that many ranks. */
+    public static boolean haveMasks(int numNvlRanks) {
+        return InternodeStructs.of(numNvlRanks) == InternodeStructs.NARROW;
     }
 
     /** Whether this build has the kernels that reach other nodes through NVSHMEM. */

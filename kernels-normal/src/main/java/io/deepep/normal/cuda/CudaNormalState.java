@@ -40,7 +40,7 @@ final class CudaNormalState implements AutoCloseable {
 
     final Config dispatchConfig;
     final Config combineConfig;
-    private final long timeoutNanos;
+    private final CallTimeouts timeouts;
     private final long goneRanks;
     final boolean peersReachPlainMemory;
     final DevicePool memory;
@@ -81,7 +81,7 @@ final class CudaNormalState implements AutoCloseable {
         this.combineConfig = fit(combineConfig, Config.recommended(topology.numRanks()));
         NormalConfigs.requireFor(topology, this.dispatchConfig);
         NormalConfigs.requireFor(topology, this.combineConfig);
-        this.timeoutNanos = setup.timeoutNanos();
+        this.timeouts = setup.timeouts();
         this.goneRanks = setup.goneRanks();
         this.peersReachPlainMemory = setup.peersReachPlainMemory();
         this.heaps = setup.heaps();
@@ -166,8 +166,7 @@ final class CudaNormalState implements AutoCloseable {
 
     /** The status of an operation, in its slot. */
     StatusBlock status(PinnedSlots.Slot slot, NormalCall call, Plan plan, int numExperts) {
-        long timeout = CallTimeouts.nanos(plan, timeoutNanos);
-        FaultMessages messages = new FaultMessages(call, topology, timeout, numExperts);
+        FaultMessages messages = new FaultMessages(call, topology, timeouts.of(plan), numExperts);
         return new StatusBlock(slot, messages, masks);
     }
 
@@ -188,7 +187,8 @@ final class CudaNormalState implements AutoCloseable {
         }
         p.set("state", localState.address())
                 .set("status", status.deviceAddress())
-                .set("timeout_ns", status.timeoutNanos())
+                .set("timeout_ns", status.timeouts().nanos())
+                .set("start_timeout_ns", status.timeouts().startNanos())
                 .set("gone", goneRanks)
                 .setInt("rank", topology.nvlRank())
                 .setInt("first_rank", firstRank);
@@ -246,8 +246,8 @@ final class CudaNormalState implements AutoCloseable {
     }
 
     /**
-     * Over a network, a rank has queues to its peers alone, and none to stand-ins. The kernels of
-     * large nodes have no masks.
+     * Over a network, most ranks have queues to their peers alone, and none to stand-ins. The
+     * kernels of large nodes have no masks.
      */
     boolean canMask() {
         return internode == null ? !isLargeNode() : internode.rails != null;
@@ -266,13 +266,16 @@ final class CudaNormalState implements AutoCloseable {
     void updateMask(int rank, boolean masked) {
         if (!canMask()) {
             throw new UnsupportedOperationException(
-                    "normal mode on GPUs masks no ranks %s; open a buffer over the ranks that are left"
+                    "normal mode on GPUs masks no ranks %s; open a buffer over the ranks that are left%s"
                             .formatted(
                                     isLargeNode()
                                             ? "of a node of more than "
                                                     + NormalStructs.NARROW.maxRanks
                                             : "where a network connects the nodes, and this group has "
-                                                    + topology.numRdmaRanks()));
+                                                    + topology.numRdmaRanks(),
+                                    internode != null && internode.wouldMask()
+                                            ? ", or with Network.ibgda().withMasks(true)"
+                                            : ""));
         }
         masks.update(rank, masked);
         if (internode == null) {

@@ -41,7 +41,7 @@ final class InternodeState {
 
     /**
      * Who serves whom; null where no rank can be masked: in large nodes, and where a network
-     * reaches the peers.
+     * reaches the peers alone.
      */
     final RailTable rails;
 
@@ -76,14 +76,14 @@ final class InternodeState {
                 heaps.library().isPresent() || heaps.queues() != 0
                         ? null
                         : memory.allocate((long) Long.BYTES * topology.numRdmaRanks());
-        boolean reached = peers != null && !heaps.addresses().contains(0L);
+        boolean mapped = peers != null && !heaps.addresses().contains(0L);
+        boolean reached = mapped || heaps.standIns().isPresent();
         boolean maskable = reached && structs == InternodeStructs.NARROW;
         this.rails =
                 maskable
-                        ? new RailTable(
-                                topology, heaps.addresses(), masksTimedOut, memory, slots, stream)
+                        ? new RailTable(topology, heaps, masksTimedOut, memory, slots, stream)
                         : null;
-        this.maskedKernels = maskable ? module.maskedOverPeerMemory : null;
+        this.maskedKernels = maskable ? maskedKernels(module, stream) : null;
         this.plan = memory.allocateZeroed(InternodeStructs.PLAN.numBytes());
         this.blockCounts = memory.allocate(placesBytes(topology));
         this.blockBases = memory.allocate(placesBytes(topology));
@@ -95,11 +95,23 @@ final class InternodeState {
     private InternodeKernels kernels(NormalModule module, CudaStream stream) {
         int sharedBytes = module.oneNode(structs.local).sharedBytes();
         if (heaps.queues() != 0) {
-            return InternodeKernels.overQueues(stream.context(), structs, sharedBytes);
+            return InternodeKernels.overQueues(stream.context(), structs, "", sharedBytes);
         }
         return heaps.library()
                 .map(library -> InternodeKernels.over(library, structs, sharedBytes))
                 .orElse(module.overPeerMemory(structs));
+    }
+
+    /** Whether ranks could be masked if there were queues to all. */
+    boolean wouldMask() {
+        return heaps.queues() != 0 && structs == InternodeStructs.NARROW;
+    }
+
+    private InternodeKernels maskedKernels(NormalModule module, CudaStream stream) {
+        return heaps.queues() == 0
+                ? module.maskedOverPeerMemory
+                : InternodeKernels.overQueues(
+                        stream.context(), structs, InternodeKernels.MASKED, module.sharedBytes);
     }
 
     private void uploadPeers(CudaStream stream) {
@@ -175,7 +187,8 @@ final class InternodeState {
         b.setNetwork("base", heaps.addresses().get(topology.rank()))
                 .setNetwork("peers", peers == null ? 0 : peers.address())
                 .setNetwork("outbox", layout.outbox().offset())
-                .setNetwork("queues", rails == null ? heaps.queues() : rails.address())
+                .setNetwork("queues", heaps.queues())
+                .setNetwork("rails", rails == null ? 0 : rails.address())
                 .setNetworkInt("node", topology.rdmaRank())
                 .setNetworkInt("num_nodes", topology.numRdmaRanks());
         heaps.library()

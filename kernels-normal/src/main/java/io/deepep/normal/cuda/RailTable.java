@@ -5,12 +5,12 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.PinnedSlots;
+import io.deepep.cuda.memory.RdmaHeaps;
 import io.deepep.normal.Masks;
 import io.deepep.normal.Rails;
 import io.deepep.normal.cuda.kernels.InternodeStructs;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.List;
 import java.util.stream.IntStream;
 
 /**
@@ -21,9 +21,10 @@ final class RailTable {
     private static final KernelStruct TABLE = InternodeStructs.RAIL_TABLE;
     private static final KernelStruct END = InternodeStructs.RAIL_END;
     private static final KernelStruct RANK = InternodeStructs.RAIL_RANK;
+    private static final KernelStruct WAY = InternodeStructs.RAIL_WAY;
 
     private final EpTopology topology;
-    private final List<Long> memories;
+    private final RdmaHeaps heaps;
     private final boolean endsTogether;
     private final CudaStream stream;
     private final DevicePool.Block block;
@@ -35,18 +36,18 @@ final class RailTable {
     /**
      * A table without masked ranks.
      *
-     * @param memories every rank's network memory as this GPU sees it
+     * @param heaps every rank's network memory, as this one reaches it
      * @param endsTogether whether all nodes tell each other how each call ended
      */
     RailTable(
             EpTopology topology,
-            List<Long> memories,
+            RdmaHeaps heaps,
             boolean endsTogether,
             DevicePool memory,
             PinnedSlots slots,
             CudaStream stream) {
         this.topology = topology;
-        this.memories = memories;
+        this.heaps = heaps;
         this.endsTogether = endsTogether;
         this.stream = stream;
         this.forwarders = TABLE.numBytes();
@@ -87,7 +88,7 @@ final class RailTable {
         writeEnds(to.asSlice(homes), rails.homes());
         for (int rank = 0; rank < topology.numRanks(); rank++) {
             MemorySegment entry = to.asSlice(ranks + rank * RANK.numBytes());
-            setLong(entry, RANK.offset("memory"), memories.get(rank));
+            writeWay(entry.asSlice(RANK.offset("way")), rank);
             setInt(entry, RANK.offset("is_masked"), masks.contains(rank) ? 1 : 0);
             setInt(entry, RANK.offset("is_reached"), rails.reaches(rank) ? 1 : 0);
             setInt(entry, RANK.offset("is_contact"), rails.isContact(rank) ? 1 : 0);
@@ -100,10 +101,18 @@ final class RailTable {
         for (int place = 0; place < ends.size(); place++) {
             MemorySegment entry = to.asSlice(place * END.numBytes());
             boolean used = ends.isUsed(place);
-            setLong(entry, END.offset("memory"), used ? memories.get(ends.rank(place)) : 0);
+            if (used) {
+                writeWay(entry.asSlice(END.offset("way")), ends.rank(place));
+            }
             setInt(entry, END.offset("rank"), used ? ends.rank(place) : -1);
             setInt(entry, END.offset("cell"), used ? ends.cell(place) : 0);
         }
+    }
+
+    private void writeWay(MemorySegment to, int rank) {
+        RailWay way = RailWay.to(rank, topology, heaps);
+        setLong(to, WAY.offset("reach"), way.reach());
+        setInt(to, WAY.offset("place"), way.place());
     }
 
     private int firstTakingPart(Masks masks) {

@@ -6,6 +6,7 @@ import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.normal.Fault;
 import io.deepep.normal.FaultMessages;
 import io.deepep.normal.Masks;
+import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
 import java.lang.foreign.MemorySegment;
@@ -47,8 +48,8 @@ final class StatusBlock {
     }
 
     /** How long its operation waits for a peer. */
-    long timeoutNanos() {
-        return messages.timeoutNanos();
+    CallTimeouts timeouts() {
+        return messages.timeouts();
     }
 
     long deviceAddress() {

@@ -1,5 +1,12 @@
 package io.deepep.normal.host;
 
+import static io.deepep.normal.host.GoodCalls.HIDDEN;
+import static io.deepep.normal.host.GoodCalls.NUM_TOKENS;
+import static io.deepep.normal.host.GoodCalls.NUM_TOPK;
+import static io.deepep.normal.host.GoodCalls.expectWorks;
+import static io.deepep.normal.host.GoodCalls.limits;
+import static io.deepep.normal.host.GoodCalls.plan;
+import static io.deepep.normal.host.GoodCalls.topkIdx;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
@@ -27,32 +34,6 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** Faults of one rank reach every rank, and the next call works. */
 class HostNormalErrorsTest {
-    private static final int HIDDEN = 64;
-    private static final int NUM_TOKENS = 6;
-    private static final int NUM_TOPK = 2;
-
-    private static DispatchPlan.Builder plan(int rank, int numRanks, int numExperts) {
-        Tensor x = Tensor.allocate(Arena.ofAuto(), DType.BF16, NUM_TOKENS, HIDDEN);
-        return DispatchPlan.builder(x).topk(topkIdx(rank, numRanks), null, numExperts);
-    }
-
-    /** Token t selects the first expert of rank t and of the rank after. */
-    private static Tensor topkIdx(int rank, int numRanks) {
-        Tensor topkIdx = Tensor.allocate(Arena.ofAuto(), DType.I64, NUM_TOKENS, NUM_TOPK);
-        for (int token = 0; token < NUM_TOKENS; token++) {
-            topkIdx.setLong((token + rank) % numRanks * 2L, token, 0);
-            topkIdx.setLong((token + rank + 1) % numRanks * 2L, token, 1);
-        }
-        return topkIdx;
-    }
-
-    private static void expectWorks(HostNormalKernels kernels, int rank, int numRanks) {
-        DispatchResult got =
-                RankGroup.dispatch(kernels, plan(rank, numRanks, 2 * numRanks).build());
-        assertThat(got.numRecvTokens()).isPositive();
-        RankGroup.combine(kernels, CombinePlan.builder(got.recvX(), got.handle()).build());
-    }
-
     /**
      * Runs what {@code faulty} makes of the plans on all ranks of 2x2 and expects the same failure
      * everywhere.
@@ -75,10 +56,6 @@ class HostNormalErrorsTest {
 
     private interface FaultyPlans {
         DispatchPlan of(int rank);
-    }
-
-    private static NormalLimits limits() {
-        return NormalLimits.of(NUM_TOKENS, HIDDEN, NUM_TOPK, 16);
     }
 
     @ParameterizedTest

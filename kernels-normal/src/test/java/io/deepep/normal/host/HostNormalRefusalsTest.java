@@ -1,6 +1,11 @@
 package io.deepep.normal.host;
 
-import static org.assertj.core.api.Assertions.assertThat;
+import static io.deepep.normal.host.GoodCalls.HIDDEN;
+import static io.deepep.normal.host.GoodCalls.NUM_TOPK;
+import static io.deepep.normal.host.GoodCalls.expectWorks;
+import static io.deepep.normal.host.GoodCalls.limits;
+import static io.deepep.normal.host.GoodCalls.plan;
+import static io.deepep.normal.host.GoodCalls.topkIdx;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -9,7 +14,6 @@ import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
-import io.deepep.NormalLimits;
 import io.deepep.RankFailedException;
 import io.deepep.Tensor;
 import java.lang.foreign.Arena;
@@ -17,39 +21,9 @@ import org.junit.jupiter.api.Test;
 
 /** What is refused before anything starts. */
 class HostNormalRefusalsTest {
-    private static final int HIDDEN = 64;
-    private static final int NUM_TOKENS = 6;
-    private static final int NUM_TOPK = 2;
-
-    private static DispatchPlan.Builder plan(int rank, int numRanks, int numExperts) {
-        Tensor x = Tensor.allocate(Arena.ofAuto(), DType.BF16, NUM_TOKENS, HIDDEN);
-        return DispatchPlan.builder(x).topk(topkIdx(rank, numRanks), null, numExperts);
-    }
-
-    /** Token t selects the first expert of rank t and of the rank after. */
-    private static Tensor topkIdx(int rank, int numRanks) {
-        Tensor topkIdx = Tensor.allocate(Arena.ofAuto(), DType.I64, NUM_TOKENS, NUM_TOPK);
-        for (int token = 0; token < NUM_TOKENS; token++) {
-            topkIdx.setLong((token + rank) % numRanks * 2L, token, 0);
-            topkIdx.setLong((token + rank + 1) % numRanks * 2L, token, 1);
-        }
-        return topkIdx;
-    }
-
     /** As many tokens that all select expert 0. */
     private static Tensor experts(int numTokens) {
         return Tensor.allocate(Arena.ofAuto(), DType.I64, numTokens, NUM_TOPK);
-    }
-
-    private static void expectWorks(HostNormalKernels kernels, int rank, int numRanks) {
-        DispatchResult got =
-                RankGroup.dispatch(kernels, plan(rank, numRanks, 2 * numRanks).build());
-        assertThat(got.numRecvTokens()).isPositive();
-        RankGroup.combine(kernels, CombinePlan.builder(got.recvX(), got.handle()).build());
-    }
-
-    private static NormalLimits limits() {
-        return NormalLimits.of(NUM_TOKENS, HIDDEN, NUM_TOPK, 16);
     }
 
     @Test

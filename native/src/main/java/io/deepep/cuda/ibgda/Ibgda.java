@@ -8,33 +8,38 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.IntPredicate;
+import java.util.function.Supplier;
 
 /**
  * A rank's connections to peers by network cards that its kernels drive themselves (IBGDA): mlx5
  * cards, with the NVIDIA driver and rdma-core alone.
  *
- * <p>All ranks open and mend together; what one cannot do, all learn. Closing waits for nobody but
- * the card, and gives everything back in the opposite order.
+ * <p>All ranks open, mend and admit together; what one cannot do, all learn. Closing waits for
+ * nobody but the card, and gives everything back in the opposite order.
  */
 public final class Ibgda implements AutoCloseable {
     private static final Duration FAREWELL = Duration.ofSeconds(1);
 
-    private final Meeting meeting;
     private final Undo undo = new Undo();
     private final List<IbgdaNic> nics = new ArrayList<>();
     private final List<IbgdaGroup> groups = new ArrayList<>();
     private final List<CardAddress> addresses = new ArrayList<>();
     private final Duration timeout;
+    private final Duration meetingTimeout;
     private boolean closed;
 
-    private Ibgda(Communicator communicator, Duration timeout) {
+    private Ibgda(Duration timeout, Duration meetingTimeout) {
         this.timeout = timeout;
-        meeting =
-                new Meeting(
-                        communicator,
-                        timeout,
-                        "the network of the GPUs cannot be opened",
-                        "check the machine with deepep doctor");
+        this.meetingTimeout = meetingTimeout;
+    }
+
+    private Meeting meeting(Communicator group) {
+        return new Meeting(
+                group,
+                meetingTimeout,
+                "the network of the GPUs cannot be opened",
+                "check the machine with deepep doctor");
     }
 
     /**
@@ -51,18 +56,48 @@ public final class Ibgda implements AutoCloseable {
             IbgdaOptions options,
             IbgdaOptions.NetworkMemory memory,
             List<IbgdaOptions.Group> groups) {
-        Ibgda opened = new Ibgda(communicator, options.timeout());
+        Ibgda opened = new Ibgda(options.timeout(), options.meetingTimeout());
         try {
-            List<String> all =
-                    opened.meeting.together(
-                            () -> opened.make(context, options, memory, groups).encode());
-            all.stream().map(CardAddress::decode).forEach(opened.addresses::add);
-            opened.meeting.together(opened::connect);
+            opened.meet(
+                    communicator,
+                    () -> opened.make(context, options, memory, groups).encode(),
+                    opened::connect);
             return opened;
         } catch (RuntimeException e) {
             opened.undo.close();
             throw e;
         }
+    }
+
+    /** What ranks that are new and those that take them in do in the same order. */
+    private void meet(Communicator group, Supplier<String> address, Supplier<String> connection) {
+        Meeting meeting = meeting(group);
+        List<String> all = meeting.together(address);
+        addresses.clear();
+        all.stream().map(CardAddress::decode).forEach(addresses::add);
+        meeting.together(connection);
+    }
+
+    /**
+     * Takes in the memory and the queue pairs of new ranks, and connects all anew: collective with
+     * their {@link #open}, while no kernel of this rank runs. Tables stay where they are, for
+     * kernels and captured graphs. A new rank that does not come to its connection leaves the
+     * others connected.
+     */
+    public void admit(Communicator group) {
+        CardAddress own = addresses.get(group.rank());
+        meet(
+                group,
+                () -> requireActive(own).encode(),
+                () -> {
+                    groups.forEach(IbgdaGroup::reset);
+                    return connect();
+                });
+    }
+
+    private CardAddress requireActive(CardAddress own) {
+        nics.forEach(IbgdaNic::requireActive);
+        return own;
     }
 
     private CardAddress make(
@@ -99,12 +134,12 @@ public final class Ibgda implements AutoCloseable {
     }
 
     /**
-     * What queue pairs have reported: the first failure, with those of others as suppressed. Names
-     * the peer, and the entry and the syndrome of an error completion.
+     * What queue pairs to some peers have reported: the first failure, with those of others as
+     * suppressed. Names the peer, and the entry and the syndrome of an error completion.
      */
-    public Optional<NativeCallException> failure() {
+    public Optional<NativeCallException> failure(IntPredicate peers) {
         List<NativeCallException> failures =
-                groups.stream().flatMap(group -> group.failures().stream()).toList();
+                groups.stream().flatMap(group -> group.failures(peers).stream()).toList();
         failures.stream().skip(1).forEach(later -> failures.getFirst().addSuppressed(later));
         return failures.stream().findFirst();
     }
@@ -130,24 +165,21 @@ public final class Ibgda implements AutoCloseable {
      *
      * @throws io.deepep.error.DeepEpUnavailableException on every rank, if one cannot
      */
-    public void mend() {
+    public void mend(Communicator group) {
+        Meeting meeting = meeting(group);
         String failed = "failed";
         boolean any =
                 meeting.together(() -> quiet(timeout) ? "" : failed).stream()
                         .anyMatch(failed::equals);
         if (any) {
-            reconnect();
+            meeting.together(
+                    () -> {
+                        nics.forEach(IbgdaNic::requireActive);
+                        groups.forEach(IbgdaGroup::reset);
+                        return "";
+                    });
+            meeting.together(this::connect);
         }
-    }
-
-    private void reconnect() {
-        meeting.together(
-                () -> {
-                    nics.forEach(IbgdaNic::requireActive);
-                    groups.forEach(IbgdaGroup::reset);
-                    return "";
-                });
-        meeting.together(this::connect);
     }
 
     /** Gives everything back, once no kernel of this rank runs and what it sent has arrived. */

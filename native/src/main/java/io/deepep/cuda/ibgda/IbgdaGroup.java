@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.IntPredicate;
 import java.util.stream.IntStream;
 
 /**
@@ -254,11 +255,13 @@ final class IbgdaGroup implements AutoCloseable {
         return tables.address();
     }
 
-    /** What has failed, by queue pair; those of which nothing is known are left out. */
-    List<NativeCallException> failures() {
+    /**
+     * What has failed, by queue pair to some peers; those of which nothing is known are left out.
+     */
+    List<NativeCallException> failures(IntPredicate peers) {
         List<NativeCallException> failures = new ArrayList<>();
         for (int queue = 0; queue < pairs.size(); queue++) {
-            IbgdaFault fault = fault(queue);
+            IbgdaFault fault = peers.test(peerOf(queue)) ? fault(queue) : null;
             if (fault != null) {
                 failures.add(fault.toException(nic(queue).port().name()));
             }

@@ -14,7 +14,8 @@ import java.util.List;
  * @param queuesInGpuMemory whether queues lie in memory of the GPU, where the card reaches it
  * @param relaxedOrdering whether writes may overtake each other on PCI
  * @param maxMessageBytes what is longer goes in several entries
- * @param timeout for the card, and for peers
+ * @param timeout for the card
+ * @param meetingTimeout for peers that open theirs
  */
 public record IbgdaOptions(
         List<Port> ports,
@@ -23,7 +24,8 @@ public record IbgdaOptions(
         boolean queuesInGpuMemory,
         boolean relaxedOrdering,
         long maxMessageBytes,
-        Duration timeout) {
+        Duration timeout,
+        Duration meetingTimeout) {
     /** What cards can move by one entry. */
     public static final long MAX_MESSAGE_BYTES = 1 << 30;
 

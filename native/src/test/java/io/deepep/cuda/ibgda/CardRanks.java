@@ -16,6 +16,7 @@ import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.memory.PinnedMemory;
+import io.deepep.error.NativeCallException;
 import io.deepep.testkit.conformance.RequiredBackends;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -24,6 +25,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.IntStream;
 
 /**
@@ -62,7 +64,7 @@ final class CardRanks implements AutoCloseable {
                             context, 2 * NETWORK_BYTES + IbgdaOptions.NetworkMemory.LANDING_BYTES));
         }
         try {
-            onEach(rank -> opened[rank] = open(rank, queuesPerPeer, options));
+            onEach(rank -> opened[rank] = open(rank, rank, queuesPerPeer, options));
         } catch (RuntimeException e) {
             close();
             throw e;
@@ -81,7 +83,7 @@ final class CardRanks implements AutoCloseable {
         return module;
     }
 
-    private Ibgda open(int rank, int queuesPerPeer, IbgdaOptions options) {
+    private Ibgda open(int rank, int ownPlace, int queuesPerPeer, IbgdaOptions options) {
         List<Integer> peers =
                 IntStream.range(0, opened.length)
                         .map(peer -> peer == rank ? -1 : peer)
@@ -97,7 +99,7 @@ final class CardRanks implements AutoCloseable {
                         2 * NETWORK_BYTES),
                 List.of(
                         new IbgdaOptions.Group(
-                                peers, rank, 0, queuesPerPeer, IbgdaOptions.Group.MIN_BLOCKS)));
+                                peers, ownPlace, 0, queuesPerPeer, IbgdaOptions.Group.MIN_BLOCKS)));
     }
 
     /** What a rank does. */
@@ -120,6 +122,29 @@ final class CardRanks implements AutoCloseable {
 
     Ibgda ibgda(int rank) {
         return opened[rank];
+    }
+
+    /** What a rank's queue pairs have reported, to whomever they lead. */
+    Optional<NativeCallException> failure(int rank) {
+        return opened[rank].failure(_ -> true);
+    }
+
+    /**
+     * A rank's part in replacing one that is closed.
+     *
+     * @param place of the new one in the tables of the others, as it believes
+     */
+    void replace(int rank, int dead, int place, IbgdaOptions options) {
+        if (rank == dead) {
+            opened[rank] = open(rank, place, 1, options);
+        } else {
+            opened[rank].admit(group.communicator(rank));
+        }
+    }
+
+    /** A rank's part in mending what has failed. */
+    void mend(int rank) {
+        opened[rank].mend(group.communicator(rank));
     }
 
     /** Network memory of a rank, outbox and all. */

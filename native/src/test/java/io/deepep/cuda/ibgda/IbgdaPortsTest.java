@@ -53,6 +53,7 @@ class IbgdaPortsTest {
                                 true,
                                 true,
                                 IbgdaOptions.MAX_MESSAGE_BYTES,
+                                LONG,
                                 LONG));
     }
 
@@ -83,15 +84,12 @@ class IbgdaPortsTest {
         assertThat(ranks.exchange(module, 1, SHORT)).isPositive();
         ranks.onEach(
                 rank ->
-                        assertThatThrownBy(() -> ranks.ibgda(rank).mend())
+                        assertThatThrownBy(() -> ranks.mend(rank))
                                 .hasMessageContaining("port " + port + " is not active"));
-        assertThat(ranks.ibgda(0).failure())
-                .get()
-                .asString()
-                .contains(" through " + port + " to rank 1: ");
+        assertThat(ranks.failure(0)).get().asString().contains(" through " + port + " to rank 1: ");
         card.faults("");
-        ranks.onEach(rank -> ranks.ibgda(rank).mend());
-        ranks.onEach(rank -> assertThat(ranks.ibgda(rank).failure()).isEmpty());
+        ranks.onEach(rank -> ranks.mend(rank));
+        ranks.onEach(rank -> assertThat(ranks.failure(rank)).isEmpty());
         ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
         assertThat(ranks.exchange(module, NUM_ROUNDS, LONG)).isZero();
     }

@@ -16,6 +16,7 @@ import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.memory.PinnedMemory;
 import io.deepep.cuda.rdma.PathOptions;
+import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -79,6 +80,7 @@ class IbgdaTest {
                 inGpu,
                 relaxed,
                 maxMessage,
+                timeout,
                 timeout);
     }
 
@@ -152,7 +154,7 @@ class IbgdaTest {
     }
 
     private void requireNoFailure() {
-        ranks.onEach(rank -> assertThat(ranks.ibgda(rank).failure()).isEmpty());
+        ranks.onEach(rank -> assertThat(ranks.failure(rank)).isEmpty());
     }
 
     /** By each way to ring, with queues in either memory, in one message or several. */
@@ -218,7 +220,7 @@ class IbgdaTest {
         command(NicCheckStructs.SIGNAL, 1).flag(8, 5);
         command(NicCheckStructs.QUIET, 0);
         runCommands();
-        assertThat(ranks.ibgda(0).failure())
+        assertThat(ranks.failure(0))
                 .get()
                 .isInstanceOf(NativeCallException.class)
                 .asString()
@@ -227,12 +229,35 @@ class IbgdaTest {
         assertThat(flag(2, 8)).as("failed").isZero();
         assertThat(flag(2, 16)).as("not sent").isZero();
         assertThat(flag(1, 8)).as("another queue pair").isEqualTo(5);
-        ranks.onEach(rank -> ranks.ibgda(rank).mend());
+        ranks.onEach(rank -> ranks.mend(rank));
         requireNoFailure();
         command(NicCheckStructs.SIGNAL, 2).flag(16, 6);
         command(NicCheckStructs.QUIET, 0);
         runCommands();
         assertThat(flag(2, 16)).isEqualTo(6);
+        ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
+        exchange(20);
+        requireNoFailure();
+    }
+
+    /** A new rank takes the place of a dead one; the others go on also if it fails on its way. */
+    @Test
+    void aNewRankIsAdmitted() {
+        open(3, 1, options(LONG));
+        exchange(20);
+        ranks.ibgda(2).close();
+        int nowhere = 7;
+        ranks.onEach(
+                rank ->
+                        assertThatThrownBy(() -> ranks.replace(rank, 2, nowhere, options(LONG)))
+                                .isInstanceOf(DeepEpUnavailableException.class)
+                                .hasMessageContaining("rank 2: Index"));
+        ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
+        command(NicCheckStructs.SIGNAL, 1).flag(8, 5);
+        command(NicCheckStructs.QUIET, 0);
+        runCommands();
+        assertThat(flag(1, 8)).isEqualTo(5);
+        ranks.onEach(rank -> ranks.replace(rank, 2, 2, options(LONG)));
         ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
         exchange(20);
         requireNoFailure();
@@ -259,11 +284,11 @@ class IbgdaTest {
         command(NicCheckStructs.SIGNAL, 1).flag(8, 2);
         command(NicCheckStructs.QUIET, 0);
         runCommands();
-        assertThat(ranks.ibgda(0).failure())
+        assertThat(ranks.failure(0))
                 .get()
                 .asString()
                 .contains("to rank 1: " + syndrome + ", vendor syndrome 0x0, at entry 2 (");
-        assertThat(ranks.ibgda(1).failure()).as("it has sent nothing").isEmpty();
+        assertThat(ranks.failure(1)).as("it has sent nothing").isEmpty();
         assertThat(flag(1, 0)).isEqualTo(1);
         assertThat(flag(1, 8)).isZero();
         requireMended();
@@ -271,7 +296,7 @@ class IbgdaTest {
 
     private void requireMended() {
         card.faults("");
-        ranks.onEach(rank -> ranks.ibgda(rank).mend());
+        ranks.onEach(rank -> ranks.mend(rank));
         requireNoFailure();
         command(NicCheckStructs.SIGNAL, 1).flag(16, 3);
         command(NicCheckStructs.QUIET, 0);
@@ -304,7 +329,7 @@ class IbgdaTest {
         command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
         command(NicCheckStructs.QUIET, 0);
         runCommands();
-        assertThat(ranks.ibgda(0).failure())
+        assertThat(ranks.failure(0))
                 .get()
                 .asString()
                 .contains("to rank 1: TRANSPORT_RETRY_EXCEEDED");
@@ -319,7 +344,7 @@ class IbgdaTest {
         command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
         runCommands();
         assertThat(ranks.ibgda(0).quiet(LONG)).isFalse();
-        assertThat(ranks.ibgda(0).failure()).get().asString().contains("REMOTE_OPERATION_ERROR");
+        assertThat(ranks.failure(0)).get().asString().contains("REMOTE_OPERATION_ERROR");
     }
 
     @Test
@@ -328,10 +353,7 @@ class IbgdaTest {
         command(NicCheckStructs.PUT, 1).range(1 << 24, 0, 8, 1);
         command(NicCheckStructs.QUIET, 0);
         runCommands();
-        assertThat(ranks.ibgda(0).failure())
-                .get()
-                .asString()
-                .contains("to rank 1: LOCAL_PROTECTION_ERROR");
+        assertThat(ranks.failure(0)).get().asString().contains("to rank 1: LOCAL_PROTECTION_ERROR");
     }
 
     @Test
@@ -357,7 +379,7 @@ class IbgdaTest {
         }
         command(NicCheckStructs.QUIET, 0);
         runCommands();
-        assertThat(ranks.ibgda(0).failure()).get().asString().contains(message);
+        assertThat(ranks.failure(0)).get().asString().contains(message);
     }
 
     /** Whichever call fails: all ranks learn it, and nothing stays behind. */

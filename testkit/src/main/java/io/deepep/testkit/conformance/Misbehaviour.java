@@ -6,12 +6,14 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.Buffer;
 import io.deepep.EpTopology;
+import io.deepep.Stream;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.testkit.TestBackend;
 import java.time.Duration;
+import java.util.Locale;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
@@ -33,7 +35,15 @@ public final class Misbehaviour {
     public static void beLate(RankContext context) {
         context.meet();
         if (context.isCulprit()) {
-            LockSupport.parkNanos(2 * BRIEF.toNanos());
+            pause(BRIEF.multipliedBy(2));
+        }
+    }
+
+    /** Does nothing for so long, also if doorbells wake this thread. */
+    public static void pause(Duration time) {
+        long end = System.nanoTime() + time.toNanos();
+        for (long left = time.toNanos(); left > 0; left = end - System.nanoTime()) {
+            LockSupport.parkNanos(left);
         }
     }
 
@@ -87,15 +97,48 @@ public final class Misbehaviour {
         assertThat(error.capacity()).isEqualTo(capacity);
     }
 
-    public static void requireTimeout(int rank, String phase, ThrowingCallable call) {
+    /** The call fails because it waits for {@code peer}. */
+    public static DeepEpTimeoutException requirePeer(int peer, ThrowingCallable call) {
         DeepEpTimeoutException error = catchThrowableOfType(DeepEpTimeoutException.class, call);
-        assertThat(error).as("a DeepEpTimeoutException on rank " + rank).isNotNull();
-        assertThat(error.peer()).as(error.getMessage()).isEqualTo(CULPRIT);
+        assertThat(error).as("a DeepEpTimeoutException").isNotNull();
+        assertThat(error.peer()).as(error.getMessage()).isEqualTo(peer);
+        return error;
+    }
+
+    public static void requireTimeout(int rank, String phase, ThrowingCallable call) {
+        DeepEpTimeoutException error = requirePeer(CULPRIT, call);
         assertThat(error.rank()).isEqualTo(rank);
         assertThat(error.phase()).contains(phase);
-        assertThat(error).hasMessageContaining("waited 0.3 s for rank " + CULPRIT);
-        assertThat(error.waited()).isEqualTo(SHORT);
+        requireWaited(error, SHORT);
         assertThat(error.isFatal()).isFalse();
+    }
+
+    /**
+     * The error says that the time-out was over; if another rank told before, or an earlier call of
+     * this one had found out, it says that instead.
+     */
+    public static void requireWaited(DeepEpTimeoutException error, Duration timeout) {
+        if (error.phase().endsWith(" gave up waiting for it")
+                || error.phase().endsWith(", having given it up in an earlier call")) {
+            assertThat(error.getMessage()).doesNotContain("waited more than");
+        } else {
+            assertThat(error.getMessage())
+                    .contains(
+                            String.format(
+                                    Locale.ROOT,
+                                    "waited more than %.1f s for rank %d in ",
+                                    timeout.toMillis() / 1e3,
+                                    error.peer()));
+            assertThat(error.waited()).isEqualTo(timeout);
+        }
+    }
+
+    /** The call waits on the CPU or allocates, so that a graph cannot hold it. */
+    public static void requireUnrecordable(RankContext context, String mention, Runnable call) {
+        Stream stream = context.buffer().communicationStream();
+        assertThatThrownBy(() -> context.backend().record(stream, call))
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining(mention);
     }
 
     /** After a timeout a buffer refuses further calls. */

@@ -68,6 +68,11 @@ public record RankContext(
         return backend.download(deviceTensor);
     }
 
+    /** Writes one device tensor over another. */
+    public void copy(Tensor from, Tensor to) {
+        backend.write(download(from), to);
+    }
+
     /** A device tensor full of NaNs, for results. */
     public Tensor poisoned(DType dtype, long... shape) {
         return upload(HostTensors.poison(HostTensors.allocate(dtype, shape)));

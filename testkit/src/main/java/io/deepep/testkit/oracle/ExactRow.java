@@ -19,6 +19,12 @@ final class ExactRow {
 
     private static final int BF16_MIN_EXPONENT = -126;
 
+    /** Half a step of 2^(1/16), which 10-bit logarithms have, with room for the arithmetic. */
+    private static final double LOGFMT_RELATIVE = 0.0225;
+
+    /** What LogFMT may be off where numbers lie far below the largest of their block. */
+    private static final double LOGFMT_ABSOLUTE = 1e-6;
+
     private final double[] sum;
     private final double[] magnitude;
     private final double[] error;
@@ -74,17 +80,10 @@ final class ExactRow {
         }
     }
 
-    /** Grants, per element, {@code relative} of the summands' magnitudes. */
-    void allowRelative(double relative) {
+    /** Grants what summands may be off that travelled as LogFMT. */
+    void allowLogFmt() {
         for (int h = 0; h < sum.length; h++) {
-            error[h] += relative * magnitude[h];
-        }
-    }
-
-    /** Grants {@code absolute} per element. */
-    void allowAbsolute(double absolute) {
-        for (int h = 0; h < sum.length; h++) {
-            error[h] += absolute;
+            error[h] += LOGFMT_RELATIVE * magnitude[h] + LOGFMT_ABSOLUTE;
         }
     }
 

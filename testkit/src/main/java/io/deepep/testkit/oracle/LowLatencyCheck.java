@@ -146,40 +146,42 @@ public record LowLatencyCheck(
     }
 
     /**
-     * Compares a combine with the exact weighted sums.
+     * Compares a combine with the weighted sums: FP8 bit for bit, the others within their bounds.
      *
      * @param src the rank whose tokens were combined
+     * @param sent what rows travelled as
      * @param outputs for each rank what its experts computed, BF16 [El, R*maxTokens, H] on the host
-     * @param relative what a lossy format may be off, relative to the summands' magnitudes; 0 for
-     *     BF16
-     * @param absolute what it may be off besides; 0 for BF16
      * @param actual BF16 [T,H] on the host
      */
-    public void checkCombine(
-            int src, List<Tensor> outputs, double relative, double absolute, Tensor actual) {
+    public void checkCombine(int src, CombineFormat sent, List<Tensor> outputs, Tensor actual) {
+        RowBits.requireShape(
+                actual, "combined x", DType.BF16, oracle.routing().numTokens(src), actual.size(1));
+        switch (sent) {
+            case FP8 -> checkFp8Combine(src, outputs, actual);
+            case BF16, LOGFMT -> checkNearCombine(src, sent, outputs, actual);
+        }
+    }
+
+    private void checkNearCombine(
+            int src, CombineFormat sent, List<Tensor> outputs, Tensor actual) {
         ExactRow sum = new ExactRow((int) actual.size(1));
-        requireCombinedShape(src, actual);
         for (int token = 0; token < oracle.routing().numTokens(src); token++) {
             sum.clear();
             forRows(src, token, outputs, sum::add);
-            sum.allowRelative(relative);
-            sum.allowAbsolute(absolute);
+            if (sent == CombineFormat.LOGFMT) {
+                sum.allowLogFmt();
+            }
             sum.allowRounding();
             sum.requireNear(actual, token, combined(src, token));
         }
     }
 
     /**
-     * Compares a combine in FP8 bit for bit: each row is cast, and the values that arrive are
-     * weighted and summed in fp32, in the order of selections.
-     *
-     * @param src the rank whose tokens were combined
-     * @param outputs as for {@link #checkCombine}
-     * @param actual BF16 [T,H] on the host
+     * Each row is cast, and the values that arrive are weighted and summed in fp32, in the order of
+     * selections.
      */
-    public void checkFp8Combine(int src, List<Tensor> outputs, Tensor actual) {
+    private void checkFp8Combine(int src, List<Tensor> outputs, Tensor actual) {
         FloatRow sum = new FloatRow((int) actual.size(1));
-        requireCombinedShape(src, actual);
         for (int token = 0; token < oracle.routing().numTokens(src); token++) {
             sum.clear();
             forRows(
@@ -196,11 +198,6 @@ public record LowLatencyCheck(
 
     private static String combined(int src, int token) {
         return "low-latency combine: rank " + src + ", token " + token;
-    }
-
-    private void requireCombinedShape(int src, Tensor actual) {
-        long numTokens = oracle.routing().numTokens(src);
-        RowBits.requireShape(actual, "combined x", DType.BF16, numTokens, actual.size(1));
     }
 
     /** The rows of a token's selections that come, in their order. */

@@ -31,25 +31,14 @@ public final class NormalCombineOracle {
         this.places = places;
     }
 
-    /** For rows in the order the dispatch delivered. */
-    public static NormalCombineOracle of(NormalOracle oracle, int numNvlRanks) {
-        return of(oracle, numNvlRanks, false, 1);
-    }
-
-    /** For rows in the expanded layout with this expert alignment. */
-    public static NormalCombineOracle ofExpanded(
-            NormalOracle oracle, int numNvlRanks, int alignment) {
-        return of(oracle, numNvlRanks, true, alignment);
-    }
-
-    private static NormalCombineOracle of(
-            NormalOracle oracle, int numNvlRanks, boolean expanded, int alignment) {
-        Routing routing = oracle.routing();
+    /** For rows in the order in which a dispatch of {@code check} delivers them. */
+    public static NormalCombineOracle of(NormalDispatchCheck check, int numNvlRanks) {
+        Routing routing = check.oracle().routing();
         List<Map<SourceRow, Integer>> places = new ArrayList<>();
         for (int rank = 0; rank < routing.numRanks(); rank++) {
-            places.add(index(expanded ? oracle.expandedRows(rank, alignment) : oracle.rows(rank)));
+            places.add(index(check.sources(rank)));
         }
-        return new NormalCombineOracle(routing, numNvlRanks, expanded, places);
+        return new NormalCombineOracle(routing, numNvlRanks, check.expanded(), places);
     }
 
     private static Map<SourceRow, Integer> index(List<SourceRow> rows) {
@@ -61,16 +50,30 @@ public final class NormalCombineOracle {
     }
 
     /**
-     * Compares a combined tensor.
+     * Compares a combined tensor; where rows travelled as FP8, bit for bit.
      *
      * @param src the rank whose tokens were combined
+     * @param format what rows travelled as, BF16 or FP8
      * @param outputs for each rank what its experts computed, BF16 [N,H] on the host, in the
      *     dispatch's row order
      * @param biases BF16 [T,H] each
      * @param actual BF16 [T,H] on the host
      * @throws OracleMismatch at the first element out of bounds
      */
-    public void check(int src, List<Tensor> outputs, List<Tensor> biases, Tensor actual) {
+    public void check(
+            int src,
+            CombineFormat format,
+            List<Tensor> outputs,
+            List<Tensor> biases,
+            Tensor actual) {
+        if (format == CombineFormat.FP8) {
+            checkFp8(src, outputs, biases, actual);
+        } else {
+            checkBf16(src, outputs, biases, actual);
+        }
+    }
+
+    private void checkBf16(int src, List<Tensor> outputs, List<Tensor> biases, Tensor actual) {
         int hidden = (int) actual.size(1);
         OracleMismatch.require(
                 actual.size(0) == routing.numTokens(src),
@@ -123,12 +126,10 @@ public final class NormalCombineOracle {
     }
 
     /**
-     * Compares a combine in FP8 bit for bit: every rank casts its rows, sums are in fp32 in the
-     * order of ranks, and another node's sum is rounded to BF16 and cast once more.
-     *
-     * @param src as for {@link #check}
+     * Every rank casts its rows, sums are in fp32 in the order of ranks, and another node's sum is
+     * rounded to BF16 and cast once more.
      */
-    public void checkFp8(int src, List<Tensor> outputs, List<Tensor> biases, Tensor actual) {
+    private void checkFp8(int src, List<Tensor> outputs, List<Tensor> biases, Tensor actual) {
         int hidden = (int) actual.size(1);
         RowBits.requireShape(actual, "combined x", DType.BF16, routing.numTokens(src), hidden);
         FloatRow total = new FloatRow(hidden);

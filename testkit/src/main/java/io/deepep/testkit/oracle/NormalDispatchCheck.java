@@ -68,7 +68,8 @@ public record NormalDispatchCheck(
         return worstRows > 0 ? worstRows : sources(rank).size();
     }
 
-    private List<SourceRow> sources(int rank) {
+    /** Where the rows of the result at {@code rank} come from. */
+    public List<SourceRow> sources(int rank) {
         return expanded ? oracle.expandedRows(rank, alignment) : oracle.rows(rank);
     }
 

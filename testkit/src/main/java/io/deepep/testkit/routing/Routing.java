@@ -1,5 +1,7 @@
 package io.deepep.testkit.routing;
 
+import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
 import java.util.Arrays;
 import java.util.Set;
 import java.util.function.BiPredicate;
@@ -151,6 +153,16 @@ public final class Routing {
     /** A copy of one rank's weights, [T][K]. */
     public float[][] weights(int rank) {
         return Arrays.stream(weights[rank]).map(float[]::clone).toArray(float[][]::new);
+    }
+
+    /** One rank's indices as a dispatch takes them, I64 [T,K] on the host. */
+    public Tensor topkIdxTensor(int rank) {
+        return HostTensors.i64(topkIdx[rank], numTopk);
+    }
+
+    /** One rank's weights as a dispatch takes them, F32 [T,K] on the host. */
+    public Tensor weightsTensor(int rank) {
+        return HostTensors.f32(weights[rank], numTopk);
     }
 
     /** The rank that holds {@code expert}, or -1 for no selection. */

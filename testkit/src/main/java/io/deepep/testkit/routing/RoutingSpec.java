@@ -21,7 +21,8 @@ import java.util.random.RandomGenerator;
  * @param gate how experts are chosen
  * @param maskedShare chance that a selection is replaced by -1; its weight stays, so that one who
  *     reads it is caught
- * @param duplicateShare chance that a selection repeats the one before it
+ * @param duplicateShare chance that a selection repeats the one before it, but for experts that the
+ *     rank might then select more than {@code numTokens} times: low latency refuses these
  * @param varyingTokens whether ranks have different numbers of tokens
  * @param numIdleRanks how many ranks, the last ones, have no tokens at all
  * @param seed of all randomness
@@ -123,6 +124,11 @@ public record RoutingSpec(
         return with(maskedShare, duplicateShare, varyingTokens, number, seed);
     }
 
+    /** Masked and repeated selections, different numbers of tokens, one rank without any. */
+    public RoutingSpec ragged() {
+        return with(0.3, 0.3, true, numRanks > 1 ? 1 : 0, seed);
+    }
+
     /** With another seed. */
     public RoutingSpec withSeed(long other) {
         return with(maskedShare, duplicateShare, varyingTokens, numIdleRanks, other);
@@ -156,22 +162,35 @@ public record RoutingSpec(
             }
             idx[rank] = new long[tokens][];
             weights[rank] = new float[tokens][];
+            int[] times = new int[numExperts];
             for (int token = 0; token < tokens; token++) {
-                idx[rank][token] = experts(random, token);
+                // Tokens that follow may each select any expert once.
+                int mostTimes = numTokens - (tokens - 1 - token);
+                idx[rank][token] = experts(random, token, times, mostTimes);
                 weights[rank][token] = normalisedWeights(random);
             }
         }
         return Routing.of(numExperts, numTopk, idx, weights);
     }
 
-    private long[] experts(RandomGenerator random, int token) {
+    /**
+     * What a token selects.
+     *
+     * @param times that the rank has selected each expert; these selections are added
+     * @param mostTimes it may do so with this token, if by a repetition
+     */
+    private long[] experts(RandomGenerator random, int token, int[] times, int mostTimes) {
         long[] chosen = gate.select(random, token, numExperts, numTopk);
         for (int k = 0; k < numTopk; k++) {
-            if (k > 0 && random.nextDouble() < duplicateShare) {
+            boolean repeats = k > 0 && random.nextDouble() < duplicateShare;
+            if (repeats && (chosen[k - 1] < 0 || times[(int) chosen[k - 1]] < mostTimes)) {
                 chosen[k] = chosen[k - 1];
             }
             if (random.nextDouble() < maskedShare) {
                 chosen[k] = -1;
+            }
+            if (chosen[k] >= 0) {
+                times[(int) chosen[k]]++;
             }
         }
         return chosen;

@@ -1,5 +1,7 @@
 package io.deepep.testkit.oracle;
 
+import static io.deepep.CombineFormat.BF16;
+import static io.deepep.CombineFormat.LOGFMT;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -15,7 +17,8 @@ import org.junit.jupiter.api.Test;
  * else.
  */
 class NormalCombineOracleTest {
-    private final NormalOracle oracle = new NormalOracle(HandMadeRouting.ROUTING);
+    private final NormalDispatchCheck plain =
+            NormalDispatchCheck.of(new NormalOracle(HandMadeRouting.ROUTING), List.of());
 
     /** Rows whose value is {@code first + row} in both channels. */
     private static Tensor rows(int count, float first) {
@@ -40,16 +43,18 @@ class NormalCombineOracleTest {
     void sumsOverRanks() {
         // Rank 0 holds (0,0) (0,2) (1,0); rank 1 holds (0,1) (0,2) (1,2).
         List<Tensor> outputs = List.of(rows(3, 1), rows(3, 10));
-        NormalCombineOracle combine = NormalCombineOracle.of(oracle, 2);
-        combine.check(0, outputs, List.of(), values(1, 10, 2 + 11));
-        combine.check(1, outputs, List.of(), values(3, 0, 12));
-        combine.check(1, outputs, List.of(rows(3, 20), rows(3, 30)), values(53, 52, 66));
-        assertThatThrownBy(() -> combine.check(0, outputs, List.of(), values(1, 10, 13.0625f)))
+        NormalCombineOracle combine = NormalCombineOracle.of(plain, 2);
+        combine.check(0, BF16, outputs, List.of(), values(1, 10, 2 + 11));
+        combine.check(1, BF16, outputs, List.of(), values(3, 0, 12));
+        combine.check(1, BF16, outputs, List.of(rows(3, 20), rows(3, 30)), values(53, 52, 66));
+        assertThatThrownBy(
+                        () -> combine.check(0, BF16, outputs, List.of(), values(1, 10, 13.0625f)))
                 .isInstanceOf(OracleMismatch.class)
                 .hasMessageContaining("rank 0, token 2, channel 0");
-        assertThatThrownBy(() -> combine.check(1, outputs, List.of(), values(3, Float.NaN, 12)))
+        assertThatThrownBy(
+                        () -> combine.check(1, BF16, outputs, List.of(), values(3, Float.NaN, 12)))
                 .isInstanceOf(OracleMismatch.class);
-        assertThatThrownBy(() -> combine.check(1, outputs, List.of(), values(3, 0)))
+        assertThatThrownBy(() -> combine.check(1, BF16, outputs, List.of(), values(3, 0)))
                 .isInstanceOf(OracleMismatch.class)
                 .hasMessageContaining("rows");
     }
@@ -59,10 +64,10 @@ class NormalCombineOracleTest {
         // Rank 0 without padding: (0,0,0) (0,2,1) (0,0,1) (1,0,0) (1,0,1); rank 1: (0,1,0) (1,2,0)
         // (0,2,0) (1,2,1).
         List<Tensor> outputs = List.of(rows(5, 1), rows(4, 10));
-        NormalCombineOracle combine = NormalCombineOracle.ofExpanded(oracle, 2, 1);
-        combine.check(0, outputs, List.of(), values(1 + 3, 10, 2 + 12));
-        combine.check(1, outputs, List.of(), values(4 + 5, 0, 11 + 13));
-        assertThatThrownBy(() -> combine.check(0, outputs, List.of(), values(1, 10, 14)))
+        NormalCombineOracle combine = NormalCombineOracle.of(plain.expanded(1), 2);
+        combine.check(0, BF16, outputs, List.of(), values(1 + 3, 10, 2 + 12));
+        combine.check(1, BF16, outputs, List.of(), values(4 + 5, 0, 11 + 13));
+        assertThatThrownBy(() -> combine.check(0, BF16, outputs, List.of(), values(1, 10, 14)))
                 .isInstanceOf(OracleMismatch.class);
     }
 
@@ -70,7 +75,7 @@ class NormalCombineOracleTest {
     void weights() {
         Tensor first = HostTensors.f32(new float[][] {{1, 2}, {0, 3}, {4, 5}}, 2);
         Tensor second = HostTensors.f32(new float[][] {{6, 0}, {7, 0}, {8, 9}}, 2);
-        NormalCombineOracle combine = NormalCombineOracle.of(oracle, 2);
+        NormalCombineOracle combine = NormalCombineOracle.of(plain, 2);
         Tensor home = HostTensors.f32(new float[][] {{1, 2}, {6, 0}, {7, 3}}, 2);
         combine.checkWeights(0, List.of(first, second), home);
         home.setFloat(7.001f, 2, 0);
@@ -93,10 +98,16 @@ class NormalCombineOracleTest {
         // Token (0,0): expert 0 row 0, expert 1 row 0. Token (0,1): expert 2 row 0. Token (0,2):
         // expert 3 row 0, expert 0 row 1.
         float third = .75f * 64 + .125f * 2;
-        check.checkCombine(0, outputs, 0, 0, values(.5f + .25f * 16, 32, third));
-        assertThatThrownBy(() -> check.checkCombine(0, outputs, 0, 0, values(.5f, 32, third)))
+        check.checkCombine(0, BF16, outputs, values(.5f + .25f * 16, 32, third));
+        assertThatThrownBy(() -> check.checkCombine(0, BF16, outputs, values(.5f, 32, third)))
                 .isInstanceOf(OracleMismatch.class);
-        check.checkCombine(0, outputs, 0.1, 0, values(4.75f, 33, third));
+        Tensor near = values(4.59375f, 32.5f, third);
+        check.checkCombine(0, LOGFMT, outputs, near);
+        assertThatThrownBy(() -> check.checkCombine(0, BF16, outputs, near))
+                .isInstanceOf(OracleMismatch.class);
+        assertThatThrownBy(() -> check.checkCombine(0, LOGFMT, outputs, values(4.5f, 33, third)))
+                .isInstanceOf(OracleMismatch.class)
+                .hasMessageContaining("token 1, channel 0");
     }
 
     @Test

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.util.Arrays;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
+import net.jqwik.api.constraints.DoubleRange;
 import net.jqwik.api.constraints.IntRange;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
@@ -107,8 +108,9 @@ class RoutingSpecProperties {
     void masksDuplicatesIdleRanksAndDifferentCounts() {
         RoutingSpec spec = RoutingSpec.of(4, 50, 16, 4);
         assertThat(spec.withMaskedShare(1).generate().topkIdx(0)[0]).containsOnly(-1);
-        long[] same = spec.withDuplicateShare(1).generate().topkIdx(0)[0];
-        assertThat(same).containsOnly(same[0]);
+        Routing doubled = spec.withDuplicateShare(1).generate();
+        assertThat(Arrays.stream(doubled.topkIdx(0)))
+                .anyMatch(chosen -> Arrays.stream(chosen).distinct().count() == 1);
         Routing idle = spec.withIdleRanks(2).generate();
         assertThat(new int[] {idle.numTokens(1), idle.numTokens(2), idle.numTokens(3)})
                 .containsExactly(50, 0, 0);
@@ -116,6 +118,29 @@ class RoutingSpecProperties {
         assertThat(Arrays.stream(new int[] {0, 1, 2, 3}).map(varying::numTokens).distinct().count())
                 .isGreaterThan(1);
         assertThat(varying.maxTokens()).isLessThanOrEqualTo(50);
+    }
+
+    /** What low latency has room for. */
+    @Property
+    void noRankSelectsAnExpertMoreOftenThanItMayHaveTokens(
+            @ForAll @IntRange(min = 1, max = 9) int numTokens,
+            @ForAll boolean varying,
+            @ForAll @DoubleRange(max = 1) double duplicateShare,
+            @ForAll @DoubleRange(max = 0.5) double maskedShare,
+            @ForAll long seed) {
+        Routing routing =
+                RoutingSpec.of(2, numTokens, 6, 4)
+                        .withVaryingTokens(varying)
+                        .withDuplicateShare(duplicateShare)
+                        .withMaskedShare(maskedShare)
+                        .withSeed(seed)
+                        .generate();
+        long[] times = new long[6];
+        Arrays.stream(routing.topkIdx(1))
+                .flatMapToLong(Arrays::stream)
+                .filter(expert -> expert >= 0)
+                .forEach(expert -> times[(int) expert]++);
+        assertThat(Arrays.stream(times)).allMatch(number -> number <= numTokens);
     }
 
     @Test

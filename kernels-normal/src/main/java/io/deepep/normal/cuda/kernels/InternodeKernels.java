@@ -17,7 +17,10 @@ public record InternodeKernels(
     private static final String LIBRARY_FOLDER = FOLDER + "nvshmem/";
 
     /** What kernels were built with, and the GPU that they are loaded onto. */
-    private record Loaded(InternodeStructs structs, int gpu) {}
+    private record Loaded(InternodeStructs structs, String kind, int gpu) {}
+
+    /** Of names: those that know masks. */
+    public static final String MASKED = "masked_";
 
     /** Kept: to load kernels is to wait for those of the GPU. */
     private static final Map<Loaded, InternodeKernels> OVER_QUEUES = new ConcurrentHashMap<>();
@@ -28,12 +31,12 @@ public record InternodeKernels(
         return load(structs, "", "_nvshmem", sharedBytes, name -> library.load(name, find(name)));
     }
 
-    /** Those that write queues of a network card themselves. */
+    /** Those that write queues of a network card themselves; {@code kind}: as in their names. */
     public static InternodeKernels overQueues(
-            CudaContext context, InternodeStructs structs, int sharedBytes) {
+            CudaContext context, InternodeStructs structs, String kind, int sharedBytes) {
         return OVER_QUEUES.computeIfAbsent(
-                new Loaded(structs, context.cudaDevice().ordinal()),
-                _ -> load(context, structs, "ibgda_", sharedBytes));
+                new Loaded(structs, kind, context.cudaDevice().ordinal()),
+                _ -> load(context, structs, kind + "ibgda_", sharedBytes));
     }
 
     /** The combine whose rows travel in FP8, or in BF16. */

@@ -48,16 +48,25 @@ public final class InternodeStructs {
                     .i32("ends_together", "all nodes tell each other how the call ended")
                     .build();
 
+    public static final KernelStruct RAIL_WAY =
+            KernelStruct.builder("RailWay", "How another rank is reached.")
+                    .u64(
+                            "reach",
+                            "its network memory as mapped here, or IbgdaQueues that lead to it")
+                    .i32("place", "of it in these")
+                    .i32("reserved", "")
+                    .build();
+
     public static final KernelStruct RAIL_END =
             KernelStruct.builder("RailEnd", "A rank that rows are exchanged with; see Rails.Ends.")
-                    .u64("memory", "its network memory as mapped here")
+                    .struct("way", RAIL_WAY)
                     .i32("rank", "-1: none")
-                    .i32("cell", "of that memory, in which this rank writes")
+                    .i32("cell", "of its network memory, in which this rank writes")
                     .build();
 
     public static final KernelStruct RAIL_RANK =
             KernelStruct.builder("RailRank", "A rank; see Masks and Rails.")
-                    .u64("memory", "its network memory as mapped here")
+                    .struct("way", RAIL_WAY)
                     .i32("is_masked", "")
                     .i32("is_reached", "by tokens of this rank")
                     .i32("is_contact", "of another node, and headers and endings are exchanged")
@@ -88,7 +97,7 @@ public final class InternodeStructs {
             new InternodeStructs(NormalStructs.WIDE, "../shared/normal_wide_structs.cuh");
 
     static {
-        NARROW.header.struct(RAIL_END).struct(RAIL_RANK).struct(RAIL_TABLE);
+        NARROW.header.struct(RAIL_WAY).struct(RAIL_END).struct(RAIL_RANK).struct(RAIL_TABLE);
     }
 
     /** Those of one node. */

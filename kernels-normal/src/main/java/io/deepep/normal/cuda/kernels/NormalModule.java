@@ -80,7 +80,8 @@ public final class NormalModule {
         largeOverPeerMemory =
                 InternodeKernels.load(context, InternodeStructs.WIDE, "", largeNode.sharedBytes());
         maskedOverPeerMemory =
-                InternodeKernels.load(context, InternodeStructs.NARROW, "masked_", sharedBytes);
+                InternodeKernels.load(
+                        context, InternodeStructs.NARROW, InternodeKernels.MASKED, sharedBytes);
         expand.setMaxDynamicSharedBytes(sharedBytes);
     }
 

@@ -138,7 +138,8 @@ public final class NormalStructs {
                 .u64("heap", "peers' heaps as mapped here", ranks)
                 .u64("state", "LocalState, zeroed once by the host")
                 .u64("status", "StatusBlock, device address of mapped host memory")
-                .u64("timeout_ns", "")
+                .u64("timeout_ns", "of waits once all ranks are in the call")
+                .u64("start_timeout_ns", "of waits for the headers of ranks that have yet to begin")
                 .u64("header_offset", "[epoch parity][source][32 + experts per rank] u64")
                 .u64("header_parity_stride", "bytes")
                 .u64("header_rank_stride", "bytes")
@@ -173,8 +174,8 @@ public final class NormalStructs {
                 .u32("exit_arrivals", "")
                 .u32("barrier_arrivals", "")
                 .u32("waiting_epoch", "the epoch in which this rank has said that it waits")
+                .u32("waiting_beat", "when it said last that others have yet to begin")
                 .u32("masked", "bit r: rank r of the node is neither sent to nor waited for")
-                .u32("reserved", "")
                 .i32("block_counts", "tokens to each rank", KernelConstants.MAX_BLOCKS, ranks)
                 .build();
     }

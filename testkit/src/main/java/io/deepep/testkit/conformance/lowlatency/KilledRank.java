@@ -8,6 +8,7 @@ import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.exchange.LowLatencyWorld;
 import java.io.PrintStream;
 import java.time.Duration;
 import java.util.Set;

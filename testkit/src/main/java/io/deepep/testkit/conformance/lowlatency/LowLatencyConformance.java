@@ -19,6 +19,7 @@ import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.normal.NormalMisuses;
 import io.deepep.testkit.conformance.normal.NormalRank;
+import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,15 +1,15 @@
 package io.deepep.testkit.conformance.lowlatency;
 
+import static io.deepep.testkit.conformance.Misbehaviour.requirePeer;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.LowLatencyFormat;
-import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.exchange.LowLatencyWorld;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.Set;
@@ -57,13 +57,7 @@ public record LowLatencyDepartureConformance(TestBackend backend) implements Low
     }
 
     private static void requireNamed(LowLatencyRank survivor) {
-        DeepEpTimeoutException failure =
-                catchThrowableOfType(
-                        DeepEpTimeoutException.class,
-                        () -> survivor.dispatch(LowLatencyFormat.BF16));
-        assertThat(failure).isNotNull();
-        assertThat(failure.peer()).as(failure.getMessage()).isEqualTo(CULPRIT);
-        assertThat(failure)
+        assertThat(requirePeer(CULPRIT, () -> survivor.dispatch(LowLatencyFormat.BF16)))
                 .hasMessageContaining("in vain: rank 2 failed: java.io.IOException: disk full");
     }
 

@@ -2,8 +2,8 @@ package io.deepep.testkit.conformance.lowlatency;
 
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
+import static io.deepep.testkit.conformance.Misbehaviour.requireUnrecordable;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
@@ -26,6 +26,7 @@ import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.exchange.LowLatencyWorld;
 import java.time.Duration;
 import java.util.IdentityHashMap;
 import java.util.List;
@@ -71,6 +72,11 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         LowLatencyDispatchResult received;
         LowLatencyCombineResult home;
 
+        /** FP8 tokens, whose rows come back as they are. */
+        Rounds(RankContext context, LowLatencyWorld first, CallOptions options) {
+            this(context, first, LowLatencyFormat.FP8, options, false, false);
+        }
+
         Rounds(
                 RankContext context,
                 LowLatencyWorld first,
@@ -115,10 +121,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         /** Writes another exchange over this one. */
         void load(LowLatencyWorld world) {
             expected = new LowLatencyRank(context, world);
-            overwrite(expected.x(), memory.x());
-            overwrite(expected.topkIdx(), memory.topkIdx());
-            overwrite(expected.weights(), memory.weights());
-            overwrite(expected.outputs(), memory.outputs());
+            memory.load(expected);
         }
 
         void loadBadExpert() {
@@ -130,10 +133,6 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         void poisonOutputs() {
             Tensor poison = HostTensors.poison(context.download(memory.outputs()));
             context.backend().write(poison, memory.outputs());
-        }
-
-        private void overwrite(Tensor from, Tensor to) {
-            context.backend().write(context.download(from), to);
         }
 
         void verify() {
@@ -254,14 +253,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
     @Test
     public void replayOfABadRouting(RankContext context) {
         List<LowLatencyWorld> worlds = worlds(context);
-        Rounds rounds =
-                new Rounds(
-                        context,
-                        worlds.getFirst(),
-                        LowLatencyFormat.FP8,
-                        CallOptions.async(),
-                        false,
-                        false);
+        Rounds rounds = new Rounds(context, worlds.getFirst(), CallOptions.async());
         rounds.prepare();
         try (Recording recording =
                 backend.record(context.buffer().communicationStream(), rounds::enqueue)) {
@@ -296,14 +288,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                 shape.topology(),
                 b -> b.lowLatency(shape.limits()).timeout(Misbehaviour.SHORT),
                 context -> {
-                    Rounds rounds =
-                            new Rounds(
-                                    context,
-                                    worlds.getFirst(),
-                                    LowLatencyFormat.FP8,
-                                    CallOptions.async(),
-                                    false,
-                                    false);
+                    Rounds rounds = new Rounds(context, worlds.getFirst(), CallOptions.async());
                     context.meet();
                     rounds.prepare();
                     try (Recording recording =
@@ -342,14 +327,8 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                 b -> b.lowLatency(shape.limits()).timeout(Duration.ofSeconds(2)),
                 context -> {
                     TestStream engine = backend.newStream(context.device());
-                    Rounds rounds =
-                            new Rounds(
-                                    context,
-                                    worlds.getFirst(),
-                                    LowLatencyFormat.FP8,
-                                    CallOptions.sync().on(engine.stream()),
-                                    false,
-                                    false);
+                    CallOptions options = CallOptions.sync().on(engine.stream());
+                    Rounds rounds = new Rounds(context, worlds.getFirst(), options);
                     context.meet();
                     rounds.prepare();
                     try (Recording recording = backend.record(engine.stream(), rounds::enqueue)) {
@@ -370,9 +349,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
     public void replayInTheOrderOfTheStream(RankContext context) {
         List<LowLatencyWorld> worlds = worlds(context);
         Stream stream = context.buffer().communicationStream();
-        CallOptions options = CallOptions.sync().on(stream);
-        LowLatencyFormat format = LowLatencyFormat.FP8;
-        Rounds rounds = new Rounds(context, worlds.getFirst(), format, options, false, false);
+        Rounds rounds = new Rounds(context, worlds.getFirst(), CallOptions.sync().on(stream));
         rounds.prepare();
         try (Recording recording = backend.record(stream, rounds::enqueue)) {
             context.meet();
@@ -403,14 +380,12 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         LowLatencyDispatchPlan used = rank.plan(format).build();
         LowLatencyDispatchPlan fresh = rank.plan(format).build();
         rank.verify(buffer.lowLatencyDispatch(used), format);
-        refuse(context, "without a compute stream", () -> buffer.lowLatencyDispatch(used));
-        refuse(context, "once before", () -> buffer.lowLatencyDispatch(fresh, CallOptions.async()));
+        requireUnrecordable(
+                context, "without a compute stream", () -> buffer.lowLatencyDispatch(used));
+        requireUnrecordable(
+                context,
+                "once before",
+                () -> buffer.lowLatencyDispatch(fresh, CallOptions.async()));
         rank.roundTrip(format);
-    }
-
-    private void refuse(RankContext context, String mention, Runnable call) {
-        assertThatThrownBy(() -> backend.record(context.buffer().communicationStream(), call))
-                .isInstanceOf(IllegalStateException.class)
-                .hasMessageContaining(mention);
     }
 }

@@ -15,6 +15,7 @@ import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.oracle.LowLatencyOracle;
 import java.time.Duration;
 import java.util.Set;

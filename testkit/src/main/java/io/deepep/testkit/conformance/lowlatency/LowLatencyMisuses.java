@@ -6,7 +6,6 @@ import static io.deepep.DType.FP8_E4M3;
 import static io.deepep.DType.I32;
 import static io.deepep.DType.I64;
 
-import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyDispatchPlan;
@@ -15,7 +14,9 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.conformance.Misuse;
+import io.deepep.testkit.conformance.MisusedRank;
 import io.deepep.testkit.conformance.Misuses;
+import io.deepep.testkit.conformance.RankContext;
 import java.util.stream.Stream;
 
 /**
@@ -30,21 +31,14 @@ final class LowLatencyMisuses {
     private LowLatencyMisuses() {}
 
     /** One rank that has dispatched: its inputs and the handle. */
-    record Rank(LowLatencyRank inputs, LowLatencyHandle handle) {
-        Tensor upload(Tensor tensor) {
-            return inputs.context().upload(tensor);
-        }
-
-        Tensor tensor(DType dtype, long... shape) {
-            return upload(HostTensors.allocate(dtype, shape));
+    record Rank(LowLatencyRank inputs, LowLatencyHandle handle) implements MisusedRank {
+        @Override
+        public RankContext context() {
+            return inputs.context();
         }
 
         Tensor inBuffer(DType dtype, long... shape) {
-            return Misuse.inBuffer(inputs.context(), true, dtype, shape);
-        }
-
-        Tensor elsewhere(Tensor tensor) {
-            return Misuse.elsewhere(inputs.context(), tensor);
+            return Misuse.inBuffer(context(), true, dtype, shape);
         }
 
         /** The good inputs. */
@@ -62,10 +56,6 @@ final class LowLatencyMisuses {
 
         Tensor outputs() {
             return inputs.outputs();
-        }
-
-        Buffer buffer() {
-            return inputs.context().buffer();
         }
 
         void dispatch(Tensor x, Tensor idx) {

@@ -10,18 +10,14 @@ import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
-import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.conformance.RankContext;
-import io.deepep.testkit.oracle.LowLatencyCheck;
+import io.deepep.testkit.exchange.LowLatencyWorld;
 
 /**
  * One rank's share of a {@link LowLatencyWorld}: its inputs on its device, and its results held
  * against the oracle.
  */
 public final class LowLatencyRank {
-    /** What 10-bit logarithms may be off: half a step of 2^(1/16), with room for the arithmetic. */
-    private static final double LOG_FMT_RELATIVE = 0.03;
-
     private final RankContext context;
     private final LowLatencyWorld world;
     private final Tensor x;
@@ -33,10 +29,9 @@ public final class LowLatencyRank {
         this.context = context;
         this.world = world;
         int rank = context.rank();
-        int numTopk = world.routing().numTopk();
         x = context.upload(world.tokens().get(rank).x());
-        topkIdx = context.upload(HostTensors.i64(world.routing().topkIdx(rank), numTopk));
-        weights = context.upload(HostTensors.f32(world.routing().weights(rank), numTopk));
+        topkIdx = context.upload(world.routing().topkIdxTensor(rank));
+        weights = context.upload(world.routing().weightsTensor(rank));
         outputs = context.upload(world.outputs().get(rank));
     }
 
@@ -62,6 +57,14 @@ public final class LowLatencyRank {
 
     public Tensor outputs() {
         return outputs;
+    }
+
+    /** Writes another exchange of the same shape over this one. */
+    public void load(LowLatencyRank other) {
+        context.copy(other.x, x);
+        context.copy(other.topkIdx, topkIdx);
+        context.copy(other.weights, weights);
+        context.copy(other.outputs, outputs);
     }
 
     public LowLatencyDispatchPlan.Builder plan(LowLatencyFormat format) {
@@ -131,17 +134,16 @@ public final class LowLatencyRank {
         return verify(result, CombineFormat.BF16);
     }
 
-    /** Compares a combine whose rows travelled in a format; FP8 bit for bit. */
+    /** Compares a combine whose rows travelled in a format. */
     public Tensor verify(LowLatencyCombineResult result, CombineFormat format) {
+        return verify(result, format, false);
+    }
+
+    private Tensor verify(
+            LowLatencyCombineResult result, CombineFormat format, boolean preReduced) {
         result.event().synchronize();
         Tensor combined = context.download(result.x());
-        LowLatencyCheck check = world.check(LowLatencyFormat.BF16);
-        if (format == CombineFormat.FP8) {
-            check.checkFp8Combine(context.rank(), world.outputs(), combined);
-        } else {
-            double relative = format == CombineFormat.BF16 ? 0 : LOG_FMT_RELATIVE;
-            check.checkCombine(context.rank(), world.outputs(), relative, 0, combined);
-        }
+        world.checkCombine(context.rank(), format, preReduced, combined);
         return combined;
     }
 
@@ -150,16 +152,9 @@ public final class LowLatencyRank {
         return verifyPreReduced(result, CombineFormat.BF16);
     }
 
-    /** Compares a pre-reduced combine whose sums travelled in a format; LogFMT by its bound. */
+    /** Compares a pre-reduced combine whose sums travelled in a format. */
     public Tensor verifyPreReduced(LowLatencyCombineResult result, CombineFormat format) {
-        result.event().synchronize();
-        Tensor combined = context.download(result.x());
-        if (format == CombineFormat.LOGFMT) {
-            world.preReducedCheck().checkLogFmt(context.rank(), LOG_FMT_RELATIVE, 0, combined);
-        } else {
-            world.preReducedCheck().check(context.rank(), format, combined);
-        }
-        return combined;
+        return verify(result, format, true);
     }
 
     public Tensor combinePreReduced(LowLatencyHandle handle) {

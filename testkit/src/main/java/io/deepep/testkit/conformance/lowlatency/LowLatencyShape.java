@@ -8,6 +8,7 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.Arrays;
 import java.util.stream.Stream;
@@ -107,11 +108,7 @@ public record LowLatencyShape(
 
     /** Masked and repeated selections, different numbers of tokens, one rank without any. */
     public RoutingSpec raggedSpec() {
-        int idle = nodes * ranksPerNode > 1 ? 1 : 0;
-        return spec().withMaskedShare(0.3)
-                .withDuplicateShare(0.3)
-                .withVaryingTokens(true)
-                .withIdleRanks(idle);
+        return spec().ragged();
     }
 
     public LowLatencyWorld world(RoutingSpec spec) {

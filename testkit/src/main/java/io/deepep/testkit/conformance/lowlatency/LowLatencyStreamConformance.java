@@ -24,6 +24,7 @@ import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.exchange.LowLatencyWorld;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**

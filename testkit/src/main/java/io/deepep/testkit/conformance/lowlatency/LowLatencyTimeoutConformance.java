@@ -3,10 +3,14 @@ package io.deepep.testkit.conformance.lowlatency;
 import static io.deepep.testkit.conformance.Misbehaviour.beLate;
 import static io.deepep.testkit.conformance.Misbehaviour.stayAway;
 
+import io.deepep.Buffer;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
+import io.deepep.LowLatencyPlan;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
@@ -15,18 +19,24 @@ import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import java.time.Duration;
+import java.util.function.Consumer;
 
-/** Time-outs of single calls, longer and shorter than those of their buffer. */
+/** Time-outs of single calls, longer and shorter than those of their buffer; and of their start. */
 @BackendSuite
 public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLatencySuite {
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
 
     private void run(int nodes, int ranksPerNode, Duration timeout, Ranks.Body body) {
+        run(nodes, ranksPerNode, builder -> builder.timeout(timeout), body);
+    }
+
+    private void run(
+            int nodes, int ranksPerNode, Consumer<Buffer.Builder> options, Ranks.Body body) {
         LowLatencyShape shape = shape(nodes, ranksPerNode);
         Ranks.run(
                 backend,
                 shape.topology(),
-                builder -> builder.lowLatency(shape.limits()).timeout(timeout),
+                builder -> options.accept(builder.lowLatency(shape.limits())),
                 body);
     }
 
@@ -47,31 +57,47 @@ public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLa
                 nodes,
                 ranksPerNode,
                 Misbehaviour.BRIEF,
-                context -> {
-                    LowLatencyRank rank = rank(context);
-                    for (boolean hooked : new boolean[] {false, true}) {
-                        beLate(context);
-                        LowLatencyDispatchResult sent =
-                                context.buffer()
-                                        .lowLatencyDispatch(
-                                                rank.plan(BF16)
-                                                        .receiveHook(hooked)
-                                                        .timeout(Ranks.TIMEOUT)
-                                                        .build());
-                        receive(sent.receiveHook());
-                        LowLatencyHandle handle = rank.verify(sent, BF16).handle();
-                        beLate(context);
-                        LowLatencyCombineResult back =
-                                context.buffer()
-                                        .lowLatencyCombine(
-                                                rank.home(handle)
-                                                        .receiveHook(hooked)
-                                                        .timeout(Ranks.TIMEOUT)
-                                                        .build());
-                        receive(back.receiveHook());
-                        rank.verify(back);
-                    }
-                });
+                context -> withOneLate(context, plan -> plan.timeout(Ranks.TIMEOUT)));
+    }
+
+    private static void withOneLate(RankContext context, Consumer<LowLatencyPlan.Builder<?>> with) {
+        LowLatencyRank rank = rank(context);
+        for (boolean hooked : new boolean[] {false, true}) {
+            LowLatencyDispatchPlan.Builder dispatch = rank.plan(BF16).receiveHook(hooked);
+            with.accept(dispatch);
+            beLate(context);
+            LowLatencyDispatchResult sent = context.buffer().lowLatencyDispatch(dispatch.build());
+            receive(sent.receiveHook());
+            LowLatencyHandle handle = rank.verify(sent, BF16).handle();
+            LowLatencyCombinePlan.Builder combine = rank.home(handle).receiveHook(hooked);
+            with.accept(combine);
+            beLate(context);
+            LowLatencyCombineResult back = context.buffer().lowLatencyCombine(combine.build());
+            receive(back.receiveHook());
+            rank.verify(back);
+        }
+    }
+
+    /** A rank that begins later than after the time-out, but within that of the start. */
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
+    public void startsLate(int nodes, int ranksPerNode) {
+        run(
+                nodes,
+                ranksPerNode,
+                builder -> builder.timeout(Misbehaviour.BRIEF).startTimeout(Ranks.TIMEOUT),
+                context -> withOneLate(context, plan -> {}));
+    }
+
+    /** The same where plans say it, and the ranks that are waited for in vain would be masked. */
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
+    public void startsOfPlansAreLate(int nodes, int ranksPerNode) {
+        run(
+                nodes,
+                ranksPerNode,
+                builder -> builder.timeout(Misbehaviour.BRIEF).maskTimedOutRanks(true),
+                context -> withOneLate(context, plan -> plan.startTimeout(Ranks.TIMEOUT)));
     }
 
     private static void receive(Runnable hook) {
@@ -84,30 +110,53 @@ public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLa
     @Cases
     @GroupSource({"1, 4", "2, 2"})
     public void shorterThanTheBuffers(int nodes, int ranksPerNode) {
+        withoutOne(nodes, ranksPerNode, plan -> plan.timeout(Misbehaviour.SHORT));
+    }
+
+    /** Who never begins is named after the start time-out, be the time-out shorter or longer. */
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
+    public void neverStarts(int nodes, int ranksPerNode) {
+        withoutOne(nodes, ranksPerNode, plan -> plan.startTimeout(Misbehaviour.SHORT));
+        Duration shorter = Misbehaviour.SHORT.dividedBy(3);
+        withoutOne(
+                nodes,
+                ranksPerNode,
+                plan -> plan.timeout(shorter).startTimeout(Misbehaviour.SHORT));
+    }
+
+    private void withoutOne(int nodes, int ranksPerNode, Consumer<LowLatencyPlan.Builder<?>> with) {
         for (boolean combine : new boolean[] {false, true}) {
             for (boolean hooked : new boolean[] {false, true}) {
                 run(
                         nodes,
                         ranksPerNode,
                         Duration.ofHours(1),
-                        context -> withoutOne(context, combine, hooked));
+                        context -> withoutOne(context, combine, hooked, with));
             }
         }
     }
 
-    private static void withoutOne(RankContext context, boolean combine, boolean hooked) {
+    private static void withoutOne(
+            RankContext context,
+            boolean combine,
+            boolean hooked,
+            Consumer<LowLatencyPlan.Builder<?>> with) {
         LowLatencyRank rank = rank(context);
         rank.roundTrip(BF16);
         LowLatencyHandle handle = combine ? rank.dispatch(BF16).handle() : null;
-        Duration timeout = Misbehaviour.SHORT;
         stayAway(
                 context,
                 combine ? "low-latency combine" : "low-latency dispatch",
                 () -> {
                     if (combine) {
-                        rank.call(rank.home(handle).receiveHook(hooked).timeout(timeout).build());
+                        LowLatencyCombinePlan.Builder plan = rank.home(handle).receiveHook(hooked);
+                        with.accept(plan);
+                        rank.call(plan.build());
                     } else {
-                        rank.call(rank.plan(BF16).receiveHook(hooked).timeout(timeout).build());
+                        LowLatencyDispatchPlan.Builder plan = rank.plan(BF16).receiveHook(hooked);
+                        with.accept(plan);
+                        rank.call(plan.build());
                     }
                 });
     }

@@ -14,7 +14,7 @@ import io.deepep.Tensor;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
 import io.deepep.testkit.conformance.normal.NormalRank;
-import io.deepep.testkit.conformance.normal.NormalWorld;
+import io.deepep.testkit.exchange.NormalWorld;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;

@@ -13,6 +13,7 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Misuse;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.exchange.NormalWorld;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;

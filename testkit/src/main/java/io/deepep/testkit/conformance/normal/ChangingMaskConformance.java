@@ -11,7 +11,8 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
-import io.deepep.testkit.conformance.lowlatency.LowLatencyWorld;
+import io.deepep.testkit.exchange.LowLatencyWorld;
+import io.deepep.testkit.exchange.NormalWorld;
 import java.time.Duration;
 import java.util.Set;
 import java.util.SplittableRandom;
@@ -25,7 +26,7 @@ import org.junit.jupiter.api.Timeout;
  * Many verified calls of both modes on one buffer, one after the other, while ranks are masked and
  * come back again and again. {@code -Ddeepep.seed} draws other ranks.
  */
-@BackendSuite(only = "host")
+@BackendSuite(maskingAcrossNodes = true)
 @Timeout(value = 6, unit = TimeUnit.HOURS)
 public record ChangingMaskConformance(TestBackend backend) {
     /** What a call may wait for: a rank that is back early waits for the others' calls. */
@@ -59,6 +60,7 @@ public record ChangingMaskConformance(TestBackend backend) {
                 builder ->
                         builder.normal(worlds.normal.limits())
                                 .lowLatency(worlds.shape.limits())
+                                .network(backend.networkWithMasks())
                                 .timeout(PATIENCE),
                 context -> {
                     SplittableRandom random = new SplittableRandom(Long.getLong("deepep.seed", 1));

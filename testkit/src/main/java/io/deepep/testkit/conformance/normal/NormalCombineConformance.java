@@ -3,6 +3,7 @@ package io.deepep.testkit.conformance.normal;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
+import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DType;
@@ -14,6 +15,7 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.SourceRow;
 import java.util.List;
@@ -78,8 +80,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
         Tensor own = context.upload(given.get(context.rank()));
         CombineResult combined = combine(rank, check, result, b -> b.topkWeights(own));
         rank.verify(combined, check);
-        world.combineOracle(context.topology(), check)
-                .checkWeights(context.rank(), given, context.download(combined.topkWeights()));
+        rank.verifyWeights(combined, check, given);
     }
 
     /** What was received with a token comes back as it was sent. */
@@ -150,8 +151,8 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
         for (DispatchPlan.Receive how : DispatchPlan.Receive.values()) {
             DispatchResult result = rank.dispatch(rank.plan().receive(how), check);
             CombinePlan plan = CombinePlan.builder(result.recvX(), result.handle()).build();
-            rank.verifySums(context.buffer().combine(plan), check, received);
-            rank.verifySums(context.buffer().combine(plan), check, received);
+            rank.verify(context.buffer().combine(plan), check, CombineFormat.BF16, received);
+            rank.verify(context.buffer().combine(plan), check, CombineFormat.BF16, received);
         }
     }
 

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
+import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
@@ -22,6 +23,7 @@ import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.ArrayList;
@@ -51,16 +53,19 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     @Cases
     @MethodSource(FEW)
     public void asynchronousChain(NormalShape shape, RankContext context) {
-        NormalRank rank = shape.rank(context);
+        chain(shape.rank(context), CombineFormat.BF16);
+    }
+
+    static void chain(NormalRank rank, CombineFormat format) {
         NormalDispatchCheck check = rank.world().check();
-        Buffer buffer = context.buffer();
+        Buffer buffer = rank.context().buffer();
         Tensor outputs = rank.outputs(check);
         CallOptions options = CallOptions.async();
         for (int round = 0; round < 3; round++) {
             DispatchResult result = buffer.dispatch(rank.plan().build(), options);
-            CombinePlan plan = CombinePlan.builder(outputs, result.handle()).build();
+            CombinePlan plan = CombinePlan.builder(outputs, result.handle()).format(format).build();
             CombineResult combined = buffer.combine(plan, options.after(result.event()));
-            rank.verify(combined, check);
+            rank.verify(combined, check, format, rank.world().outputs(check));
             assertThat(combined.event().isDone()).isTrue();
             options = CallOptions.async().after(combined.event());
         }

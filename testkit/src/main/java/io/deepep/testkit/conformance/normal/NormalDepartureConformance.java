@@ -1,17 +1,17 @@
 package io.deepep.testkit.conformance.normal;
 
+import static io.deepep.testkit.conformance.Misbehaviour.requirePeer;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.EpTopology;
-import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.exchange.NormalWorld;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
@@ -62,10 +62,7 @@ public record NormalDepartureConformance(TestBackend backend) implements NormalS
     }
 
     private static void requireTimeout(boolean orderly, ThrowingCallable call) {
-        DeepEpTimeoutException failure = catchThrowableOfType(DeepEpTimeoutException.class, call);
-        assertThat(failure).isNotNull();
-        assertThat(failure.peer()).as(failure.getMessage()).isEqualTo(CULPRIT);
-        assertThat(failure)
+        assertThat(requirePeer(CULPRIT, call))
                 .hasMessageContaining(
                         orderly
                                 ? "in vain: rank 1 has left the group"

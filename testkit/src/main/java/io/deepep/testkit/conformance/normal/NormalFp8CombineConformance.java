@@ -4,8 +4,6 @@ import static io.deepep.testkit.conformance.Misbehaviour.requireMismatch;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.Buffer;
-import io.deepep.CallOptions;
 import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
@@ -85,9 +83,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         CombineResult combined =
                 combine(rank, rank.outputs(check), result, b -> b.topkWeights(own));
         rank.verifyFp8(combined, check);
-        rank.world()
-                .combineOracle(context.topology(), check)
-                .checkWeights(context.rank(), given, context.download(combined.topkWeights()));
+        rank.verifyWeights(combined, check, given);
     }
 
     @Cases
@@ -113,9 +109,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
                                         .out(out));
         rank.verifyFp8(combined, check, first, second);
         assertThat(combined.x().address()).isEqualTo(out.address());
-        rank.world()
-                .combineOracle(context.topology(), check)
-                .checkWeights(context.rank(), given, context.download(combined.topkWeights()));
+        rank.verifyWeights(combined, check, given);
     }
 
     /** Rows that begin anywhere. */
@@ -177,7 +171,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         DispatchResult result = rank.dispatch(rank.plan(), check);
         List<Tensor> sent = context.shared("special", _ -> spoiled(rank.world().outputs(check)));
         Tensor x = context.upload(sent.get(context.rank()));
-        rank.verifyFp8(combine(rank, x, result, b -> b), check, sent);
+        rank.verify(combine(rank, x, result, b -> b), check, CombineFormat.FP8, sent);
         rank.combineFp8(result.handle(), check);
     }
 
@@ -217,20 +211,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     @Cases
     @MethodSource(FEW_SHAPES)
     public void asynchronousChain(NormalShape shape, RankContext context) {
-        NormalRank rank = shape.raggedRank(context);
-        NormalDispatchCheck check = rank.world().check();
-        Buffer buffer = context.buffer();
-        Tensor outputs = rank.outputs(check);
-        CallOptions options = CallOptions.async();
-        for (int round = 0; round < 3; round++) {
-            DispatchResult result = buffer.dispatch(rank.plan().build(), options);
-            CombinePlan plan =
-                    CombinePlan.builder(outputs, result.handle()).format(CombineFormat.FP8).build();
-            CombineResult combined =
-                    buffer.combine(plan, CallOptions.async().after(result.event()));
-            rank.verifyFp8(combined, check);
-            options = CallOptions.async().after(combined.event());
-        }
+        NormalConformance.chain(shape.raggedRank(context), CombineFormat.FP8);
     }
 
     /** One rank combines as FP8, the others as BF16: all learn it. */

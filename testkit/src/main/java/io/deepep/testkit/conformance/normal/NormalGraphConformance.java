@@ -1,6 +1,7 @@
 package io.deepep.testkit.conformance.normal;
 
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
+import static io.deepep.testkit.conformance.Misbehaviour.requireUnrecordable;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
@@ -21,6 +22,7 @@ import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.util.List;
 import java.util.function.UnaryOperator;
@@ -47,21 +49,57 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         firstShape().limit(builder);
     }
 
-    /** Exchanges of one shape, and the memory of one rank that takes turns to hold them. */
-    private static final class Memory {
+    /** A dispatch and a combine of one rank over the same memory, whatever exchange it holds. */
+    private static final class Pair {
         final RankContext context;
         final UnaryOperator<NormalDispatchCheck> form;
+        final CombineFormat format;
+        final CallOptions options;
         final NormalRank rank;
         final Tensor outputs;
-        CombineFormat format = CombineFormat.BF16;
+        final DispatchPlan plan;
+        final CombinePlan back;
+        final DispatchResult received;
+        final CombineResult home;
         NormalWorld current;
 
-        Memory(RankContext context, NormalWorld first, UnaryOperator<NormalDispatchCheck> form) {
+        /** With the largest number of rows that can come. */
+        Pair(RankContext context, NormalShape shape, NormalWorld first) {
+            this(
+                    context,
+                    first,
+                    plan -> plan.numWorstTokens(worstRows(shape)),
+                    check -> check.worstCase(worstRows(shape)),
+                    CombineFormat.BF16,
+                    CallOptions.async());
+        }
+
+        /** Makes both calls once. */
+        Pair(
+                RankContext context,
+                NormalWorld first,
+                UnaryOperator<DispatchPlan.Builder> dispatch,
+                UnaryOperator<NormalDispatchCheck> form,
+                CombineFormat format,
+                CallOptions options) {
             this.context = context;
             this.form = form;
+            this.format = format;
+            this.options = options;
             this.current = first;
             this.rank = new NormalRank(context, current);
             this.outputs = rank.outputs(check());
+            this.plan = dispatch.apply(rank.plan()).build();
+            this.received = context.buffer().dispatch(plan, options);
+            this.back = CombinePlan.builder(outputs, received.handle()).format(format).build();
+            this.home = context.buffer().combine(back, options);
+            verify();
+        }
+
+        /** The results are those of the first time. */
+        void enqueue() {
+            context.buffer().dispatch(plan, options);
+            context.buffer().combine(back, options);
         }
 
         NormalDispatchCheck check() {
@@ -72,27 +110,20 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         void load(NormalWorld world) {
             current = world;
             NormalRank other = new NormalRank(context, world);
-            overwrite(other.x(), rank.x());
-            if (rank.scales() != null) {
-                overwrite(other.scales(), rank.scales());
-            }
-            overwrite(other.topkIdx(), rank.topkIdx());
-            overwrite(other.weights(), rank.weights());
-            overwrite(other.outputs(check()), outputs);
+            rank.load(other);
+            context.copy(other.outputs(check()), outputs);
         }
 
-        void overwrite(Tensor from, Tensor to) {
-            context.backend().write(context.download(from), to);
+        void loadBadExpert() {
+            Tensor idx = context.download(rank.topkIdx());
+            idx.setLong(current.routing().numExperts(), 3, 1);
+            context.backend().write(idx, rank.topkIdx());
         }
 
-        void verify(DispatchResult received, CombineResult home) {
+        void verify() {
             NormalRank expected = new NormalRank(context, current);
             expected.verify(received, check());
-            if (format == CombineFormat.FP8) {
-                expected.verifyFp8(home, check());
-            } else {
-                expected.verify(home, check());
-            }
+            expected.verify(home, check(), format, current.outputs(check()));
         }
     }
 
@@ -108,41 +139,26 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
             CombineFormat format,
             boolean onEngineStream) {
         List<NormalWorld> worlds = context.shared("worlds", _ -> worlds(shape));
-        Memory memory = new Memory(context, worlds.getFirst(), check);
-        memory.format = format;
-        Buffer buffer = context.buffer();
         Stream stream =
                 onEngineStream
                         ? backend.newStream(context.device()).stream()
-                        : buffer.communicationStream();
+                        : context.buffer().communicationStream();
         context.meet();
         CallOptions options = onEngineStream ? CallOptions.sync().on(stream) : CallOptions.async();
-        DispatchPlan plan = form.apply(memory.rank.plan()).build();
-        DispatchResult received = buffer.dispatch(plan, options);
-        CombinePlan back =
-                CombinePlan.builder(memory.outputs, received.handle()).format(format).build();
-        CombineResult home = buffer.combine(back, options);
-        memory.verify(received, home);
-        try (Recording recording =
-                backend.record(
-                        stream,
-                        () -> {
-                            buffer.dispatch(plan, options);
-                            buffer.combine(back, options);
-                        })) {
+        Pair pair = new Pair(context, worlds.getFirst(), form, check, format, options);
+        try (Recording recording = backend.record(stream, pair::enqueue)) {
             context.meet();
             for (int i = 1; i <= NUM_REPLAYS; i++) {
-                memory.load(worlds.get(i % NUM_WORLDS));
+                pair.load(worlds.get(i % NUM_WORLDS));
                 recording.replay();
-                memory.verify(received, home);
+                pair.verify();
             }
         }
         // What is not recorded goes on as before.
         new NormalRank(context, worlds.getLast()).roundTrip();
-        memory.load(worlds.getFirst());
-        buffer.dispatch(plan, options);
-        buffer.combine(back, options);
-        memory.verify(received, home);
+        pair.load(worlds.getFirst());
+        pair.enqueue();
+        pair.verify();
     }
 
     /** The first that the backend has groups for. */
@@ -228,45 +244,32 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                         4,
                         16);
         int absent = 2;
-        int rows = worstRows(shape);
         NormalWorld whole = shape.world();
         NormalWorld rest = whole.without(absent);
         Ranks.run(
                 backend,
                 shape.topology(),
-                builder -> builder.normal(whole.limits()),
+                builder -> builder.normal(whole.limits()).network(backend.networkWithMasks()),
                 context -> {
-                    Memory memory = new Memory(context, whole, c -> c.worstCase(rows));
+                    Pair pair = new Pair(context, shape, whole);
                     Buffer buffer = context.buffer();
-                    CallOptions options = CallOptions.async();
-                    DispatchPlan plan = memory.rank.plan().numWorstTokens(rows).build();
-                    DispatchResult received = buffer.dispatch(plan, options);
-                    CombinePlan back =
-                            CombinePlan.builder(memory.outputs, received.handle()).build();
-                    CombineResult home = buffer.combine(back, options);
-                    memory.verify(received, home);
                     try (Recording recording =
-                            backend.record(
-                                    buffer.communicationStream(),
-                                    () -> {
-                                        buffer.dispatch(plan, options);
-                                        buffer.combine(back, options);
-                                    })) {
-                        context.communicator().barrier(Ranks.TIMEOUT);
+                            backend.record(buffer.communicationStream(), pair::enqueue)) {
+                        context.meet();
                         recording.replay();
-                        memory.verify(received, home);
+                        pair.verify();
                         if (context.rank() != absent) {
                             buffer.updateMask(absent, true);
-                            memory.load(rest);
+                            pair.load(rest);
                             recording.replay();
-                            memory.verify(received, home);
+                            pair.verify();
                             recording.replay();
-                            memory.verify(received, home);
+                            pair.verify();
                         }
                         buffer.rejoin();
-                        memory.load(whole);
+                        pair.load(whole);
                         recording.replay();
-                        memory.verify(received, home);
+                        pair.verify();
                     }
                 });
     }
@@ -276,59 +279,38 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     public void replayOfABadRouting(RankContext context) {
         NormalShape shape = firstShape();
         List<NormalWorld> worlds = context.shared("worlds", _ -> worlds(shape));
-        int rows = worstRows(shape);
-        Memory memory = new Memory(context, worlds.getFirst(), c -> c.worstCase(rows));
-        Buffer buffer = context.buffer();
-        DispatchPlan plan = memory.rank.plan().numWorstTokens(rows).build();
-        DispatchResult received = buffer.dispatch(plan, CallOptions.async());
-        CombinePlan back = CombinePlan.builder(memory.outputs, received.handle()).build();
-        CombineResult home = buffer.combine(back, CallOptions.async());
-        memory.verify(received, home);
-        try (Recording recording =
-                backend.record(
-                        buffer.communicationStream(),
-                        () -> {
-                            buffer.dispatch(plan, CallOptions.async());
-                            buffer.combine(back, CallOptions.async());
-                        })) {
+        Pair pair = new Pair(context, shape, worlds.getFirst());
+        Stream stream = context.buffer().communicationStream();
+        try (Recording recording = backend.record(stream, pair::enqueue)) {
             context.meet();
+            String bad = "topkIdx[3][1]=" + shape.experts();
             for (int i = 0; i < 3; i++) {
-                memory.load(worlds.get(i));
+                pair.load(worlds.get(i));
                 if (context.isCulprit()) {
-                    Tensor idx = context.download(memory.rank.topkIdx());
-                    idx.setLong(shape.experts(), 3, 1);
-                    context.backend().write(idx, memory.rank.topkIdx());
+                    pair.loadBadExpert();
                 }
                 recording.replay();
-                String bad = "topkIdx[3][1]=" + shape.experts();
-                requireRouting(received.event()::synchronize, bad);
-                requireRouting(received.event()::synchronize, bad);
-                assertThatThrownBy(home.event()::synchronize)
+                requireRouting(pair.received.event()::synchronize, bad);
+                requireRouting(pair.received.event()::synchronize, bad);
+                assertThatThrownBy(pair.home.event()::synchronize)
                         .hasMessageContaining("the dispatch of the handle");
-                memory.load(worlds.get(i + 1));
+                pair.load(worlds.get(i + 1));
                 recording.replay();
-                memory.verify(received, home);
+                pair.verify();
             }
             // A failure that nobody asks about is kept for whoever asks later.
             context.meet();
-            replayBadThenGood(memory, recording, shape);
-            requireRouting(received.event()::synchronize, "topkIdx[3][1]=" + shape.experts());
+            Tensor good = context.download(pair.rank.topkIdx());
+            if (context.isCulprit()) {
+                pair.loadBadExpert();
+            }
+            recording.replay();
+            stream.synchronize();
+            context.backend().write(good, pair.rank.topkIdx());
+            recording.replay();
+            stream.synchronize();
+            requireRouting(pair.received.event()::synchronize, bad);
         }
-    }
-
-    private static void replayBadThenGood(Memory memory, Recording recording, NormalShape shape) {
-        RankContext context = memory.context;
-        Tensor good = context.download(memory.rank.topkIdx());
-        if (context.isCulprit()) {
-            Tensor bad = context.download(memory.rank.topkIdx());
-            bad.setLong(shape.experts(), 3, 1);
-            context.backend().write(bad, memory.rank.topkIdx());
-        }
-        recording.replay();
-        context.buffer().communicationStream().synchronize();
-        context.backend().write(good, memory.rank.topkIdx());
-        recording.replay();
-        context.buffer().communicationStream().synchronize();
     }
 
     /** What waits on the CPU cannot be recorded, says so, and leaves the buffer usable. */
@@ -343,19 +325,14 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         DispatchPlan fresh = rank.plan().numWorstTokens(rows).build();
         rank.verify(buffer.dispatch(exact), rank.world().check());
         rank.verify(buffer.dispatch(worst), rank.world().check().worstCase(rows));
-        refuse(context, "numWorstTokens", () -> buffer.dispatch(exact, CallOptions.async()));
-        refuse(context, "without a compute stream", () -> buffer.dispatch(worst));
-        refuse(context, "once before", () -> buffer.dispatch(fresh, CallOptions.async()));
-        refuse(
+        CallOptions async = CallOptions.async();
+        requireUnrecordable(context, "numWorstTokens", () -> buffer.dispatch(exact, async));
+        requireUnrecordable(context, "without a compute stream", () -> buffer.dispatch(worst));
+        requireUnrecordable(context, "once before", () -> buffer.dispatch(fresh, async));
+        requireUnrecordable(
                 context,
                 "once before",
                 () -> buffer.getDispatchLayout(rank.topkIdx(), shape.experts()));
         rank.roundTrip();
-    }
-
-    private void refuse(RankContext context, String mention, Runnable call) {
-        assertThatThrownBy(() -> backend.record(context.buffer().communicationStream(), call))
-                .isInstanceOf(IllegalStateException.class)
-                .hasMessageContaining(mention);
     }
 }

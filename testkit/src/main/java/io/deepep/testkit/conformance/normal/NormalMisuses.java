@@ -6,7 +6,6 @@ import static io.deepep.DType.FP8_E4M3;
 import static io.deepep.DType.I32;
 import static io.deepep.DType.I64;
 
-import io.deepep.Buffer;
 import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
@@ -15,8 +14,10 @@ import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.conformance.Misuse;
+import io.deepep.testkit.conformance.MisusedRank;
 import io.deepep.testkit.conformance.Misuses;
 import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.stream.Stream;
 
@@ -33,21 +34,14 @@ public final class NormalMisuses {
     private NormalMisuses() {}
 
     /** One rank that has dispatched: its inputs and the handle. */
-    public record Rank(NormalRank inputs, DispatchHandle handle) {
-        Tensor upload(Tensor tensor) {
-            return inputs.context().upload(tensor);
-        }
-
-        Tensor tensor(DType dtype, long... shape) {
-            return upload(HostTensors.allocate(dtype, shape));
+    public record Rank(NormalRank inputs, DispatchHandle handle) implements MisusedRank {
+        @Override
+        public RankContext context() {
+            return inputs.context();
         }
 
         Tensor inBuffer(DType dtype, long... shape) {
-            return Misuse.inBuffer(inputs.context(), false, dtype, shape);
-        }
-
-        Tensor elsewhere(Tensor tensor) {
-            return Misuse.elsewhere(inputs.context(), tensor);
+            return Misuse.inBuffer(context(), false, dtype, shape);
         }
 
         /** The good inputs. */
@@ -69,10 +63,6 @@ public final class NormalMisuses {
 
         DispatchPlan.Builder plan() {
             return inputs.plan();
-        }
-
-        Buffer buffer() {
-            return inputs.context().buffer();
         }
 
         void dispatch(DispatchPlan.Builder plan) {

@@ -14,9 +14,9 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
-import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.time.Duration;
 import java.util.Arrays;
@@ -25,7 +25,6 @@ import java.util.concurrent.BrokenBarrierException;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 
 /** Ranks of several nodes that are masked: forwarders, several of a node, whole nodes. */
 @BackendSuite(maskingAcrossNodes = true)
@@ -48,20 +47,12 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
                 .world();
     }
 
+    private void withMasks(Buffer.Builder builder, NormalWorld world) {
+        builder.normal(world.limits()).timeout(PATIENCE).network(backend.networkWithMasks());
+    }
+
     private static Set<Integer> ranks(String list) {
         return Arrays.stream(list.split("\\+")).map(Integer::valueOf).collect(Collectors.toSet());
-    }
-
-    private static void requireMasked(RankContext context, Set<Integer> masked) {
-        int[] expected = new int[context.topology().numRanks()];
-        masked.forEach(rank -> expected[rank] = 1);
-        assertThat(context.buffer().queryMask()).containsExactly(expected);
-    }
-
-    private static void comeBack(RankContext context, NormalWorld whole) {
-        context.buffer().rejoin();
-        requireMasked(context, Set.of());
-        NormalMaskConformance.calls(new NormalRank(context, whole));
     }
 
     /** Tokens whose forwarder is masked take another way, and get to all ranks that are left. */
@@ -89,18 +80,10 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
         Ranks.run(
                 backend,
                 topology,
-                builder -> builder.normal(whole.limits()).timeout(PATIENCE),
+                builder -> withMasks(builder, whole),
                 context -> {
                     NormalMaskConformance.calls(new NormalRank(context, whole));
-                    if (!absent.contains(context.rank())) {
-                        absent.forEach(rank -> context.buffer().updateMask(rank, true));
-                        requireMasked(context, absent);
-                        NormalRank survivor = new NormalRank(context, rest);
-                        for (int i = 0; i < ROUNDS; i++) {
-                            NormalMaskConformance.calls(survivor);
-                        }
-                    }
-                    comeBack(context, whole);
+                    NormalMaskConformance.goOnWithout(context, absent, ROUNDS, rest, whole);
                 });
     }
 
@@ -115,7 +98,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
         Ranks.run(
                 backend,
                 topology,
-                builder -> builder.normal(whole.limits()).timeout(PATIENCE),
+                builder -> withMasks(builder, whole),
                 context -> {
                     Buffer buffer = context.buffer();
                     int rank = context.rank();
@@ -127,7 +110,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
                         buffer.updateMask(0, true);
                         NormalMaskConformance.calls(new NormalRank(context, two));
                     }
-                    comeBack(context, whole);
+                    NormalMaskConformance.comeBack(context, whole);
                 });
     }
 
@@ -152,17 +135,8 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
         Ranks.run(
                 backend,
                 topology,
-                builder -> builder.normal(whole.limits()).timeout(PATIENCE),
-                context -> {
-                    if (!absent.contains(context.rank())) {
-                        absent.forEach(rank -> context.buffer().updateMask(rank, true));
-                        NormalRank survivor = new NormalRank(context, rest);
-                        for (int i = 0; i < ROUNDS; i++) {
-                            NormalMaskConformance.calls(survivor);
-                        }
-                    }
-                    comeBack(context, whole);
-                });
+                builder -> withMasks(builder, whole),
+                context -> NormalMaskConformance.goOnWithout(context, absent, ROUNDS, rest, whole));
     }
 
     /** What went by other forwarders is refused on all ranks. */
@@ -175,7 +149,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
         Ranks.run(
                 backend,
                 topology,
-                builder -> builder.normal(whole.limits()).timeout(PATIENCE),
+                builder -> withMasks(builder, whole),
                 context -> {
                     NormalRank rank = new NormalRank(context, whole);
                     DispatchHandle old = rank.dispatch(rank.plan(), whole.check()).handle();
@@ -187,7 +161,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
                                 .hasMessageContaining("masked or unmasked since the dispatch");
                         NormalMaskConformance.calls(new NormalRank(context, rest));
                     }
-                    comeBack(context, whole);
+                    NormalMaskConformance.comeBack(context, whole);
                 });
     }
 
@@ -254,7 +228,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
                         }
                     }
                     context.communicator().barrier(PATIENCE);
-                    comeBack(context, whole);
+                    NormalMaskConformance.comeBack(context, whole);
                 });
     }
 
@@ -278,7 +252,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
                 assertThat(differ).hasMessageContaining("masked ranks");
             }
         }
-        requireMasked(context, stopped);
+        NormalMaskConformance.requireMasked(context, stopped);
         boolean host = context.buffer().options().device().isHost();
         assertThat(timeouts).as("time-outs").isBetween(1, host ? 1 : stopped.size());
     }
@@ -315,23 +289,6 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     @GroupSource("2, 2")
     public void slowIsNotDead() {
         EpTopology topology = Ranks.topology(2, 2);
-        NormalWorld whole = world(topology);
-        Ranks.run(
-                backend,
-                topology,
-                builder ->
-                        builder.normal(whole.limits())
-                                .timeout(Ranks.TIMEOUT)
-                                .maskTimedOutRanks(true),
-                context -> {
-                    NormalRank rank = new NormalRank(context, whole);
-                    for (int slow : IntStream.range(0, topology.numRanks()).toArray()) {
-                        if (context.rank() == slow) {
-                            Thread.sleep(Misbehaviour.SHORT);
-                        }
-                        NormalMaskConformance.calls(rank);
-                    }
-                    requireMasked(context, Set.of());
-                });
+        NormalMaskConformance.slowIsNotDead(backend, topology, world(topology));
     }
 }

@@ -8,8 +8,8 @@ import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
-import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.util.List;
 
@@ -29,11 +29,10 @@ public final class NormalRank {
         this.context = context;
         this.world = world;
         int rank = context.rank();
-        int numTopk = world.routing().numTopk();
         x = context.upload(world.tokens().get(rank).x());
         scales = context.upload(world.tokens().get(rank).scales());
-        topkIdx = context.upload(HostTensors.i64(world.routing().topkIdx(rank), numTopk));
-        weights = context.upload(HostTensors.f32(world.routing().weights(rank), numTopk));
+        topkIdx = context.upload(world.routing().topkIdxTensor(rank));
+        weights = context.upload(world.routing().weightsTensor(rank));
     }
 
     public RankContext context() {
@@ -58,6 +57,16 @@ public final class NormalRank {
 
     public Tensor weights() {
         return weights;
+    }
+
+    /** Writes the inputs of another exchange of the same shape over this one's. */
+    public void load(NormalRank other) {
+        context.copy(other.x, x);
+        if (scales != null) {
+            context.copy(other.scales, scales);
+        }
+        context.copy(other.topkIdx, topkIdx);
+        context.copy(other.weights, weights);
     }
 
     /** With indices and weights. */
@@ -108,29 +117,6 @@ public final class NormalRank {
         return verify(context.buffer().combine(plan, CallOptions.sync()), check);
     }
 
-    /**
-     * Compares a combine of the expert outputs, with these biases (host tensors), and returns it on
-     * the host.
-     */
-    public Tensor verify(CombineResult result, NormalDispatchCheck check, Tensor... biases) {
-        return verifySums(result, check, world.outputs(check), biases);
-    }
-
-    /** Compares a combine of the expert outputs in FP8, bit for bit; returns it on the host. */
-    public Tensor verifyFp8(CombineResult result, NormalDispatchCheck check, Tensor... biases) {
-        return verifyFp8(result, check, world.outputs(check), biases);
-    }
-
-    /** Compares a combine of any rows in FP8, bit for bit. */
-    public Tensor verifyFp8(
-            CombineResult result, NormalDispatchCheck check, List<Tensor> sent, Tensor... biases) {
-        result.event().synchronize();
-        Tensor combined = context.download(result.x());
-        world.combineOracle(context.topology(), check)
-                .checkFp8(context.rank(), sent, List.of(biases), combined);
-        return combined;
-    }
-
     /** Combines the expert outputs in FP8 and compares. */
     public Tensor combineFp8(DispatchHandle handle, NormalDispatchCheck check) {
         CombinePlan plan =
@@ -138,14 +124,37 @@ public final class NormalRank {
         return verifyFp8(context.buffer().combine(plan, CallOptions.sync()), check);
     }
 
+    /**
+     * Compares a combine of the expert outputs, with these biases (host tensors), and returns it on
+     * the host.
+     */
+    public Tensor verify(CombineResult result, NormalDispatchCheck check, Tensor... biases) {
+        return verify(result, check, CombineFormat.BF16, world.outputs(check), biases);
+    }
+
+    /** Compares a combine of the expert outputs in FP8, bit for bit; returns it on the host. */
+    public Tensor verifyFp8(CombineResult result, NormalDispatchCheck check, Tensor... biases) {
+        return verify(result, check, CombineFormat.FP8, world.outputs(check), biases);
+    }
+
     /** Compares a combine of any rows. */
-    public Tensor verifySums(
-            CombineResult result, NormalDispatchCheck check, List<Tensor> sent, Tensor... biases) {
+    public Tensor verify(
+            CombineResult result,
+            NormalDispatchCheck check,
+            CombineFormat format,
+            List<Tensor> sent,
+            Tensor... biases) {
         result.event().synchronize();
         Tensor combined = context.download(result.x());
         world.combineOracle(context.topology(), check)
-                .check(context.rank(), sent, List.of(biases), combined);
+                .check(context.rank(), format, sent, List.of(biases), combined);
         return combined;
+    }
+
+    /** Compares the weights of a combine that was given those of {@code given}. */
+    public void verifyWeights(CombineResult result, NormalDispatchCheck check, List<Tensor> given) {
+        world.combineOracle(context.topology(), check)
+                .checkWeights(context.rank(), given, context.download(result.topkWeights()));
     }
 
     /**

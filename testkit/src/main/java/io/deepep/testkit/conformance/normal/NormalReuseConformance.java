@@ -15,6 +15,7 @@ import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
+import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -115,12 +116,7 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
         DispatchPlan plan = rank.plan().build();
         DispatchResult first = context.buffer().dispatch(plan);
         rank.verify(first, rank.world().check());
-        context.backend().write(next.tokens().get(context.rank()).x(), rank.x());
-        if (rank.scales() != null) {
-            context.backend().write(next.tokens().get(context.rank()).scales(), rank.scales());
-        }
-        context.backend().write(context.download(later.topkIdx()), rank.topkIdx());
-        context.backend().write(context.download(later.weights()), rank.weights());
+        rank.load(later);
         DispatchResult second = context.buffer().dispatch(plan);
         later.verify(second, next.check());
         later.combine(second.handle(), next.check());

@@ -9,6 +9,7 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.stream.Stream;
@@ -156,11 +157,7 @@ record NormalShape(
 
     /** Masked and repeated selections, different numbers of tokens, one rank without any. */
     RoutingSpec raggedSpec() {
-        int idle = nodes * ranksPerNode > 1 ? 1 : 0;
-        return spec().withMaskedShare(0.3)
-                .withDuplicateShare(0.3)
-                .withVaryingTokens(true)
-                .withIdleRanks(idle);
+        return spec().ragged();
     }
 
     NormalWorld world() {

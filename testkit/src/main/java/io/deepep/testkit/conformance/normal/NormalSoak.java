@@ -21,6 +21,7 @@ import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.LayoutCheck;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.RoutingSpec;
@@ -216,9 +217,7 @@ public record NormalSoak(TestBackend backend) {
             return () -> {
                 rank.verify(home, form.check(), biases.toArray(Tensor[]::new));
                 if (weights) {
-                    world.combineOracle(context.topology(), form.check())
-                            .checkWeights(
-                                    context.rank(), given, context.download(home.topkWeights()));
+                    rank.verifyWeights(home, form.check(), given);
                 }
             };
         }

@@ -2,6 +2,7 @@ package io.deepep.testkit.conformance.normal;
 
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.exchange.NormalWorld;
 
 /** What suites of normal mode share. */
 interface NormalSuite {

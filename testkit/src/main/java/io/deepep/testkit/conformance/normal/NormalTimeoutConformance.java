@@ -3,35 +3,45 @@ package io.deepep.testkit.conformance.normal;
 import static io.deepep.testkit.conformance.Misbehaviour.beLate;
 import static io.deepep.testkit.conformance.Misbehaviour.stayAway;
 
+import io.deepep.Buffer;
 import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
+import io.deepep.Plan;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.time.Duration;
+import java.util.function.Consumer;
 
-/** Time-outs of single calls, longer and shorter than those of their buffer. */
+/** Time-outs of single calls, longer and shorter than those of their buffer; and of their start. */
 @BackendSuite
 public record NormalTimeoutConformance(TestBackend backend) implements NormalSuite {
-    private interface Work {
-        void of(NormalRank rank);
+    private static final Duration SHORTER = Misbehaviour.SHORT.dividedBy(3);
+
+    private void run(int nodes, int ranksPerNode, Duration timeout, Consumer<NormalRank> work) {
+        run(nodes, ranksPerNode, builder -> builder.timeout(timeout), work);
     }
 
-    private void run(int nodes, int ranksPerNode, Duration timeout, Work work) {
+    private void run(
+            int nodes,
+            int ranksPerNode,
+            Consumer<Buffer.Builder> options,
+            Consumer<NormalRank> work) {
         int numRanks = nodes * ranksPerNode;
         NormalWorld world =
                 new NormalShape(nodes, ranksPerNode, 20, 256, DType.BF16, 4, 4 * numRanks).world();
         Ranks.run(
                 backend,
                 Ranks.topology(nodes, ranksPerNode),
-                builder -> builder.normal(world.limits()).timeout(timeout),
-                context -> work.of(new NormalRank(context, world)));
+                builder -> options.accept(builder.normal(world.limits())),
+                context -> work.accept(new NormalRank(context, world)));
     }
 
     /** A rank that is late by less than the call's time-out changes nothing. */
@@ -42,21 +52,45 @@ public record NormalTimeoutConformance(TestBackend backend) implements NormalSui
                 nodes,
                 ranksPerNode,
                 Misbehaviour.BRIEF,
-                rank -> {
-                    NormalDispatchCheck check = rank.world().check();
-                    beLate(rank.context());
-                    DispatchHandle handle =
-                            rank.dispatch(rank.plan().timeout(Ranks.TIMEOUT), check).handle();
-                    beLate(rank.context());
-                    DispatchPlan cached = rank.bare().cached(handle).timeout(Ranks.TIMEOUT).build();
-                    DispatchHandle again = rank.context().buffer().dispatch(cached).handle();
-                    beLate(rank.context());
-                    CombinePlan combine =
-                            CombinePlan.builder(rank.outputs(check), again)
-                                    .timeout(Ranks.TIMEOUT)
-                                    .build();
-                    rank.verify(rank.context().buffer().combine(combine), check);
-                });
+                rank -> withOneLate(rank, plan -> plan.timeout(Ranks.TIMEOUT)));
+    }
+
+    private static void withOneLate(NormalRank rank, Consumer<Plan.Builder<?>> with) {
+        NormalDispatchCheck check = rank.world().check();
+        DispatchPlan.Builder first = rank.plan();
+        with.accept(first);
+        beLate(rank.context());
+        DispatchHandle handle = rank.dispatch(first, check).handle();
+        DispatchPlan.Builder cached = rank.bare().cached(handle);
+        with.accept(cached);
+        beLate(rank.context());
+        DispatchHandle again = rank.context().buffer().dispatch(cached.build()).handle();
+        CombinePlan.Builder combine = CombinePlan.builder(rank.outputs(check), again);
+        with.accept(combine);
+        beLate(rank.context());
+        rank.verify(rank.context().buffer().combine(combine.build()), check);
+    }
+
+    /** A rank that begins later than after the time-out, but within that of the start. */
+    @Cases
+    @GroupSource({"1, 4", "2, 2", "3, 1"})
+    public void startsLate(int nodes, int ranksPerNode) {
+        run(
+                nodes,
+                ranksPerNode,
+                builder -> builder.timeout(Misbehaviour.BRIEF).startTimeout(Ranks.TIMEOUT),
+                rank -> withOneLate(rank, plan -> {}));
+    }
+
+    /** The same where plans say it, and the ranks that are waited for in vain would be masked. */
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
+    public void startsOfPlansAreLate(int nodes, int ranksPerNode) {
+        run(
+                nodes,
+                ranksPerNode,
+                builder -> builder.timeout(Misbehaviour.BRIEF).maskTimedOutRanks(true),
+                rank -> withOneLate(rank, plan -> plan.startTimeout(Ranks.TIMEOUT)));
     }
 
     /** Who stays away is named after the call's time-out, whatever the buffer's. */
@@ -64,25 +98,49 @@ public record NormalTimeoutConformance(TestBackend backend) implements NormalSui
     @GroupSource({"1, 4", "2, 2"})
     public void shorterThanTheBuffers(int nodes, int ranksPerNode) {
         Duration buffers = Duration.ofHours(1);
-        run(nodes, ranksPerNode, buffers, NormalTimeoutConformance::withoutDispatch);
-        run(nodes, ranksPerNode, buffers, NormalTimeoutConformance::withoutCombine);
+        run(
+                nodes,
+                ranksPerNode,
+                buffers,
+                rank -> withoutDispatch(rank, plan -> plan.timeout(Misbehaviour.SHORT)));
+        run(
+                nodes,
+                ranksPerNode,
+                buffers,
+                rank -> withoutCombine(rank, plan -> plan.timeout(Misbehaviour.SHORT)));
     }
 
-    private static void withoutDispatch(NormalRank rank) {
+    /** Who never begins is named after the start time-out, be the time-out shorter or longer. */
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
+    public void neverStarts(int nodes, int ranksPerNode) {
+        run(
+                nodes,
+                ranksPerNode,
+                Duration.ofHours(1),
+                rank -> withoutDispatch(rank, plan -> plan.startTimeout(Misbehaviour.SHORT)));
+        run(
+                nodes,
+                ranksPerNode,
+                Duration.ofHours(1),
+                rank ->
+                        withoutCombine(
+                                rank,
+                                plan -> plan.timeout(SHORTER).startTimeout(Misbehaviour.SHORT)));
+    }
+
+    private static void withoutDispatch(NormalRank rank, Consumer<DispatchPlan.Builder> options) {
         rank.roundTrip();
-        stayAway(
-                rank.context(),
-                "dispatch.header",
-                () -> rank.call(rank.plan().timeout(Misbehaviour.SHORT).build()));
+        DispatchPlan.Builder plan = rank.plan();
+        options.accept(plan);
+        stayAway(rank.context(), "dispatch.header", () -> rank.call(plan.build()));
     }
 
-    private static void withoutCombine(NormalRank rank) {
+    private static void withoutCombine(NormalRank rank, Consumer<CombinePlan.Builder> options) {
         NormalDispatchCheck check = rank.world().check();
         DispatchHandle handle = rank.dispatch(rank.plan(), check).handle();
-        CombinePlan combine =
-                CombinePlan.builder(rank.outputs(check), handle)
-                        .timeout(Misbehaviour.SHORT)
-                        .build();
-        stayAway(rank.context(), "combine.header", () -> rank.call(combine));
+        CombinePlan.Builder plan = CombinePlan.builder(rank.outputs(check), handle);
+        options.accept(plan);
+        stayAway(rank.context(), "combine.header", () -> rank.call(plan.build()));
     }
 }

@@ -78,19 +78,9 @@ final class RecordableCalls {
     void load(long next) {
         seed = next;
         NormalRank other = new NormalRank(context, group.normal(seed));
-        overwrite(other.x(), normal.x());
-        overwrite(other.topkIdx(), normal.topkIdx());
-        overwrite(other.weights(), normal.weights());
-        overwrite(other.outputs(check(other)), outputs);
-        LowLatencyRank otherLow = new LowLatencyRank(context, group.lowLatency(seed));
-        overwrite(otherLow.x(), low.x());
-        overwrite(otherLow.topkIdx(), low.topkIdx());
-        overwrite(otherLow.weights(), low.weights());
-        overwrite(otherLow.outputs(), low.outputs());
-    }
-
-    private void overwrite(Tensor from, Tensor to) {
-        context.backend().write(context.download(from), to);
+        normal.load(other);
+        context.copy(other.outputs(check(other)), outputs);
+        low.load(new LowLatencyRank(context, group.lowLatency(seed)));
     }
 
     /**

@@ -11,9 +11,9 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
-import io.deepep.testkit.conformance.lowlatency.LowLatencyWorld;
 import io.deepep.testkit.conformance.normal.NormalRank;
-import io.deepep.testkit.conformance.normal.NormalWorld;
+import io.deepep.testkit.exchange.LowLatencyWorld;
+import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.Set;
 import java.util.function.Consumer;
@@ -67,7 +67,9 @@ record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead
     }
 
     void limit(Buffer.Builder builder) {
-        builder.normal(normal(0).limits()).lowLatency(lowLatency().limits());
+        builder.normal(normal(0).limits())
+                .lowLatency(lowLatency().limits())
+                .network(backend.networkWithMasks());
     }
 
     void run(Ranks.Body body) {
@@ -95,6 +97,15 @@ record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead
                 context,
                 context.shared("normal", _ -> normal()),
                 context.shared("ll", _ -> lowLatency().world(7)));
+    }
+
+    /** Calls of all ranks, after which the dead are gone. */
+    void lose(RankContext context) {
+        calls(context);
+        context.meet();
+        if (isDead(context)) {
+            context.buffer().close();
+        }
     }
 
     /** Verified calls of the ranks that are left. */

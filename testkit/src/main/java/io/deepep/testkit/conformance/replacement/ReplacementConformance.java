@@ -1,9 +1,9 @@
 package io.deepep.testkit.conformance.replacement;
 
+import static io.deepep.testkit.conformance.Misbehaviour.requireMismatch;
+import static io.deepep.testkit.conformance.Misbehaviour.requirePeer;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.assertj.core.api.Assertions.catchThrowable;
-import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.Buffer;
 import io.deepep.Communicator;
@@ -24,6 +24,7 @@ import java.time.Duration;
 import java.util.Set;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -73,11 +74,8 @@ public record ReplacementConformance(TestBackend backend) {
     public void replaced(ReplacedGroup group) {
         group.run(
                 context -> {
-                    group.calls(context);
-                    context.meet();
-                    if (group.isDead(context)) {
-                        context.buffer().close();
-                    } else {
+                    group.lose(context);
+                    if (!group.isDead(context)) {
                         group.mask(context);
                         group.callsOfTheRest(context);
                     }
@@ -219,11 +217,7 @@ public record ReplacementConformance(TestBackend backend) {
                         lost.fail(new IOException("disk full"));
                     } else {
                         group.mask(context);
-                        DeepEpTimeoutException late =
-                                catchThrowableOfType(
-                                        DeepEpTimeoutException.class,
-                                        () -> context.buffer().admit(lost));
-                        assertThat(late.peer()).isIn(group.dead());
+                        requirePeer(2, () -> context.buffer().admit(lost));
                         lost.close();
                         group.callsOfTheRest(context);
                     }
@@ -259,38 +253,22 @@ public record ReplacementConformance(TestBackend backend) {
                 });
     }
 
-    private static void requirePeer(int peer, Runnable act) {
-        DeepEpTimeoutException late = catchThrowableOfType(DeepEpTimeoutException.class, act::run);
-        assertThat(late).isNotNull();
-        assertThat(late.peer()).as(late.getMessage()).isEqualTo(peer);
-    }
-
     /** A new rank with other options is refused on all ranks, and nothing is lost. */
     @Cases
     @MethodSource("oneGroup")
     public void otherOptions(ReplacedGroup group) {
         group.run(
                 context -> {
-                    group.calls(context);
-                    context.meet();
-                    if (group.isDead(context)) {
-                        context.buffer().close();
-                    } else {
+                    group.lose(context);
+                    if (!group.isDead(context)) {
                         group.mask(context);
                     }
                     try (Communicator other = Ranks.regroup(context, 1)) {
-                        Throwable refused =
-                                catchThrowable(
-                                        () -> {
-                                            if (group.isDead(context)) {
-                                                group.join(other, b -> b.maskTimedOutRanks(true));
-                                            } else {
-                                                context.buffer().admit(other);
-                                            }
-                                        });
-                        assertThat(refused)
-                                .isInstanceOf(RankMismatchException.class)
-                                .hasMessageContaining("maskTimedOutRanks");
+                        requireMismatch(
+                                group.isDead(context)
+                                        ? () -> group.join(other, b -> b.maskTimedOutRanks(true))
+                                        : () -> context.buffer().admit(other),
+                                "maskTimedOutRanks");
                         other.barrier(Ranks.TIMEOUT);
                     }
                     if (!group.isDead(context)) {
@@ -317,13 +295,12 @@ public record ReplacementConformance(TestBackend backend) {
                     try (Buffer second = builder.open();
                             Communicator next = Ranks.regroup(context, 1)) {
                         Buffer mine = context.rank() == 0 ? context.buffer() : second;
-                        requireMismatch("the buffer", () -> mine.admit(next));
-                        Runnable join = () -> group.join(next, b -> {});
-                        requireMismatch("no rank has the buffer", join);
+                        requireMismatch(() -> mine.admit(next), "the buffer");
+                        ThrowingCallable join = () -> group.join(next, b -> {});
+                        requireMismatch(join, "no rank has the buffer");
                         Buffer.Builder fresh = Ranks.builder(backend, next, group.topology());
                         group.limit(fresh);
-                        requireMismatch(
-                                "the call", context.rank() == 0 ? join : () -> fresh.open());
+                        requireMismatch(context.rank() == 0 ? join : fresh::open, "the call");
                         // Nobody is new: the group alone changes.
                         context.buffer().admit(next);
                         group.calls(context);
@@ -360,12 +337,6 @@ public record ReplacementConformance(TestBackend backend) {
                                             : RankMismatchException.class)
                             .hasMessageContaining("the buffer of rank 2 is closed");
                 });
-    }
-
-    private static void requireMismatch(String what, Runnable act) {
-        assertThatThrownBy(act::run)
-                .isInstanceOf(RankMismatchException.class)
-                .hasMessageContaining(what);
     }
 
     /** Where a network connects the nodes, nobody can be replaced, and calls go on. */

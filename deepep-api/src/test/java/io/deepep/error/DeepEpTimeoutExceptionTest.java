@@ -1,0 +1,50 @@
+package io.deepep.error;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.time.Duration;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+/** An error names the time that is known, and no other. */
+class DeepEpTimeoutExceptionTest {
+    private static final long SECOND = 1_000_000_000;
+    private static final long NOT_KNOWN = DeepEpTimeoutException.NOT_KNOWN;
+
+    @Test
+    void aTimeoutThatIsOverIsLessThanTheWait() {
+        DeepEpTimeoutException error =
+                new DeepEpTimeoutException(3, 5, "dispatch.rows", 17, 16, 30 * SECOND);
+        assertThat(error)
+                .hasMessage(
+                        "rank 3 waited more than 30.0 s for rank 5 in dispatch.rows: expected=17"
+                                + " observed=16; check that rank 5 is alive and makes the same"
+                                + " calls, or raise the timeout");
+        assertThat(error.waited()).isEqualTo(Duration.ofSeconds(30));
+        assertThat(DeepEpTimeoutException.notBegun(3, 5, "dispatch.header", 17, 16, 30 * SECOND))
+                .hasMessageContaining("waited more than 30.0 s for rank 5")
+                .hasMessageEndingWith("raise the startTimeout");
+    }
+
+    @Test
+    void aWaitThatEndedBeforeIsAsLongAsItWas() {
+        DeepEpTimeoutException late =
+                DeepEpTimeoutException.tooLate(3, 5, "dispatch", 17, 18, 2 * SECOND);
+        assertThat(late).hasMessageStartingWith("rank 3 waited 2.0 s for rank 5 in dispatch: ");
+        assertThat(late.isPeerAhead()).isTrue();
+        assertThat(late.waited()).isEqualTo(Duration.ofSeconds(2));
+    }
+
+    @Test
+    void whatIsNotKnownIsNotSaid() {
+        DeepEpTimeoutException error =
+                DeepEpTimeoutException.givenUp(true, 3, 5, "dispatch.header", 17, 4, NOT_KNOWN);
+        assertThat(error)
+                .hasMessageStartingWith("rank 3 waited for rank 5 in dispatch.header: ")
+                .hasMessageEndingWith("raise the startTimeout");
+        assertThat(error.waited()).isZero();
+        assertThat(error.blaming(List.of(Departure.left(5))))
+                .hasMessageStartingWith(
+                        "rank 3 waited for rank 5 in dispatch.header, in vain: rank 5 ");
+    }
+}

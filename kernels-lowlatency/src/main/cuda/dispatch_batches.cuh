@@ -1,0 +1,90 @@
+// Rows of a dispatch that go to remote ranks in batches: each row is one put, and one signal vouches for the whole
+// batch.
+//
+// A batch is some slots of a receiver, one after the other; its flag is that of the first one. Blocks compose rows in
+// the outbox and count them; who counts the last one puts all rows and, behind them in the same queue, the signal. How
+// many rows there are in all is known to the block that announces them, which counts the slots that the last batch
+// lacks. A row has no flag of its own, so it carries its tag itself.
+//
+// Counters lie in the outbox, where the flags of batches would be composed.
+#pragma once
+
+#include "call.cuh"
+
+namespace deepep::lowlatency {
+
+constexpr int kDispatchBatchRows = 16;  // at most one for each lane
+constexpr int kLackingShift = 16;       // of a counter's value: slots that the batch lacks, above all that are counted
+constexpr uint32_t kOneRow = 1, kOneLacking = 1 | 1 << kLackingShift;  // what they add to it
+
+// Rows of an even epoch.
+__device__ __forceinline__ RankCells rows_of(const DispatchParams& p) { return {p.row_offset, p.row_rank_stride}; }
+
+__device__ __forceinline__ int batch_of(int slot) { return slot / kDispatchBatchRows; }
+
+// Whether rows between this rank and another go in batches.
+__device__ __forceinline__ bool has_batches(const DispatchParams& p, int rank) {
+    return kSendsBatches && is_remote(p.group, rank);
+}
+
+// The slot whose flag vouches for a row from `source`.
+__device__ __forceinline__ int flagged_slot(const DispatchParams& p, int source, int slot) {
+    return has_batches(p, source) ? batch_of(slot) * kDispatchBatchRows : slot;
+}
+
+// Where in a row its tag lies.
+__device__ __forceinline__ uint64_t tag_offset(const DispatchParams& p) {
+    return p.selections_offset + static_cast<uint64_t>(p.topk) * sizeof(uint32_t);
+}
+
+__device__ __forceinline__ uint64_t batch_flag(const DispatchParams& p, int rank, int batch, uint32_t epoch) {
+    return p.flag_offset + (epoch & 1) * p.flag_parity_stride + rank * p.flag_rank_stride +
+           static_cast<uint64_t>(batch) * kDispatchBatchRows * sizeof(uint64_t);
+}
+
+// All lanes of a warp that has acquired all rows of the batch.
+__device__ __forceinline__ void send_batch(const DispatchParams& p, const Call& call, int dest, int batch, int rows) {
+    const Group& g = p.group;
+    int lane = threadIdx.x % 32;
+    RankCells cells = rows_of(p);
+    uint64_t in_cell = (call.epoch & 1) * p.row_parity_stride +
+                       static_cast<uint64_t>(batch * kDispatchBatchRows + lane) * p.row_stride;
+    send_many_flagged(g, lane < rows, dest, outgoing(g, cells, dest) + in_cell,
+                      cells.offset + g.rank * cells.stride + in_cell, p.sent_row_bytes,
+                      batch_flag(p, g.rank, batch, call.epoch), pack_word(call.epoch, 0));
+}
+
+// All lanes of a warp behind a fence, the active ones for remote receivers that differ: counts rows that have been
+// composed, or slots that are lacking, and sends the batches that are complete.
+__device__ __noinline__ void count_slots(const DispatchParams& p, const Call& call, bool active, int dest, int batch,
+                                         uint32_t more) {
+    const Group& g = p.group;
+    uint32_t counted = 0;
+    if (active)
+        counted = count_parts(g.heap[g.rank] + g.outbox + batch_flag(p, dest, batch, call.epoch), call.epoch, more);
+    bool complete = active && (counted & ((1 << kLackingShift) - 1)) == kDispatchBatchRows;
+    uint32_t left = __ballot_sync(~0u, complete);
+    if (left == 0) return;
+    fence_sys();
+    __syncwarp();
+#pragma unroll 1
+    for (; left != 0; left &= left - 1) {
+        int lane = __ffs(left) - 1;
+        send_batch(p, call, __shfl_sync(~0u, dest, lane), __shfl_sync(~0u, batch, lane),
+                   kDispatchBatchRows - (__shfl_sync(~0u, counted, lane) >> kLackingShift));
+    }
+}
+
+// One warp of the block that has announced so many rows: the last batch of each remote receiver has no more.
+__device__ __forceinline__ void close_batches(const DispatchParams& p, const Call& call, const uint32_t* rows_to) {
+    const Group& g = p.group;
+#pragma unroll 1
+    for (int first = 0; first < g.num_ranks; first += 32) {
+        int dest = first + threadIdx.x % 32;
+        bool sends = dest < g.num_ranks && (call.reached >> dest & 1) && is_remote(g, dest);
+        int rows = sends ? rows_to[dest] : 0, in_last = rows % kDispatchBatchRows;
+        count_slots(p, call, in_last != 0, dest, batch_of(rows), (kDispatchBatchRows - in_last) * kOneLacking);
+    }
+}
+
+}  // namespace deepep::lowlatency

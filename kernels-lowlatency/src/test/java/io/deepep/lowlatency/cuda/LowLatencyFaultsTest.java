@@ -1,0 +1,62 @@
+package io.deepep.lowlatency.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.cuda.kernel.StatusStruct;
+import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LowLatencyErrors;
+import io.deepep.spi.CallTimeouts;
+import io.deepep.spi.FaultCode;
+import io.deepep.spi.FaultPhase;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+
+/** What time-outs of kernels say of the time. */
+class LowLatencyFaultsTest {
+    private static final CallTimeouts TIMEOUTS =
+            new CallTimeouts(Duration.ofSeconds(1), Duration.ofSeconds(60));
+
+    private static DeepEpTimeoutException failure(FaultCode code, FaultPhase phase, long seen) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment block = arena.allocate(128, Long.BYTES);
+            block.set(ValueLayout.JAVA_INT, StatusStruct.BLOCK.offset("phase"), phase.value());
+            block.set(ValueLayout.JAVA_INT, StatusStruct.BLOCK.offset("peer"), 2);
+            block.set(ValueLayout.JAVA_LONG, StatusStruct.BLOCK.offset("seen"), seen);
+            LowLatencyErrors errors = new LowLatencyErrors(Kind.DISPATCH, 0, 16);
+            return (DeepEpTimeoutException)
+                    new LowLatencyFaults(errors, TIMEOUTS).failure(code.value(), block);
+        }
+    }
+
+    @Test
+    void theLimitThatWasOver() {
+        assertThat(failure(FaultCode.TIMEOUT, FaultPhase.ROWS, 7))
+                .hasMessageStartingWith(
+                        "rank 0 waited more than 1.0 s for rank 2 in low-latency dispatch.rows: ");
+        assertThat(failure(FaultCode.TIMEOUT, FaultPhase.HEADER, 7))
+                .hasMessageStartingWith(
+                        "rank 0 waited more than 60.0 s for rank 2 in low-latency dispatch.header");
+    }
+
+    @Test
+    void theTimeUntilAPeerWasGone() {
+        assertThat(failure(FaultCode.PEER_GONE, FaultPhase.HEADER, 2_000_000_000L))
+                .hasMessageStartingWith(
+                        "rank 0 waited 2.0 s for rank 2 in low-latency dispatch.header: ");
+    }
+
+    @Test
+    void noneWhereKernelsDoNotTell() {
+        DeepEpTimeoutException late = failure(FaultCode.OUT_OF_STEP, FaultPhase.HEADER, 7);
+        assertThat(late)
+                .hasMessageStartingWith("rank 0 waited for rank 2 in low-latency dispatch, which");
+        assertThat(late.isPeerAhead()).isTrue();
+        assertThat(failure(FaultCode.TIMEOUT, FaultPhase.NONE, 0))
+                .hasMessageStartingWith(
+                        "rank 0 waited for rank 2 in low-latency dispatch, having given it up");
+    }
+}

@@ -1,0 +1,448 @@
+package io.deepep.normal.host.call;
+
+import io.deepep.EpTopology;
+import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.Departure;
+import io.deepep.host.HostContext;
+import io.deepep.host.HostHeap;
+import io.deepep.host.HostWait;
+import io.deepep.normal.Fault;
+import io.deepep.normal.FaultMessages;
+import io.deepep.normal.Masks;
+import io.deepep.normal.NormalNvlLayout;
+import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.normal.Word;
+import io.deepep.spi.CallTimeouts;
+import io.deepep.spi.FaultCode;
+import io.deepep.spi.FaultPhase;
+import io.deepep.spi.Region;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/**
+ * How a rank waits for others within a call, learns that one gave up, and leaves: exchange.cuh and
+ * internode_exchange.cuh in Java. {@link HeaderExchange} opens the call.
+ *
+ * <p>A rank leaves by a done flag at every rank of its node. One that gives up does so early, with
+ * a code and with whom it gave up on, and tells its peers on other nodes by their ending; whoever
+ * waits for it then ends too and blames the same rank. A rank that has waited for half of its time
+ * says so; whoever waits for such a rank gives it as much time again to tell whom it lacks, so that
+ * in a chain of ranks that wait for each other all blame the silent one at its end. A rank that
+ * waits for others to begin may do so for longer than others wait for it: it says so again and
+ * again, and is not given up while it is heard.
+ */
+public final class CallExchange {
+    private static final long DETAIL_OFFSET = Long.BYTES;
+    private static final long CULPRIT_OFFSET = 2 * Long.BYTES;
+    private static final long WAITING_OFFSET = 3 * Long.BYTES;
+    private static final long HEARD_OFFSET = 4 * Long.BYTES;
+
+    /** How often, within its time, a rank says that others have yet to begin. */
+    private static final int BEATS = 8;
+
+    private final EpTopology topology;
+    private final HostHeap nvl;
+    private final HostHeap rdma;
+    private final HostWait waiter;
+    private final Region doneFlags;
+    private final Region endings;
+    private final Masks masks;
+    private final boolean masksTimedOut;
+    private FaultMessages messages;
+    private Fault fault;
+    private int epoch;
+    private boolean saidToWait;
+    private int saidBeat;
+
+    /**
+     * Of one rank.
+     *
+     * @param masksTimedOut whether a rank that does not come is masked: then a call fails on all
+     *     others, who must be in step for the next one
+     */
+    CallExchange(
+            HostContext context,
+            NormalNvlLayout nvlLayout,
+            NormalRdmaLayout rdmaLayout,
+            boolean masksTimedOut) {
+        topology = context.topology();
+        nvl = context.nvl();
+        rdma = context.rdma();
+        waiter = context.waiter();
+        doneFlags = nvlLayout.doneFlags();
+        endings = rdmaLayout.endings();
+        masks = new Masks(topology);
+        this.masksTimedOut = masksTimedOut;
+    }
+
+    /** The ranks that are left out. */
+    public Masks masks() {
+        return masks;
+    }
+
+    /** Whether a rank that does not come is masked. */
+    boolean masksTimedOut() {
+        return masksTimedOut;
+    }
+
+    /** Of the call, as {@link Word} counts them. */
+    public int epoch() {
+        return epoch;
+    }
+
+    public void startAfter(int lastEpoch) {
+        epoch = lastEpoch;
+    }
+
+    /** Enters the next call. */
+    void enter(FaultMessages ofCall) {
+        messages = ofCall;
+        waiter.allow(ofCall.timeouts().startNanos());
+        fault = null;
+        saidToWait = false;
+        epoch = Word.epochAfter(epoch);
+    }
+
+    /** All ranks have entered it: waits are short from here on. */
+    void noteBegun() {
+        waiter.allow(messages.timeouts().nanos());
+    }
+
+    // ---- waiting ----
+
+    /** Begins a wait. */
+    void startWait() {
+        waiter.start();
+    }
+
+    /** Something came: the time allowed starts again. */
+    void progress() {
+        waiter.progress();
+    }
+
+    /**
+     * Waits a little for {@code peer}.
+     *
+     * @throws DeepEpTimeoutException if nothing came for the time allowed, or somebody gave up
+     */
+    public void idle(int peer, FaultPhase phase, long expected, long seen) {
+        requireNobodyGaveUp(phase);
+        long waited = waiter.waitedNanos();
+        if (phase.begins()) {
+            int beat = beat();
+            if (saidBeat != beat && waited > shorterNanos() / BEATS) {
+                saidBeat = beat;
+                sayToWait(beat);
+            }
+        } else if (!saidToWait && waited > waiter.timeoutNanos() / 2) {
+            saidToWait = true;
+            sayToWait(0);
+        }
+        waiter.rest(peer, messages.phase(phase));
+        if (waiter.waitedNanos() > waiter.timeoutNanos() + patience(peer)) {
+            throw messages.failure(waitFault(FaultCode.TIMEOUT, phase, peer, expected, seen));
+        }
+    }
+
+    private Fault waitFault(FaultCode code, FaultPhase phase, int peer, long expected, long seen) {
+        return Fault.ofWait(code, phase, topology.rank(), peer, expected, seen)
+                .after(waiter.waitedNanos());
+    }
+
+    private long shorterNanos() {
+        CallTimeouts timeouts = messages.timeouts();
+        return Math.max(BEATS, Math.min(timeouts.nanos(), timeouts.startNanos()));
+    }
+
+    /** A number that changes {@link #BEATS} times within the shorter time-out; never 0. */
+    private int beat() {
+        int beat = (int) (System.nanoTime() / (shorterNanos() / BEATS));
+        return beat == 0 ? 1 : beat;
+    }
+
+    /**
+     * Whether somebody told that it gave up on another, and this rank has time left to see who else
+     * does not come: where ranks are masked, all that are lost at once then cost one time-out. Not
+     * more than one within a call: who told goes on to the next call, where whoever is late is
+     * waited for as well.
+     *
+     * @param toldNanos when it was told
+     */
+    boolean mayWaitOn(long toldNanos) {
+        boolean told = fault != null && fault.code() == FaultCode.PEER_ABORTED;
+        boolean over = System.nanoTime() - toldNanos > messages.timeouts().nanos();
+        return masksTimedOut && told && fault.k() != topology.rank() && !waiter.expired() && !over;
+    }
+
+    /** Whether this rank itself has waited in vain for all the time allowed. */
+    boolean hasExpired() {
+        return waiter.expired();
+    }
+
+    /** Whether the group knows that a rank is gone. */
+    boolean isGone(int rank) {
+        return Departure.of(waiter.departures(), rank) != null;
+    }
+
+    /** Waits a little, whoever gave up. */
+    void pause() {
+        waiter.pause();
+    }
+
+    /** Whether a rank does not say that it waits itself. */
+    public boolean isSilent(int rank) {
+        return patience(rank) == 0;
+    }
+
+    /**
+     * How much longer than usual to wait for a rank, in nanoseconds, because of what it says of its
+     * own waits. One of another node that exchanges no headers with this rank cannot say so here;
+     * whoever relays its header waits for it too.
+     */
+    private long patience(int rank) {
+        if (isMasked(rank)) {
+            return messages.timeouts().nanos(); // nobody waits for it
+        }
+        boolean contact = masks.rails().isContact(rank);
+        HostHeap heap = contact ? rdma : nvl;
+        long at = contact ? endings.at(rank) : doneFlags.at(rank % topology.numNvlRanks());
+        long word = heap.flag(at + WAITING_OFFSET);
+        if (Word.epoch(word) != epoch) {
+            return 0;
+        }
+        int said = Word.value(word);
+        if (said == 0) {
+            return messages.timeouts().nanos();
+        }
+        int now = beat();
+        long heard = heap.local().get(ValueLayout.JAVA_LONG, at + HEARD_OFFSET);
+        if (Word.epoch(heard) != said) {
+            heap.local().set(ValueLayout.JAVA_LONG, at + HEARD_OFFSET, Word.of(said, now));
+            return messages.timeouts().startNanos();
+        }
+        return now - Word.value(heard) <= BEATS ? messages.timeouts().startNanos() : 0;
+    }
+
+    /** Says for which beat it waits for others to begin; 0 where all have. Pairs with patience. */
+    private void sayToWait(int beat) {
+        long word = Word.of(epoch, beat);
+        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
+            long at = doneFlags.at(topology.nvlRank()) + WAITING_OFFSET;
+            if (!isMasked(nodeRank(nvlRank))) {
+                nvl.signal(nodeRank(nvlRank), at, word);
+            }
+        }
+        for (int contact : masks.rails().contacts()) {
+            rdma.signal(contact, endings.at(topology.rank()) + WAITING_OFFSET, word);
+        }
+    }
+
+    /**
+     * Waits until the flag at {@code offset} of this rank's part of {@code heap} belongs to this
+     * call (acquire); pairs with {@link HostHeap#signal}.
+     *
+     * @return the flag
+     */
+    public long await(HostHeap heap, long offset, int peer, FaultPhase phase) {
+        startWait();
+        long flag = heap.flag(offset);
+        for (; Word.epoch(flag) != epoch; flag = heap.flag(offset)) {
+            idle(peer, phase, Integer.toUnsignedLong(epoch), flag);
+        }
+        return flag;
+    }
+
+    /** Waits for a flag of every rank of this node, itself included. */
+    public void awaitNode(Region flags, FaultPhase phase) {
+        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
+            if (!isMasked(nodeRank(nvlRank))) {
+                await(nvl, flags.at(nvlRank), nodeRank(nvlRank), phase);
+            }
+        }
+    }
+
+    /** Sets this rank's flag at every rank of this node (release); pairs with awaitNode. */
+    public void signalNode(Region flags, int value) {
+        long flag = flags.at(topology.nvlRank());
+        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
+            if (!isMasked(nodeRank(nvlRank))) {
+                nvl.signal(nodeRank(nvlRank), flag, Word.of(epoch, value));
+            }
+        }
+    }
+
+    /** Ends the call if a word that {@code peer} stores in every call is of a later one. */
+    void requireInStep(long word, int peer, FaultPhase phase) {
+        if (Word.isLater(word, epoch)) {
+            long expected = Integer.toUnsignedLong(epoch);
+            long seen = Integer.toUnsignedLong(Word.epoch(word));
+            throw raise(waitFault(FaultCode.OUT_OF_STEP, phase, peer, expected, seen));
+        }
+    }
+
+    /** Looks at the words by which ranks that gave up tell so. */
+    private void requireNobodyGaveUp(FaultPhase phase) {
+        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
+            if (nvlRank != topology.nvlRank() && !isMasked(nodeRank(nvlRank))) {
+                requireInStep(nvl.flag(doneFlags.at(nvlRank)), nodeRank(nvlRank), phase);
+                requireNotGivenUp(nvl, doneFlags.at(nvlRank), nodeRank(nvlRank), phase);
+            }
+        }
+        for (int contact : masks.rails().contacts()) {
+            requireNotGivenUp(rdma, endings.at(contact), contact, phase);
+        }
+    }
+
+    private void requireNotGivenUp(HostHeap heap, long at, int peer, FaultPhase phase) {
+        long flag = heap.flag(at);
+        if (peer == topology.rank() || Word.epoch(flag) != epoch) {
+            return;
+        }
+        if (FaultMessages.isAbort(FaultCode.of(Word.value(flag)))) {
+            throw raise(toldFault(heap, at, flag, peer, phase));
+        }
+    }
+
+    /** The fault that a peer tells by a flag. */
+    private Fault toldFault(HostHeap heap, long at, long flag, int peer, FaultPhase phase) {
+        MemorySegment memory = heap.local();
+        long detail = memory.get(ValueLayout.JAVA_LONG, at + DETAIL_OFFSET);
+        int culprit = (int) memory.get(ValueLayout.JAVA_LONG, at + CULPRIT_OFFSET);
+        if (Word.value(flag) == FaultCode.TOO_MANY_EXPANDED.value()) {
+            return Fault.ofRoom(
+                    FaultCode.TOO_MANY_EXPANDED,
+                    culprit,
+                    detail >>> Integer.SIZE,
+                    detail & 0xffffffffL);
+        }
+        return Fault.ofAborted(
+                        phase,
+                        topology.rank(),
+                        peer,
+                        (int) detail,
+                        Integer.toUnsignedLong(epoch),
+                        Word.value(flag))
+                .after(waiter.waitedNanos());
+    }
+
+    // ---- faults ----
+
+    /** Notes a fault; the first of a call counts. */
+    public void record(Fault found) {
+        fault = fault == null ? found : fault;
+    }
+
+    /** The exception of a fault that ends the call. */
+    public RuntimeException raise(Fault found) {
+        fault = found;
+        masks.learn(found);
+        return messages.failure(found);
+    }
+
+    /** The failure of the call, or null. */
+    public RuntimeException failure() {
+        return fault == null ? null : messages.failure(fault);
+    }
+
+    // ---- leaving ----
+
+    /**
+     * Leaves the call with the ranks of this node.
+     *
+     * @param everywhere whether all nodes must learn first how the call ended
+     */
+    public void leave(boolean everywhere) {
+        if (everywhere || masksTimedOut) {
+            tellNodes();
+            for (int contact : masks.rails().contacts()) {
+                long at = endings.at(contact);
+                noteEnd(await(rdma, at, contact, FaultPhase.DONE), rdma, at, contact);
+            }
+        }
+        tellNode();
+        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
+            int peer = nodeRank(nvlRank);
+            long at = doneFlags.at(nvlRank);
+            if (!isMasked(nodeRank(nvlRank))) {
+                noteEnd(await(nvl, at, peer, FaultPhase.DONE), nvl, at, peer);
+            }
+        }
+    }
+
+    private void noteEnd(long flag, HostHeap heap, long at, int peer) {
+        if (Word.value(flag) != FaultCode.OK.value() && peer != topology.rank()) {
+            record(toldFault(heap, at, flag, peer, FaultPhase.DONE));
+        }
+    }
+
+    /**
+     * Leaves a call that failed, without waiting, and returns the failure. What all ranks concluded
+     * alike they know; of everything else this rank tells whom it waits for no longer.
+     */
+    public RuntimeException abandon(RuntimeException failure) {
+        if (!FaultMessages.isAgreed(failure)) {
+            if (fault == null || !FaultMessages.isAbort(fault.code())) {
+                int culprit =
+                        failure instanceof DeepEpTimeoutException late
+                                ? late.peer()
+                                : topology.rank();
+                long expected = Integer.toUnsignedLong(epoch);
+                fault = waitFault(FaultCode.TIMEOUT, FaultPhase.NONE, culprit, expected, 0);
+            }
+            tellNodes();
+        }
+        tellNode();
+        return failure;
+    }
+
+    /** Tells the ranks of this node; pairs with leave and requireNobodyGaveUp. */
+    private void tellNode() {
+        int code = toldCode();
+        for (int nvlRank = 0; nvlRank < topology.numNvlRanks() && code != 0; nvlRank++) {
+            if (!isMasked(nodeRank(nvlRank))) {
+                tellMore(nvl.of(nodeRank(nvlRank)), doneFlags.at(topology.nvlRank()));
+            }
+        }
+        signalNode(doneFlags, code);
+    }
+
+    /** Tells the contacts on other nodes; pairs with leave and requireNobodyGaveUp. */
+    private void tellNodes() {
+        for (int contact : masks.rails().contacts()) {
+            long at = endings.at(topology.rank());
+            tellMore(rdma.of(contact), at);
+            rdma.signal(contact, at, Word.of(epoch, toldCode()));
+        }
+    }
+
+    private int toldCode() {
+        boolean told =
+                fault != null
+                        && (FaultMessages.isAbort(fault.code())
+                                || fault.code() == FaultCode.TOO_MANY_EXPANDED);
+        return told ? fault.code().value() : FaultCode.OK.value();
+    }
+
+    /** What a fault is about: whom this rank gave up on, or the rows it needs and has room for. */
+    private void tellMore(MemorySegment memory, long at) {
+        if (fault == null) {
+            return;
+        }
+        long detail =
+                switch (fault.code()) {
+                    case TOO_MANY_EXPANDED -> Word.of((int) fault.seen(), (int) fault.expected());
+                    case PEER_ABORTED -> fault.k();
+                    default -> fault.peer();
+                };
+        memory.set(ValueLayout.JAVA_LONG, at + DETAIL_OFFSET, detail);
+        memory.set(ValueLayout.JAVA_LONG, at + CULPRIT_OFFSET, fault.at());
+    }
+
+    private boolean isMasked(int rank) {
+        return masks.contains(rank);
+    }
+
+    private int nodeRank(int nvlRank) {
+        return topology.rankOf(topology.rdmaRank(), nvlRank);
+    }
+}

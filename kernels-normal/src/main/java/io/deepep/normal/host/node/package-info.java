@@ -1,0 +1,2 @@
+/** Rows, and what travels beside them, among the ranks of one node. */
+package io.deepep.normal.host.node;

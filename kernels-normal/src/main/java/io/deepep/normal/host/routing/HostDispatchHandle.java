@@ -1,0 +1,180 @@
+package io.deepep.normal.host.routing;
+
+import io.deepep.DispatchHandle;
+import io.deepep.EpTopology;
+import io.deepep.normal.Fault;
+import io.deepep.normal.HeaderWord;
+import io.deepep.normal.host.call.HeaderExchange;
+import io.deepep.normal.host.call.HostNormalState;
+import io.deepep.spi.FaultCode;
+import io.deepep.spi.RecordedFacts;
+import io.deepep.spi.Region;
+
+/** The routing of one plan's latest dispatch, on the host. */
+public final class HostDispatchHandle implements DispatchHandle {
+    private final HostNormalState owner;
+    private final Routing routing;
+    private final ExpertGroups groups;
+    private final int hidden;
+    private final int numTopk;
+    private final int numExperts;
+    private final int numWorstTokens;
+    private final int[] receivedRows;
+    private final Region recvTopk;
+    private final Region recvWeights;
+    private int numReceived;
+    private int epoch;
+    private int masked;
+    private boolean valid;
+
+    public HostDispatchHandle(
+            HostNormalState owner,
+            Routing routing,
+            ExpertGroups groups,
+            int hidden,
+            int numTopk,
+            int numExperts,
+            int numWorstTokens) {
+        this.owner = owner;
+        this.routing = routing;
+        this.groups = groups;
+        this.hidden = hidden;
+        this.numTopk = numTopk;
+        this.numExperts = numExperts;
+        this.numWorstTokens = numWorstTokens;
+        this.receivedRows = new int[owner.topology.numRanks()];
+        long topkBytes = (long) Integer.BYTES * numTopk;
+        this.recvTopk = numTopk == 0 ? null : owner.nvlLayout.recvTopk().of(topkBytes);
+        this.recvWeights = numTopk == 0 ? null : owner.nvlLayout.recvWeights().of(topkBytes);
+    }
+
+    /** The handle as one of {@code state}'s. */
+    public static HostDispatchHandle of(DispatchHandle handle, HostNormalState state) {
+        if (handle instanceof HostDispatchHandle host && host.owner == state) {
+            return host;
+        }
+        throw new IllegalArgumentException(
+                "the handle comes from another buffer or mode; use one that this buffer's dispatch returned");
+    }
+
+    /** Forgets the routing while it is overwritten. */
+    public void invalidate() {
+        valid = false;
+    }
+
+    /** The routing is that of the dispatch {@code atEpoch}, which had these headers. */
+    public void validate(int atEpoch, HeaderExchange headers) {
+        epoch = atEpoch;
+        masked = owner.exchange.masks().word();
+        valid = true;
+        numReceived = 0;
+        for (int source = 0; source < receivedRows.length; source++) {
+            receivedRows[source] = headers.rows(source, owner.topology.rank());
+            numReceived += receivedRows[source];
+        }
+    }
+
+    public void requireValid() {
+        if (!valid) {
+            throw new IllegalArgumentException(
+                    "the dispatch of the handle has not run, or failed; dispatch its plan again first");
+        }
+    }
+
+    /** Says in a header that the routing is used; all ranks refuse it if masks have changed. */
+    public void announce(HeaderExchange headers) {
+        headers.set(HeaderWord.HANDLE_EPOCH, epoch);
+        if (masked != owner.exchange.masks().word()) {
+            headers.setStatus(
+                    Fault.ofRouting(FaultCode.HANDLE_MASKED, owner.topology.rank(), -1, -1, 0));
+        }
+    }
+
+    /** i32 [K] of each received row: local experts, or -1. */
+    public Region recvTopk() {
+        return recvTopk;
+    }
+
+    /** f32 [K] of each received row. */
+    public Region recvWeights() {
+        return recvWeights;
+    }
+
+    public Routing routing() {
+        return routing;
+    }
+
+    /** The expanded layout, or null. */
+    public ExpertGroups groups() {
+        return groups;
+    }
+
+    /** Rows in the receive region, however many the result shows. */
+    public int numReceived() {
+        return numReceived;
+    }
+
+    /** [R] Rows that came from each rank. */
+    public int[] receivedRows() {
+        return receivedRows;
+    }
+
+    /** Sets what this rank's tokens put on links, on their way out or home. */
+    public void describeLinks(RecordedFacts facts) {
+        EpTopology topology = owner.topology;
+        long nvlink = 0;
+        long rdma = 0;
+        for (int node = 0; node < topology.numRdmaRanks(); node++) {
+            for (int token = 0; token < numTokens(); token++) {
+                int numReached = routing.scan().numRanks(token, node);
+                if (numReached == 0) {
+                    continue;
+                }
+                boolean near = node == topology.rdmaRank();
+                int holder = near ? topology.rank() : owner.rails().forwarders().rank(node);
+                int place = topology.rankOf(node, holder % topology.numNvlRanks());
+                nvlink += numReached - (routing.scan().goes(token, place) ? 1 : 0);
+                rdma += near ? 0 : 1;
+            }
+        }
+        facts.links(nvlink, rdma);
+    }
+
+    /** Rows of the result: received, expanded, or the worst case. */
+    public int numResultRows() {
+        if (numWorstTokens > 0) {
+            return numWorstTokens;
+        }
+        return groups == null ? numReceived : groups.numRows();
+    }
+
+    @Override
+    public int numTokens() {
+        return routing.numTokens();
+    }
+
+    @Override
+    public int numRecvTokens() {
+        return numWorstTokens > 0 ? numWorstTokens : numReceived;
+    }
+
+    @Override
+    public int hidden() {
+        return hidden;
+    }
+
+    @Override
+    public int numTopk() {
+        return numTopk;
+    }
+
+    @Override
+    public int numExperts() {
+        return numExperts;
+    }
+
+    @Override
+    public boolean expanded() {
+        return groups != null;
+    }
+}

@@ -1,0 +1,47 @@
+package io.deepep.normal.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.CombinePlan;
+import io.deepep.DType;
+import io.deepep.DispatchPlan;
+import io.deepep.DispatchResult;
+import io.deepep.NormalLimits;
+import io.deepep.Tensor;
+import java.lang.foreign.Arena;
+
+/** Small calls that are right, for tests to spoil. */
+final class GoodCalls {
+    static final int HIDDEN = 64;
+    static final int NUM_TOKENS = 6;
+    static final int NUM_TOPK = 2;
+
+    private GoodCalls() {}
+
+    static DispatchPlan.Builder plan(int rank, int numRanks, int numExperts) {
+        Tensor x = Tensor.allocate(Arena.ofAuto(), DType.BF16, NUM_TOKENS, HIDDEN);
+        return DispatchPlan.builder(x).topk(topkIdx(rank, numRanks), null, numExperts);
+    }
+
+    /** Token t selects the first expert of rank t and of the rank after. */
+    static Tensor topkIdx(int rank, int numRanks) {
+        Tensor topkIdx = Tensor.allocate(Arena.ofAuto(), DType.I64, NUM_TOKENS, NUM_TOPK);
+        for (int token = 0; token < NUM_TOKENS; token++) {
+            topkIdx.setLong((token + rank) % numRanks * 2L, token, 0);
+            topkIdx.setLong((token + rank + 1) % numRanks * 2L, token, 1);
+        }
+        return topkIdx;
+    }
+
+    static void expectWorks(HostNormalKernels kernels, int rank, int numRanks) {
+        DispatchResult got =
+                RankGroup.dispatch(kernels, plan(rank, numRanks, 2 * numRanks).build());
+        assertThat(got.numRecvTokens()).isPositive();
+        RankGroup.combine(kernels, CombinePlan.builder(got.recvX(), got.handle()).build());
+    }
+
+    /** The limits that just suffice. */
+    static NormalLimits limits() {
+        return NormalLimits.of(NUM_TOKENS, HIDDEN, NUM_TOPK, 16);
+    }
+}

@@ -1,0 +1,120 @@
+package io.deepep.testkit.exchange;
+
+import io.deepep.CombineFormat;
+import io.deepep.DType;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyLimits;
+import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.oracle.LowLatencyCheck;
+import io.deepep.testkit.oracle.LowLatencyOracle;
+import io.deepep.testkit.oracle.PreReducedCheck;
+import io.deepep.testkit.oracle.SourceRow;
+import io.deepep.testkit.routing.Routing;
+import io.deepep.testkit.routing.RoutingSpec;
+import io.deepep.testkit.routing.Tokens;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+
+/**
+ * Everything about one low-latency exchange that no single rank knows. Shared by the rank threads.
+ *
+ * @param oracle of the routing
+ * @param limits of the buffers
+ * @param tokens what each rank dispatches, BF16
+ * @param outputs for each rank what its experts computed, BF16 [El, R*maxTokens, H]
+ */
+public record LowLatencyWorld(
+        LowLatencyOracle oracle,
+        LowLatencyLimits limits,
+        List<Tokens> tokens,
+        List<Tensor> outputs) {
+    private static LowLatencyWorld of(LowLatencyOracle oracle, LowLatencyLimits limits, long seed) {
+        Routing routing = oracle.routing();
+        List<Tokens> tokens = new ArrayList<>();
+        List<Tensor> outputs = new ArrayList<>();
+        for (int rank = 0; rank < routing.numRanks(); rank++) {
+            tokens.add(Tokens.bf16(rank, routing.numTokens(rank), limits.hidden(), seed));
+            outputs.add(expertOutputs(oracle, limits, rank, seed));
+        }
+        return new LowLatencyWorld(oracle, limits, tokens, outputs);
+    }
+
+    /** The exchange of a routing over a buffer with these limits. */
+    public static LowLatencyWorld of(RoutingSpec spec, LowLatencyLimits limits) {
+        return of(new LowLatencyOracle(spec.generate()), limits, spec.seed());
+    }
+
+    /** The exchange of a routing over a buffer with these limits. */
+    public static LowLatencyWorld of(Routing routing, LowLatencyLimits limits) {
+        return of(new LowLatencyOracle(routing), limits, 1);
+    }
+
+    /** The same exchange when all others have masked the ranks {@code absent}. */
+    public static LowLatencyWorld without(
+            Set<Integer> absent, RoutingSpec spec, LowLatencyLimits limits) {
+        return of(new LowLatencyOracle(spec.generate(), absent), limits, spec.seed());
+    }
+
+    /** The same exchange when some rows do not come. */
+    public static LowLatencyWorld losing(
+            LowLatencyOracle.Lost lost, RoutingSpec spec, LowLatencyLimits limits) {
+        return of(new LowLatencyOracle(spec.generate(), lost), limits, spec.seed());
+    }
+
+    /** NaN in rows that hold no token. */
+    private static Tensor expertOutputs(
+            LowLatencyOracle oracle, LowLatencyLimits limits, int rank, long seed) {
+        int experts = oracle.routing().numLocalExperts();
+        int rows = oracle.routing().numRanks() * limits.maxTokens();
+        int hidden = limits.hidden();
+        Tensor output = HostTensors.poison(HostTensors.allocate(DType.BF16, experts, rows, hidden));
+        for (int expert = 0; expert < experts; expert++) {
+            int count = oracle.rows(rank, expert).size();
+            Tensor made = Tokens.expertOutputs(count, hidden, seed + 1000L * rank + expert);
+            HostTensors.copy(made, output.select(0, expert).slice(0, 0, count));
+        }
+        return output;
+    }
+
+    /** The same exchange with experts that return each token as it came. */
+    public LowLatencyWorld withIdentityExperts() {
+        for (int rank = 0; rank < routing().numRanks(); rank++) {
+            for (int expert = 0; expert < routing().numLocalExperts(); expert++) {
+                Tensor made = outputs.get(rank).select(0, expert);
+                List<SourceRow> rows = oracle.rows(rank, expert);
+                for (int row = 0; row < rows.size(); row++) {
+                    SourceRow source = rows.get(row);
+                    Tensor token = tokens.get(source.srcRank()).x().slice(0, source.token(), 1);
+                    HostTensors.copy(token, made.slice(0, row, 1));
+                }
+            }
+        }
+        return this;
+    }
+
+    public Routing routing() {
+        return oracle.routing();
+    }
+
+    /**
+     * Compares a combine of the expert outputs.
+     *
+     * @param rank whose tokens were combined
+     * @param format what rows travelled as
+     * @param preReduced whether each rank's sums travelled instead
+     * @param combined BF16 [T,H] on the host
+     */
+    public void checkCombine(int rank, CombineFormat format, boolean preReduced, Tensor combined) {
+        if (preReduced) {
+            new PreReducedCheck(oracle, outputs).check(rank, format, combined);
+        } else {
+            check(LowLatencyFormat.BF16).checkCombine(rank, format, outputs, combined);
+        }
+    }
+
+    public LowLatencyCheck check(LowLatencyFormat format) {
+        return new LowLatencyCheck(oracle, tokens, format, limits.maxTokens());
+    }
+}

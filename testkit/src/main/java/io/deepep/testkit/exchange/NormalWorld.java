@@ -1,0 +1,180 @@
+package io.deepep.testkit.exchange;
+
+import io.deepep.DType;
+import io.deepep.EpTopology;
+import io.deepep.NormalLimits;
+import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.oracle.NormalCombineOracle;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
+import io.deepep.testkit.oracle.NormalOracle;
+import io.deepep.testkit.oracle.SourceRow;
+import io.deepep.testkit.routing.Routing;
+import io.deepep.testkit.routing.RoutingSpec;
+import io.deepep.testkit.routing.Tokens;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.SplittableRandom;
+import java.util.function.BiPredicate;
+
+/**
+ * Everything about one normal-mode exchange that no single rank knows: routing, tokens, expert
+ * outputs, and what must come of them. Shared by the rank threads.
+ */
+public final class NormalWorld {
+    private final Routing routing;
+    private final NormalOracle oracle;
+    private final List<Tokens> tokens = new ArrayList<>();
+    private final int hidden;
+    private final long seed;
+    private final Map<NormalDispatchCheck, List<Tensor>> outputs = new HashMap<>();
+    private final Map<NormalDispatchCheck, List<Tensor>> weights = new HashMap<>();
+
+    private NormalWorld(Routing routing, Routing effective, int hidden, DType dtype, long seed) {
+        this.routing = routing;
+        this.oracle = new NormalOracle(effective);
+        this.hidden = hidden;
+        this.seed = seed;
+        for (int rank = 0; rank < routing.numRanks(); rank++) {
+            int numTokens = routing.numTokens(rank);
+            tokens.add(
+                    dtype == DType.FP8_E4M3
+                            ? Tokens.fp8(rank, numTokens, hidden, seed)
+                            : Tokens.bf16(rank, numTokens, hidden, seed));
+        }
+    }
+
+    public static NormalWorld of(RoutingSpec spec, int hidden, DType dtype) {
+        Routing routing = spec.generate();
+        return new NormalWorld(routing, routing, hidden, dtype, spec.seed());
+    }
+
+    /** The same exchange while a rank is masked; its tensors are BF16. */
+    public NormalWorld without(int rank) {
+        return without(Set.of(rank));
+    }
+
+    /** The same while several are. */
+    public NormalWorld without(Set<Integer> ranks) {
+        return new NormalWorld(routing, routing.without(ranks), hidden, DType.BF16, seed);
+    }
+
+    /** The same while tokens of some ranks do not get to others. */
+    public NormalWorld without(BiPredicate<Integer, Integer> lost) {
+        return new NormalWorld(routing, routing.without(lost), hidden, DType.BF16, seed);
+    }
+
+    public static NormalWorld bf16(RoutingSpec spec, int hidden) {
+        return of(spec, hidden, DType.BF16);
+    }
+
+    /** The limits that just suffice. */
+    public NormalLimits limits() {
+        return NormalLimits.of(
+                Math.max(1, routing.maxTokens()), hidden, routing.numTopk(), routing.numExperts());
+    }
+
+    /** Rows of the rank that receives most, at least one. */
+    public int mostRows() {
+        int most = 1;
+        for (int rank = 0; rank < routing.numRanks(); rank++) {
+            most = Math.max(most, oracle.rows(rank).size());
+        }
+        return most;
+    }
+
+    public Routing routing() {
+        return routing;
+    }
+
+    public NormalOracle oracle() {
+        return oracle;
+    }
+
+    public List<Tokens> tokens() {
+        return tokens;
+    }
+
+    public int hidden() {
+        return hidden;
+    }
+
+    public NormalDispatchCheck check() {
+        return NormalDispatchCheck.of(oracle, tokens);
+    }
+
+    public NormalCombineOracle combineOracle(EpTopology topology, NormalDispatchCheck check) {
+        return NormalCombineOracle.of(check, topology.numNvlRanks());
+    }
+
+    /**
+     * For each rank what its experts computed for the rows of {@code check}; NaN in rows that hold
+     * no token.
+     */
+    public synchronized List<Tensor> outputs(NormalDispatchCheck check) {
+        return outputs.computeIfAbsent(
+                check,
+                key -> {
+                    List<Tensor> all = new ArrayList<>();
+                    for (int rank = 0; rank < routing.numRanks(); rank++) {
+                        Tensor output =
+                                Tokens.expertOutputs(
+                                        check.numRows(rank), hidden, seed + 77L * rank);
+                        for (int row = 0; row < check.numRows(rank); row++) {
+                            if (!holdsToken(check, rank, row)) {
+                                HostTensors.poison(output.select(0, row));
+                            }
+                        }
+                        all.add(output);
+                    }
+                    return all;
+                });
+    }
+
+    /** For each rank weights to combine, of any sign; NaN in rows that hold no token. */
+    public synchronized List<Tensor> weights(NormalDispatchCheck check) {
+        return weights.computeIfAbsent(
+                check,
+                key -> {
+                    List<Tensor> all = new ArrayList<>();
+                    for (int rank = 0; rank < routing.numRanks(); rank++) {
+                        int columns = check.expanded() ? 1 : routing.numTopk();
+                        SplittableRandom random = new SplittableRandom(seed + rank);
+                        Tensor given =
+                                check.expanded()
+                                        ? HostTensors.allocate(DType.F32, check.numRows(rank))
+                                        : HostTensors.allocate(
+                                                DType.F32, check.numRows(rank), columns);
+                        for (int row = 0; row < check.numRows(rank); row++) {
+                            for (int k = 0; k < columns; k++) {
+                                float weight =
+                                        (float)
+                                                (holdsToken(check, rank, row)
+                                                        ? random.nextDouble(-1, 1)
+                                                        : Double.NaN);
+                                if (check.expanded()) {
+                                    given.setFloat(weight, row);
+                                } else {
+                                    given.setFloat(weight, row, k);
+                                }
+                            }
+                        }
+                        all.add(given);
+                    }
+                    return all;
+                });
+    }
+
+    private static boolean holdsToken(NormalDispatchCheck check, int rank, int row) {
+        List<SourceRow> rows = check.sources(rank);
+        return row < rows.size() && !rows.get(row).isPadding();
+    }
+
+    /** A bias for the tokens of {@code rank}, BF16 [T,H]. */
+    public Tensor bias(int rank, int which) {
+        return Tokens.expertOutputs(routing.numTokens(rank), hidden, seed + 1000 + which);
+    }
+}
