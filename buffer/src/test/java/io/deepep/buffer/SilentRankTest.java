@@ -10,6 +10,7 @@ import io.deepep.Device;
 import io.deepep.DispatchHandle;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyDispatchPlan;
+import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
@@ -308,6 +309,47 @@ record SilentRankTest(TestBackend backend) {
                     if (context.rank() != 1) {
                         LowLatencyDispatchPlan plan = rank.plan(LowLatencyFormat.BF16).build();
                         rank.call(plan);
+                        int[] masks = new int[numRanks];
+                        masks[1] = 1;
+                        assertThat(context.buffer().queryMask()).isEqualTo(masks);
+                    }
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                });
+    }
+
+    /**
+     * With masks, one rank does not come, and another begins its wait late. It gives up the lost one
+     * later than the others do, and no later than that: these wait for it in the next call.
+     */
+    @Cases
+    @MethodSource("groupsOnTheHost")
+    void oneWaitsLaterThanTheOthers(EpTopology topology) {
+        int numRanks = topology.numRanks();
+        LowLatencyShape shape =
+                new LowLatencyShape(
+                        topology.numRdmaRanks(), topology.numNvlRanks(), 6, 128, 4, 2 * numRanks);
+        Ranks.run(
+                backend,
+                topology,
+                builder ->
+                        builder.lowLatency(shape.limits())
+                                .timeout(TIMEOUT.multipliedBy(2))
+                                .startTimeout(TIMEOUT)
+                                .maskTimedOutRanks(true),
+                context -> {
+                    LowLatencyRank rank = shape.rank(context, 61);
+                    rank.roundTrip(LowLatencyFormat.BF16);
+                    rank.roundTrip(LowLatencyFormat.BF16);
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    if (context.rank() != 1) {
+                        LowLatencyDispatchPlan plan =
+                                rank.plan(LowLatencyFormat.BF16).receiveHook(true).build();
+                        LowLatencyDispatchResult first = context.buffer().lowLatencyDispatch(plan);
+                        if (context.rank() == 0) {
+                            Misbehaviour.pause(TIMEOUT.dividedBy(2));
+                        }
+                        first.receiveHook().run();
+                        rank.call(rank.plan(LowLatencyFormat.BF16).build());
                         int[] masks = new int[numRanks];
                         masks[1] = 1;
                         assertThat(context.buffer().queryMask()).isEqualTo(masks);

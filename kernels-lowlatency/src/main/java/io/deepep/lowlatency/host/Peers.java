@@ -203,15 +203,23 @@ final class Peers {
         return false;
     }
 
+    /**
+     * Whether a peer's time is over. One whose beginning this rank has seen has as long as a wait
+     * within a call. One that is only taken to have begun has no longer than that, and no longer
+     * than the wait for ranks to begin: those that are through wait for this rank in the next call.
+     */
     private boolean isLate(
             For what, Kind kind, int epoch, int peer, boolean expired, boolean allBegun, long now) {
-        if (what == For.HEADER && begun[peer] == 0) {
-            int word = Headers.firstStored(kind);
-            boolean here =
-                    CallWord.epoch(rdma.flag(layout.word(kind, epoch & 1, peer, word))) == epoch;
-            begun[peer] = here || allBegun ? now : 0;
+        if (what != For.HEADER) {
+            return expired;
         }
-        return begun[peer] != 0 ? now - begun[peer] > timeouts.nanos() : expired;
+        int word = Headers.firstStored(kind);
+        boolean here = CallWord.epoch(rdma.flag(layout.word(kind, epoch & 1, peer, word))) == epoch;
+        if (begun[peer] == 0 && (here || allBegun)) {
+            begun[peer] = now;
+        }
+        boolean lateWithin = begun[peer] != 0 && now - begun[peer] > timeouts.nanos();
+        return lateWithin || (expired && !here);
     }
 
     /** Whether a peer is known to be gone; an error that says so unless it is to be masked. */
