@@ -140,6 +140,7 @@ struct Wait {
     bool hurries = false;  // the peer makes the other kind of call, and this call's header must follow soon
     bool lost = false;  // the peer never will come, as it makes the other kind of call; or this call has failed
     int gone = 0;  // 1 + the rank because of which the peer will not come, as the host knew at the look before
+    int looks = 0;  // at acknowledgements
     uint64_t deadline = 0;
 
     __device__ Wait(int p, Phase f) : peer(p), phase(f) {}
@@ -222,6 +223,25 @@ __device__ __noinline__ void skip_other(const Group& g, const Call& call, int pe
     state->received[other * 2 + (call.next_other & 1)] = call.next_other;
 }
 
+// [kinds][parities]: the epochs of which a rank has received all rows.
+__device__ __forceinline__ RankCells acks_of(const Group& g) { return {g.acks_offset, 4 * sizeof(uint32_t)}; }
+
+__device__ __forceinline__ const uint32_t* acks_from(const Group& g, int source) {
+    return at<const uint32_t>(g.heap[g.rank], acks_of(g).offset + source * acks_of(g).stride);
+}
+
+// Ranks that others give up are not waited for much longer. A peer that has received the whole call has had the headers
+// of all, or given up those it lacked, and waits for this rank in the next call: if this rank waited for the same ones
+// until the start time-out, it would itself be given up there. One peer at each look.
+__device__ inline void hurry_after_others(const Group& g, const Call& call, Wait& wait, uint64_t now) {
+    if (!g.mask_timed_out || !wait.decides() || wait.deadline <= now + g.timeout_ns) return;
+    int peer = wait.looks++ % g.num_ranks;
+    if (call.masked >> peer & 1) return;
+    // acquire; pairs with the release in publish_received
+    uint32_t seen = load_acquire_sys(acks_from(g, peer) + call.kind * 2 + (call.epoch & 1));
+    if (seen == call.epoch) wait.deadline = now + g.timeout_ns;
+}
+
 // The slow path of a wait: true if it is over, because the peer is given up, or the call.
 __device__ __noinline__ bool is_over(const Group& g, const Call& call, Wait& wait, uint32_t expected, uint32_t seen) {
     const volatile RankState* state = state_of(g);
@@ -242,6 +262,7 @@ __device__ __noinline__ bool is_over(const Group& g, const Call& call, Wait& wai
             wait.hurries = true;
         }
     }
+    hurry_after_others(g, call, wait, now);
     if (now < wait.deadline && !wait.is_ahead(seen, expected) && wait.gone == 0) {
         wait.gone = ask_host(g, wait, now);
         return false;
@@ -270,13 +291,6 @@ __device__ __forceinline__ bool await(const Group& g, const Call& call, Wait& wa
         if (spins % kSpinsPerLook == 0 && is_over(g, call, wait, epoch, seen)) return false;
     }
     return !wait.decides() || wait.deadline == 0 || !decide(g, call, wait.peer, false);
-}
-
-// [kinds][parities]: the epochs of which a rank has received all rows.
-__device__ __forceinline__ RankCells acks_of(const Group& g) { return {g.acks_offset, 4 * sizeof(uint32_t)}; }
-
-__device__ __forceinline__ const uint32_t* acks_from(const Group& g, int source) {
-    return at<const uint32_t>(g.heap[g.rank], acks_of(g).offset + source * acks_of(g).stride);
 }
 
 // What the opening warp has asked for and not looked at yet.

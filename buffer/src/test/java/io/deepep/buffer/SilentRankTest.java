@@ -8,7 +8,6 @@ import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.DispatchHandle;
-import io.deepep.EpTopology;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
@@ -37,8 +36,6 @@ import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
 import java.util.Set;
 import java.util.function.Consumer;
-import java.util.stream.Stream;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * A rank begins a call and then does nothing more, as if it were killed there: all others name it
@@ -273,26 +270,19 @@ record SilentRankTest(TestBackend backend) {
                 });
     }
 
-    static Stream<EpTopology> groupsOnTheHost(TestBackend backend) {
-        return Stream.of(Ranks.topology(1, 3), Ranks.topology(2, 2))
-                .filter(group -> backend.kind() == Device.Kind.HOST);
-    }
-
     /**
      * With masks, a rank stops that has begun the call at rank 0 alone. That gives it up after the
      * time-out, and waits for the others in the next call. They do not wait for the lost one until
      * the start time-out: rank 0 would give them up.
      */
     @Cases
-    @MethodSource("groupsOnTheHost")
-    void begunAtOneRankAlone(EpTopology topology) {
-        int numRanks = topology.numRanks();
-        LowLatencyShape shape =
-                new LowLatencyShape(
-                        topology.numRdmaRanks(), topology.numNvlRanks(), 6, 128, 4, 2 * numRanks);
+    @GroupSource({"1, 3", "2, 2"})
+    void begunAtOneRankAlone(int nodes, int ranksPerNode) {
+        int numRanks = nodes * ranksPerNode;
+        LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 6, 128, 4, 2 * numRanks);
         Ranks.run(
                 backend,
-                topology,
+                Ranks.topology(nodes, ranksPerNode),
                 builder ->
                         builder.lowLatency(shape.limits())
                                 .timeout(TIMEOUT)
@@ -307,8 +297,8 @@ record SilentRankTest(TestBackend backend) {
                         beginDispatchFor(context, 1);
                     }
                     if (context.rank() != 1) {
-                        LowLatencyDispatchPlan plan = rank.plan(LowLatencyFormat.BF16).build();
-                        rank.call(plan);
+                        rank.call(rank.plan(LowLatencyFormat.BF16).build());
+                        rank.call(rank.plan(LowLatencyFormat.BF16).build());
                         int[] masks = new int[numRanks];
                         masks[1] = 1;
                         assertThat(context.buffer().queryMask()).isEqualTo(masks);
@@ -322,15 +312,13 @@ record SilentRankTest(TestBackend backend) {
      * later than the others do, and no later than that: these wait for it in the next call.
      */
     @Cases
-    @MethodSource("groupsOnTheHost")
-    void oneWaitsLaterThanTheOthers(EpTopology topology) {
-        int numRanks = topology.numRanks();
-        LowLatencyShape shape =
-                new LowLatencyShape(
-                        topology.numRdmaRanks(), topology.numNvlRanks(), 6, 128, 4, 2 * numRanks);
+    @GroupSource({"1, 3", "2, 2"})
+    void oneWaitsLaterThanTheOthers(int nodes, int ranksPerNode) {
+        int numRanks = nodes * ranksPerNode;
+        LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 6, 128, 4, 2 * numRanks);
         Ranks.run(
                 backend,
-                topology,
+                Ranks.topology(nodes, ranksPerNode),
                 builder ->
                         builder.lowLatency(shape.limits())
                                 .timeout(TIMEOUT.multipliedBy(2))
