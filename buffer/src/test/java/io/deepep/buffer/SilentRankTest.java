@@ -308,8 +308,8 @@ record SilentRankTest(TestBackend backend) {
     }
 
     /**
-     * With masks, one rank does not come, and another begins its wait late. It gives up the lost one
-     * later than the others do, and no later than that: these wait for it in the next call.
+     * With masks, one rank does not come, and another begins its wait late. It gives up the lost
+     * one later than the others do, and no later than that: these wait for it in the next call.
      */
     @Cases
     @GroupSource({"1, 3", "2, 2"})
