@@ -128,7 +128,7 @@ final class GuardedServerSocket extends ServerSocket {
 
     private void admit(SealedSocket socket) {
         try {
-            socket.admit();
+            socket.admit(() -> letIn(socket));
             proven.add(socket);
             if (isClosed()) {
                 closeQuietly(socket);
@@ -139,6 +139,16 @@ final class GuardedServerSocket extends ServerSocket {
             synchronized (unproven) {
                 unproven.remove(socket);
             }
+        }
+    }
+
+    /**
+     * Whoever has proven the secret is not among those that are sent away: its end would take the
+     * loss of the connection for the end of this rank. Returns false if it was sent away before.
+     */
+    private boolean letIn(SealedSocket socket) {
+        synchronized (unproven) {
+            return unproven.remove(socket);
         }
     }
 

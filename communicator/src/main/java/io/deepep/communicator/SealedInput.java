@@ -17,7 +17,10 @@ final class SealedInput extends InputStream {
         /** The other end knows of a departure. */
         void departure(byte[] departure);
 
-        /** The connection ended, and the other end had not said that it would. */
+        /**
+         * The connection ended, and the other end had not said that it would. Not told of one that
+         * was never used: its other end may have given it up before it knew that it was let in.
+         */
         void lost();
     }
 
@@ -29,6 +32,7 @@ final class SealedInput extends InputStream {
     private final byte[] plain = new byte[Frames.MAX_PLAIN_BYTES];
     private int position;
     private int limit;
+    private boolean used;
     private boolean ended;
 
     SealedInput(InputStream raw, SecretKey key, Ear ear) {
@@ -73,7 +77,9 @@ final class SealedInput extends InputStream {
             throw tooLate;
         } catch (IOException lost) {
             ended = true;
-            ear.lost();
+            if (used) {
+                ear.lost();
+            }
             throw lost;
         }
     }
@@ -88,6 +94,7 @@ final class SealedInput extends InputStream {
         if (length < 0) {
             throw new IOException("a frame that the other end did not send");
         }
+        used = true;
         switch (frame[0]) {
             case Frames.DATA -> {
                 position = 0;

@@ -11,6 +11,7 @@ import java.net.SocketTimeoutException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.BooleanSupplier;
 import org.jgroups.util.UUID;
 
 /**
@@ -59,8 +60,11 @@ final class SealedSocket extends Socket {
     /**
      * As the server's end: lets the other end prove that it knows the secret. Before that it learns
      * nothing, unless it greets as a rank does.
+     *
+     * @param letIn asked once the other end has proven it, before it is told so; false if the
+     *     connection has been given up meanwhile
      */
-    void admit() throws IOException {
+    void admit(BooleanSupplier letIn) throws IOException {
         Proof proof = new Proof(false, door.secret(), door.address());
         long deadline = deadline();
         OutputStream raw = super.getOutputStream();
@@ -70,6 +74,9 @@ final class SealedSocket extends Socket {
             throw new IOException("a rank of another version");
         }
         boolean accepted = proof.accepts(read(Proof.PROOF_BYTES, deadline));
+        if (accepted && !letIn.getAsBoolean()) {
+            throw new IOException("there were too many connections");
+        }
         raw.write(accepted ? proof.proof() : Proof.refusal());
         if (!accepted) {
             throw new IOException("a process with another secret");

@@ -1,9 +1,11 @@
 package io.deepep.communicator;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.Departure;
+import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.Socket;
@@ -61,6 +63,34 @@ class DoorTest {
                                 });
                 assertThat(Departure.culprit(three.exchange().departures(), 3, 2))
                         .hasValueSatisfying(named -> assertThat(named.rank()).isEqualTo(1));
+            }
+        }
+    }
+
+    /** It had no more time to wait for this rank's proof, say; it will come again. */
+    @Test
+    void whoLeavesBeforeItsFirstWordIsNotLost() throws Exception {
+        Rank zero = Rank.of(0);
+        Rank one = Rank.of(1);
+        try (GuardedServerSocket gate = new GuardedServerSocket(zero.door())) {
+            gate.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+            Proof proof = new Proof(true, Groups.SECRET, one.door().address());
+            try (Socket impatient = new Socket()) {
+                impatient.connect(gate.getLocalSocketAddress());
+                impatient.getOutputStream().write(proof.hello());
+                proof.greet(impatient.getInputStream().readNBytes(Proof.HELLO_BYTES));
+                impatient.getOutputStream().write(proof.proof());
+            }
+            Socket toImpatient = gate.accept();
+            assertThatThrownBy(() -> toImpatient.getInputStream().read())
+                    .isInstanceOf(IOException.class);
+            assertThat(zero.exchange().departures()).isEmpty();
+
+            try (SealedSocket again = new SealedSocket(one.door())) {
+                again.connect(gate.getLocalSocketAddress(), 1000);
+                Socket toOne = gate.accept();
+                again.getOutputStream().write('A');
+                assertThat(toOne.getInputStream().read()).isEqualTo('A');
             }
         }
     }

@@ -8,7 +8,9 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.net.SocketException;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.List;
 import org.jgroups.util.UUID;
 import org.junit.jupiter.api.AfterEach;
@@ -80,6 +82,84 @@ class GuardedServerSocketTest {
             assertThat(RankAddress.rank(one.peer())).isZero();
         }
         assertThat(gate.numUnproven()).isLessThanOrEqualTo(128);
+    }
+
+    /** However many come in that moment. */
+    @Test
+    void whoHasProvenTheSecretIsNotSentAway() throws Exception {
+        List<Thread> floods =
+                List.of(
+                        Thread.ofPlatform().start(this::flood),
+                        Thread.ofPlatform().start(this::flood));
+        Thread echo = Thread.ofPlatform().daemon().start(this::echo);
+        try {
+            Groups.each(
+                    8,
+                    rank -> {
+                        for (int i = 0; i < 50; i++) {
+                            try (SealedSocket one = joinAtLast()) {
+                                one.getOutputStream().write(i);
+                                assertThat(one.getInputStream().read()).isEqualTo(i);
+                            }
+                        }
+                        return null;
+                    });
+        } finally {
+            for (Thread flood : floods) {
+                flood.interrupt();
+                flood.join();
+            }
+            gate.close();
+            echo.join();
+        }
+    }
+
+    /** Gives everybody its first byte back. */
+    private void echo() {
+        try {
+            while (true) {
+                Socket other = gate.accept();
+                Thread.startVirtualThread(
+                        () -> {
+                            try (other) {
+                                other.getOutputStream().write(other.getInputStream().read());
+                            } catch (IOException lost) {
+                                // Its other end sees that too.
+                            }
+                        });
+            }
+        } catch (IOException closed) {
+            // That is the end.
+        }
+    }
+
+    private void flood() {
+        Deque<Socket> last = new ArrayDeque<>();
+        try {
+            while (!Thread.currentThread().isInterrupted()) {
+                last.add(Stranger.connect(gate.getLocalPort()));
+                if (last.size() > 300) {
+                    last.remove().close();
+                }
+            }
+        } catch (IOException overwhelmed) {
+            // Enough.
+        } finally {
+            synchronized (strangers) {
+                strangers.addAll(last);
+            }
+        }
+    }
+
+    /** Comes again, as a rank does, until it is in. */
+    private SealedSocket joinAtLast() {
+        while (true) {
+            try {
+                return join(Groups.SECRET);
+            } catch (IOException sentAway) {
+                Thread.onSpinWait();
+            }
+        }
     }
 
     @Test

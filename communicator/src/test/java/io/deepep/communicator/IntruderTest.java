@@ -62,6 +62,7 @@ class IntruderTest {
                 new SealedSocket(new Door(Groups.SECRET, survivor, exchange))) {
             connection.connect(victim.socket().getRemoteSocketAddress(), 1000);
             connection.getOutputStream().write(Stranger.greeting());
+            victim.say(new byte[] {'b'});
             victim.close();
             assertThatThrownBy(zero::join)
                     .hasCauseInstanceOf(DeepEpTimeoutException.class)
