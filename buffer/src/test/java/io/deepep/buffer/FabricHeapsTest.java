@@ -1,14 +1,11 @@
 package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyFormat;
-import io.deepep.cuda.CudaDevice;
-import io.deepep.cuda.CudaDriver;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
@@ -39,8 +36,7 @@ class FabricHeapsTest {
     })
     @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
     void domainOfTwoHosts(String fabric, String outcome) throws Exception {
-        assumeThat(CudaDriver.isAvailable()).isTrue();
-        assumeThat(CudaDevice.of(0).name()).as("only emulated").contains("emulator");
+        EmulatedGpus.require("GPUs of two hosts");
         ProcessBuilder builder =
                 ChildJvm.of(
                         Program.class, List.of("-Xmx512m", "--add-modules=jdk.incubator.vector"));

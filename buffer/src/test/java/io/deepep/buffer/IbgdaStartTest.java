@@ -29,6 +29,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -36,6 +37,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Eight ranks start over cards that GPUs drive, in a process that never touches NVSHMEM. */
+@Tag("checkout") // needs the script that shows the cards
 class IbgdaStartTest {
     private static final LowLatencyShape SHAPE = new LowLatencyShape(2, 4, 8, 256, 8, 64);
     private static final String OPENED = "buffers open after ms: ";

@@ -1,14 +1,12 @@
 package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.deepep.Buffer;
 import io.deepep.Device;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
 import io.deepep.buffer.memory.IbgdaStart;
-import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -67,8 +65,7 @@ class StartGathersTest {
 
     @Test
     void onGpusOfSeveralNodes() throws Exception {
-        assumeThat(CudaDriver.isAvailable()).isTrue();
-        assumeThat(CudaDevice.of(0).name()).as("room for all ranks").contains("emulator");
+        EmulatedGpus.require("room for all ranks");
         for (int numRanks : new int[] {2, 8, 16}) {
             require(
                     lengths(

@@ -154,6 +154,11 @@ final class ChaosProcess implements AutoCloseable {
         return hung || !process.isAlive();
     }
 
+    /** The next run counts as its first. */
+    void forgetUsage() {
+        first = null;
+    }
+
     /** What it holds more now than after its first run. */
     Usage leftOver() {
         return first == null ? Usage.NOTHING : last.since(first);

@@ -1,6 +1,9 @@
 package io.deepep.bench.chaos;
 
 import io.deepep.bench.launch.Ports;
+import io.deepep.bench.run.UsageException;
+import io.deepep.bench.text.Names;
+import io.deepep.planner.Mode;
 import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -19,6 +22,7 @@ final class World implements AutoCloseable {
     /** A process itself waits for the threads in it. */
     private static final Duration ANSWER = Duration.ofSeconds(20);
 
+    private final RankKind model;
     private final RankRun run;
     private final int numProcesses;
     private final int ranksEach;
@@ -31,6 +35,7 @@ final class World implements AutoCloseable {
      * @param starter starts one for a seat
      */
     World(RankKind model, RankRun run, int numRanks, IntFunction<ChaosProcess> starter) {
+        this.model = model;
         this.run = run;
         this.ranksEach = model == RankKind.THREADS ? numRanks : 1;
         this.numProcesses = numRanks / ranksEach;
@@ -56,7 +61,7 @@ final class World implements AutoCloseable {
                             ? run.timeout().multipliedBy(2)
                             : run.timeout().dividedBy(4));
         }
-        long deadline = System.nanoTime() + run.patience().plus(ANSWER).toNanos();
+        long deadline = deadline();
         List<Outcome> outcomes =
                 processes.stream()
                         .flatMap(process -> process.await(deadline, ranksEach).stream())
@@ -81,14 +86,14 @@ final class World implements AutoCloseable {
         int victim = trial.victim();
         ChaosProcess spare = starter.apply(processes.get(victim).seat());
         processes.add(spare); // closed with the others, whatever happens
-        spare.awaitReady();
+        warmUp(List.of(spare));
         int port = Ports.free();
         int nextPort = Ports.free();
         String secret = newSecret();
         for (int rank = 0; rank < numProcesses; rank++) {
             tell(processes.get(rank), trial, rank, port, nextPort, secret);
         }
-        long deadline = System.nanoTime() + run.patience().plus(ANSWER).toNanos();
+        long deadline = deadline();
         List<Outcome> outcomes =
                 new ArrayList<>(Collections.nCopies(numProcesses + 1, Outcome.DEAD));
         outcomes.set(victim, processes.get(victim).await(deadline, 1).getFirst());
@@ -120,14 +125,57 @@ final class World implements AutoCloseable {
      * @return how many came
      */
     int replace() {
-        int missing = numProcesses - processes.size();
+        List<ChaosProcess> missing = new ArrayList<>();
         for (int seat = 0; seat < numProcesses; seat++) {
             if (isFree(seat)) {
-                processes.add(starter.apply(seat));
+                ChaosProcess process = starter.apply(seat);
+                processes.add(process); // closed with the others, whatever happens
+                missing.add(process);
             }
         }
-        processes.forEach(ChaosProcess::awaitReady);
-        return missing;
+        warmUp(missing);
+        return missing.size();
+    }
+
+    /**
+     * Has new processes make a run of each mode, each in a group of its own: others do not wait for
+     * a process that has to find its GPU, and load its kernels.
+     *
+     * @throws UsageException if one of them cannot
+     */
+    private void warmUp(List<ChaosProcess> fresh) {
+        fresh.forEach(ChaosProcess::awaitReady);
+        for (Mode mode : Mode.values()) {
+            Trial trial = Trial.quiet(mode.ordinal(), mode, model);
+            int rank = ranksEach > 1 ? RankProgram.Order.ALL : 0;
+            for (ChaosProcess process : fresh) {
+                process.tell(
+                        new RankProgram.Order(
+                                trial,
+                                rank,
+                                process.seat(),
+                                1,
+                                Ports.free(),
+                                0,
+                                false,
+                                newSecret()),
+                        Duration.ZERO);
+            }
+            long deadline = deadline();
+            for (ChaosProcess process : fresh) {
+                Outcome outcome = process.await(deadline, 1).getFirst();
+                if (outcome.kind() != Outcome.Kind.PASSED) {
+                    throw new UsageException(
+                            "chaos: before its first trial, in %s mode, a process by itself %s"
+                                    .formatted(Names.of(mode), outcome));
+                }
+            }
+        }
+        fresh.forEach(ChaosProcess::forgetUsage);
+    }
+
+    private long deadline() {
+        return System.nanoTime() + run.patience().plus(ANSWER).toNanos();
     }
 
     private boolean isFree(int seat) {
