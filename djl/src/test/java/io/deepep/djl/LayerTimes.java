@@ -13,6 +13,7 @@ import io.deepep.DType;
 import io.deepep.InProcessGroup;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
+import io.deepep.cuda.CudaDevice;
 import io.deepep.djl.SwiGluExperts.Extras;
 import io.deepep.djl.exchange.ExpertExchange;
 import io.deepep.djl.exchange.LocalExperts;
@@ -45,8 +46,6 @@ import java.util.stream.LongStream;
  * </pre>
  */
 final class LayerTimes {
-    private static final int WARM_UP = 10;
-    private static final int TIMES = 30;
     private static final Duration PATIENCE = Duration.ofSeconds(30);
 
     private enum Part {
@@ -59,16 +58,26 @@ final class LayerTimes {
     private final Buffer buffer;
     private final NDManager manager;
     private final Shape shape;
+    private final Repeats repeats;
 
     /** Where the part at hand began, and nanoseconds of each. */
     private long begun;
 
     private final long[] spent = new long[Part.values().length];
 
-    private LayerTimes(Buffer buffer, NDManager manager, Shape shape) {
+    private LayerTimes(Buffer buffer, NDManager manager, Shape shape, Repeats repeats) {
         this.buffer = buffer;
         this.manager = manager;
         this.shape = shape;
+        this.repeats = repeats;
+    }
+
+    /** How often a layer runs unmeasured, and measured. */
+    record Repeats(int warmUp, int times) {
+        /**
+         * Enough that Java has compiled what it does: after ten, a gate takes four times as long.
+         */
+        static final Repeats HOT = new Repeats(1000, 200);
     }
 
     /** Of the layer. */
@@ -76,6 +85,10 @@ final class LayerTimes {
 
     /** Runs the program. */
     public static void main(String[] args) throws InterruptedException, IOException {
+        run(Repeats.HOT, args);
+    }
+
+    static void run(Repeats repeats, String... args) throws InterruptedException, IOException {
         int[] numbers = Arrays.stream(args).limit(4).mapToInt(Integer::parseInt).toArray();
         Shape shape = new Shape(numbers[0], numbers[1], numbers[2], numbers[3]);
         int[] tokens = Arrays.stream(args).skip(5).mapToInt(Integer::parseInt).toArray();
@@ -88,7 +101,7 @@ final class LayerTimes {
                         Device device = TorchDevices.ofRank(communicator.rank());
                         try (NDManager manager = NDManager.newBaseManager(device, "PyTorch");
                                 Buffer buffer = open(communicator, device, shape, most)) {
-                            LayerTimes times = new LayerTimes(buffer, manager, shape);
+                            LayerTimes times = new LayerTimes(buffer, manager, shape, repeats);
                             var measured = times.measure(tokens, mostDecoded);
                             if (communicator.rank() == 0) {
                                 records.addAll(measured);
@@ -149,7 +162,7 @@ final class LayerTimes {
         record.put("experts", shape.experts);
         record.put("topk", shape.topk);
         record.put("ranks", buffer.topology().numRanks());
-        record.put("device", manager.getDevice().getDeviceType());
+        record.put("device", deviceName());
         record.put("tokens", numTokens);
         for (Part part : Part.values()) {
             record.put(part.name().toLowerCase(Locale.ROOT) + "Micros", micros[part.ordinal()]);
@@ -159,6 +172,11 @@ final class LayerTimes {
             System.out.println(record);
         }
         return record;
+    }
+
+    private String deviceName() {
+        Device device = manager.getDevice();
+        return device.isGpu() ? CudaDevice.of(device.getDeviceId()).name() : "CPU";
     }
 
     private NDArray random(long... dimensions) {
@@ -187,15 +205,15 @@ final class LayerTimes {
                     lap(Part.EXPERTS);
                     return results;
                 };
-        repeat(WARM_UP, scope -> layer(exchange, gate, lapped, in(x, scope), true));
+        repeat(repeats.warmUp, scope -> layer(exchange, gate, lapped, in(x, scope), true));
         Arrays.fill(spent, 0);
-        repeat(TIMES, scope -> layer(exchange, gate, lapped, in(x, scope), true));
-        repeat(WARM_UP, scope -> layer(exchange, gate, experts, in(x, scope), false));
+        repeat(repeats.times, scope -> layer(exchange, gate, lapped, in(x, scope), true));
+        repeat(repeats.warmUp, scope -> layer(exchange, gate, experts, in(x, scope), false));
         long start = System.nanoTime();
-        repeat(TIMES, scope -> layer(exchange, gate, experts, in(x, scope), false));
+        repeat(repeats.times, scope -> layer(exchange, gate, experts, in(x, scope), false));
         ByteBuffer mine = ByteBuffer.allocate(Double.BYTES * (spent.length + 1));
-        LongStream.of(spent).forEach(nanos -> mine.putDouble(nanos / 1e3 / TIMES));
-        mine.putDouble((System.nanoTime() - start) / 1e3 / TIMES);
+        LongStream.of(spent).forEach(nanos -> mine.putDouble(nanos / 1e3 / repeats.times));
+        mine.putDouble((System.nanoTime() - start) / 1e3 / repeats.times);
         return slowest(buffer.options().communicator().allGather(mine.array(), PATIENCE));
     }
 

@@ -16,7 +16,8 @@ class LayerTimesTest {
     @Test
     void recordsBothModesForEachNumberOfTokens(@TempDir Path folder) throws Exception {
         Path file = folder.resolve("layer.json");
-        LayerTimes.main(new String[] {"128", "64", "8", "2", file.toString(), "1", "5"});
+        LayerTimes.run(
+                new LayerTimes.Repeats(2, 3), "128", "64", "8", "2", file.toString(), "1", "5");
         JsonArray records = JsonParser.parseString(Files.readString(file)).getAsJsonArray();
         assertThat(records)
                 .extracting(each -> text(each, "mode") + " " + text(each, "tokens"))
