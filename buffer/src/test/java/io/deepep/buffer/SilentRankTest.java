@@ -244,29 +244,20 @@ record SilentRankTest(TestBackend backend) {
     @Cases
     @GroupSource({"1, 3", "2, 2"})
     void inALowLatencyDispatch(int nodes, int ranksPerNode) {
-        int numRanks = nodes * ranksPerNode;
-        LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 6, 128, 4, 2 * numRanks);
-        Ranks.run(
-                backend,
-                Ranks.topology(nodes, ranksPerNode),
-                builder -> builder.lowLatency(shape.limits()).timeout(TIMEOUT).startTimeout(LONG),
-                context -> {
-                    LowLatencyRank rank = shape.rank(context, 61);
-                    rank.roundTrip(LowLatencyFormat.BF16);
-                    rank.roundTrip(LowLatencyFormat.BF16);
-                    context.communicator().barrier(Ranks.TIMEOUT);
-                    if (context.rank() != 1) {
-                        beginDispatchFor(context, 1);
-                        DeepEpTimeoutException failure =
-                                catchThrowableOfType(
-                                        DeepEpTimeoutException.class,
-                                        () -> rank.dispatch(LowLatencyFormat.BF16));
-                        assertThat(failure).as("a timeout on rank %d", context.rank()).isNotNull();
-                        assertThat(failure.phase()).isEqualTo("low-latency dispatch.rows");
-                        assertThat(failure.peer()).as(failure.getMessage()).isEqualTo(1);
-                        Misbehaviour.requireWaited(failure, TIMEOUT);
-                    }
-                    context.communicator().barrier(Ranks.TIMEOUT);
+        runWithoutRank1(
+                nodes,
+                ranksPerNode,
+                builder -> builder.timeout(TIMEOUT).startTimeout(LONG),
+                rank -> {
+                    beginDispatchFor(rank.context(), 1);
+                    DeepEpTimeoutException failure =
+                            catchThrowableOfType(
+                                    DeepEpTimeoutException.class,
+                                    () -> rank.dispatch(LowLatencyFormat.BF16));
+                    assertThat(failure).as("a timeout").isNotNull();
+                    assertThat(failure.phase()).isEqualTo("low-latency dispatch.rows");
+                    assertThat(failure.peer()).as(failure.getMessage()).isEqualTo(1);
+                    Misbehaviour.requireWaited(failure, TIMEOUT);
                 });
     }
 
@@ -278,32 +269,17 @@ record SilentRankTest(TestBackend backend) {
     @Cases
     @GroupSource({"1, 3", "2, 2"})
     void begunAtOneRankAlone(int nodes, int ranksPerNode) {
-        int numRanks = nodes * ranksPerNode;
-        LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 6, 128, 4, 2 * numRanks);
-        Ranks.run(
-                backend,
-                Ranks.topology(nodes, ranksPerNode),
-                builder ->
-                        builder.lowLatency(shape.limits())
-                                .timeout(TIMEOUT)
-                                .startTimeout(LONG)
-                                .maskTimedOutRanks(true),
-                context -> {
-                    LowLatencyRank rank = shape.rank(context, 61);
-                    rank.roundTrip(LowLatencyFormat.BF16);
-                    rank.roundTrip(LowLatencyFormat.BF16);
-                    context.communicator().barrier(Ranks.TIMEOUT);
-                    if (context.rank() == 0) {
-                        beginDispatchFor(context, 1);
+        runWithoutRank1(
+                nodes,
+                ranksPerNode,
+                builder -> builder.timeout(TIMEOUT).startTimeout(LONG).maskTimedOutRanks(true),
+                rank -> {
+                    if (rank.context().rank() == 0) {
+                        beginDispatchFor(rank.context(), 1);
                     }
-                    if (context.rank() != 1) {
-                        rank.call(rank.plan(LowLatencyFormat.BF16).build());
-                        rank.call(rank.plan(LowLatencyFormat.BF16).build());
-                        int[] masks = new int[numRanks];
-                        masks[1] = 1;
-                        assertThat(context.buffer().queryMask()).isEqualTo(masks);
-                    }
-                    context.communicator().barrier(Ranks.TIMEOUT);
+                    rank.call(rank.plan(LowLatencyFormat.BF16).build());
+                    rank.call(rank.plan(LowLatencyFormat.BF16).build());
+                    requireMaskOf1(rank.context());
                 });
     }
 
@@ -314,36 +290,55 @@ record SilentRankTest(TestBackend backend) {
     @Cases
     @GroupSource({"1, 3", "2, 2"})
     void oneWaitsLaterThanTheOthers(int nodes, int ranksPerNode) {
+        runWithoutRank1(
+                nodes,
+                ranksPerNode,
+                builder ->
+                        builder.timeout(TIMEOUT.multipliedBy(2))
+                                .startTimeout(TIMEOUT)
+                                .maskTimedOutRanks(true),
+                rank -> {
+                    LowLatencyDispatchPlan plan =
+                            rank.plan(LowLatencyFormat.BF16).receiveHook(true).build();
+                    LowLatencyDispatchResult first =
+                            rank.context().buffer().lowLatencyDispatch(plan);
+                    if (rank.context().rank() == 0) {
+                        Misbehaviour.pause(TIMEOUT.dividedBy(2));
+                    }
+                    first.receiveHook().run();
+                    rank.call(rank.plan(LowLatencyFormat.BF16).build());
+                    requireMaskOf1(rank.context());
+                });
+    }
+
+    /** After two exchanges of low latency by all, rank 1 makes no more calls. */
+    private void runWithoutRank1(
+            int nodes,
+            int ranksPerNode,
+            Consumer<Buffer.Builder> waits,
+            Consumer<LowLatencyRank> others) {
         int numRanks = nodes * ranksPerNode;
         LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 6, 128, 4, 2 * numRanks);
         Ranks.run(
                 backend,
                 Ranks.topology(nodes, ranksPerNode),
-                builder ->
-                        builder.lowLatency(shape.limits())
-                                .timeout(TIMEOUT.multipliedBy(2))
-                                .startTimeout(TIMEOUT)
-                                .maskTimedOutRanks(true),
+                builder -> waits.accept(builder.lowLatency(shape.limits())),
                 context -> {
                     LowLatencyRank rank = shape.rank(context, 61);
                     rank.roundTrip(LowLatencyFormat.BF16);
                     rank.roundTrip(LowLatencyFormat.BF16);
                     context.communicator().barrier(Ranks.TIMEOUT);
                     if (context.rank() != 1) {
-                        LowLatencyDispatchPlan plan =
-                                rank.plan(LowLatencyFormat.BF16).receiveHook(true).build();
-                        LowLatencyDispatchResult first = context.buffer().lowLatencyDispatch(plan);
-                        if (context.rank() == 0) {
-                            Misbehaviour.pause(TIMEOUT.dividedBy(2));
-                        }
-                        first.receiveHook().run();
-                        rank.call(rank.plan(LowLatencyFormat.BF16).build());
-                        int[] masks = new int[numRanks];
-                        masks[1] = 1;
-                        assertThat(context.buffer().queryMask()).isEqualTo(masks);
+                        others.accept(rank);
                     }
                     context.communicator().barrier(Ranks.TIMEOUT);
                 });
+    }
+
+    private static void requireMaskOf1(RankContext context) {
+        int[] masks = new int[context.topology().numRanks()];
+        masks[1] = 1;
+        assertThat(context.buffer().queryMask()).isEqualTo(masks);
     }
 
     private static void beginDispatchFor(RankContext context, int silent) {

@@ -122,13 +122,13 @@ final class GuardedServerSocket extends ServerSocket {
     }
 
     private void sendAway(SealedSocket socket) {
-        unproven.remove(socket);
+        release(socket);
         closeQuietly(socket);
     }
 
     private void admit(SealedSocket socket) {
         try {
-            socket.admit(() -> letIn(socket));
+            socket.admit(() -> release(socket));
             proven.add(socket);
             if (isClosed()) {
                 closeQuietly(socket);
@@ -136,17 +136,16 @@ final class GuardedServerSocket extends ServerSocket {
         } catch (IOException | RuntimeException stranger) {
             closeQuietly(socket);
         } finally {
-            synchronized (unproven) {
-                unproven.remove(socket);
-            }
+            release(socket);
         }
     }
 
     /**
-     * Whoever has proven the secret is not among those that are sent away: its end would take the
-     * loss of the connection for the end of this rank. Returns false if it was sent away before.
+     * Takes a connection out of those that may be sent away. Whoever is told that it has proven the
+     * secret is not among them: it would take the loss of the connection for the end of this rank.
+     * Returns false if the connection was out already.
      */
-    private boolean letIn(SealedSocket socket) {
+    private boolean release(SealedSocket socket) {
         synchronized (unproven) {
             return unproven.remove(socket);
         }

@@ -74,13 +74,7 @@ class DoorTest {
         Rank one = Rank.of(1);
         try (GuardedServerSocket gate = new GuardedServerSocket(zero.door())) {
             gate.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
-            Proof proof = new Proof(true, Groups.SECRET, one.door().address());
-            try (Socket impatient = new Socket()) {
-                impatient.connect(gate.getLocalSocketAddress());
-                impatient.getOutputStream().write(proof.hello());
-                proof.greet(impatient.getInputStream().readNBytes(Proof.HELLO_BYTES));
-                impatient.getOutputStream().write(proof.proof());
-            }
+            Intruder.connect(gate.getLocalPort(), one.door().address()).close();
             Socket toImpatient = gate.accept();
             assertThatThrownBy(() -> toImpatient.getInputStream().read())
                     .isInstanceOf(IOException.class);

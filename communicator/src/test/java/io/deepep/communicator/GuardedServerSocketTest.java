@@ -8,9 +8,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.net.SocketException;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
 import java.util.List;
 import org.jgroups.util.UUID;
 import org.junit.jupiter.api.AfterEach;
@@ -87,31 +85,27 @@ class GuardedServerSocketTest {
     /** However many come in that moment. */
     @Test
     void whoHasProvenTheSecretIsNotSentAway() throws Exception {
-        List<Thread> floods =
-                List.of(
-                        Thread.ofPlatform().start(this::flood),
-                        Thread.ofPlatform().start(this::flood));
         Thread echo = Thread.ofPlatform().daemon().start(this::echo);
-        try {
-            Groups.each(
-                    8,
-                    rank -> {
-                        for (int i = 0; i < 50; i++) {
-                            try (SealedSocket one = joinAtLast()) {
-                                one.getOutputStream().write(i);
-                                assertThat(one.getInputStream().read()).isEqualTo(i);
-                            }
-                        }
-                        return null;
-                    });
+        int port = gate.getLocalPort();
+        try (Stranger.Flood one = new Stranger.Flood(port);
+                Stranger.Flood other = new Stranger.Flood(port)) {
+            Groups.each(8, rank -> speakAgainAndAgain());
+            one.stop();
+            other.stop();
         } finally {
-            for (Thread flood : floods) {
-                flood.interrupt();
-                flood.join();
-            }
             gate.close();
             echo.join();
         }
+    }
+
+    private Void speakAgainAndAgain() throws IOException {
+        for (int i = 0; i < 50; i++) {
+            try (SealedSocket one = joinAtLast()) {
+                one.getOutputStream().write(i);
+                assertThat(one.getInputStream().read()).isEqualTo(i);
+            }
+        }
+        return null;
     }
 
     /** Gives everybody its first byte back. */
@@ -130,24 +124,6 @@ class GuardedServerSocketTest {
             }
         } catch (IOException closed) {
             // That is the end.
-        }
-    }
-
-    private void flood() {
-        Deque<Socket> last = new ArrayDeque<>();
-        try {
-            while (!Thread.currentThread().isInterrupted()) {
-                last.add(Stranger.connect(gate.getLocalPort()));
-                if (last.size() > 300) {
-                    last.remove().close();
-                }
-            }
-        } catch (IOException overwhelmed) {
-            // Enough.
-        } finally {
-            synchronized (strangers) {
-                strangers.addAll(last);
-            }
         }
     }
 

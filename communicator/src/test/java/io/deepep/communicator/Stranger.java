@@ -10,9 +10,12 @@ import java.net.InetAddress;
 import java.net.Socket;
 import java.net.SocketException;
 import java.nio.ByteBuffer;
+import java.util.ArrayDeque;
 import java.util.Arrays;
+import java.util.Deque;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jgroups.BytesMessage;
 import org.jgroups.Message;
@@ -45,6 +48,48 @@ final class Stranger {
         Socket socket = new Socket(InetAddress.getLoopbackAddress(), port);
         socket.setSoLinger(true, 0); // leaves nothing behind when it closes
         return socket;
+    }
+
+    /** Connects as fast as a loop does and says nothing, until it is stopped. */
+    static final class Flood implements AutoCloseable {
+        private static final int MOST_OPEN = 300;
+
+        private final Deque<Socket> open = new ArrayDeque<>();
+        private final int port;
+        private final CompletableFuture<Void> ended;
+        private volatile boolean stopped;
+
+        Flood(int port) {
+            this.port = port;
+            ended = CompletableFuture.runAsync(this::run, Thread.ofPlatform()::start);
+        }
+
+        private void run() {
+            try {
+                while (!stopped) {
+                    open.add(connect(port));
+                    if (open.size() > MOST_OPEN) {
+                        open.remove().close();
+                    }
+                }
+            } catch (IOException overwhelmed) {
+                // Enough.
+            }
+        }
+
+        /** Makes no more connections, and keeps those that there are. */
+        void stop() {
+            stopped = true;
+            ended.join();
+        }
+
+        @Override
+        public void close() throws IOException {
+            stop();
+            for (Socket connection : open) {
+                connection.close();
+            }
+        }
     }
 
     /** What JGroups says first on a connection. */

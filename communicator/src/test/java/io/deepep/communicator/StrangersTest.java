@@ -110,33 +110,14 @@ class StrangersTest {
         int port = Groups.freePort();
         CompletableFuture<ProcessCommunicator> zero = open(0, 2, port);
         connectWhenOpen(port);
-        Thread flood =
-                Thread.ofPlatform()
-                        .start(
-                                () -> {
-                                    List<Socket> last = new ArrayList<>();
-                                    try {
-                                        while (!Thread.currentThread().isInterrupted()) {
-                                            last.add(Stranger.connect(port));
-                                            if (last.size() > 300) {
-                                                last.removeFirst().close();
-                                            }
-                                        }
-                                    } catch (IOException overwhelmed) {
-                                        // Enough.
-                                    }
-                                });
-        List<ProcessCommunicator> group;
-        try {
+        try (Stranger.Flood flood = new Stranger.Flood(port)) {
             ProcessCommunicator one = open(1, 2, port).join();
-            group = List.of(zero.join(), one);
+            List<ProcessCommunicator> group = List.of(zero.join(), one);
+            flood.stop();
+            assertWorks(group);
+            Groups.closeAll(group);
         } catch (CompletionException keptOut) {
             throw new AssertionError(keptOut);
-        } finally {
-            flood.interrupt();
-            flood.join();
         }
-        assertWorks(group);
-        Groups.closeAll(group);
     }
 }
