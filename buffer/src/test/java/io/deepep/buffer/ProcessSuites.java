@@ -33,23 +33,35 @@ record ProcessSuites(Path folder, List<String> options) {
     /** Starts the processes and requires that their tests pass. */
     void run(int processes, int ranksPerProcess, TestBackend backend, List<Class<?>> suites)
             throws IOException, InterruptedException {
+        List<Outcome> outcomes = outcomes(processes, ranksPerProcess, backend, suites);
+        for (Outcome outcome : outcomes) {
+            String output = outcome.output;
+            assertThat(outcome.status).as(output).isZero();
+            assertThat(outcome.count("failed")).as(output).isZero();
+            assertThat(outcome.count("aborted")).as(output).isZero();
+            assertThat(outcome.count("successful")).as(output).isGreaterThan(3);
+        }
+    }
+
+    /** Starts the processes and waits for them. */
+    List<Outcome> outcomes(
+            int processes, int ranksPerProcess, TestBackend backend, List<Class<?>> suites)
+            throws IOException, InterruptedException {
         int port = ThreadLocalRandom.current().nextInt(FIRST_PORT, LAST_PORT + 1);
         List<Process> started = new ArrayList<>();
+        List<Outcome> outcomes = new ArrayList<>();
         try {
             for (int process = 0; process < processes; process++) {
                 started.add(start(process, processes, port, ranksPerProcess, backend, suites));
             }
             for (int process = 0; process < processes; process++) {
                 int status = started.get(process).waitFor();
-                String output = Files.readString(output(process));
-                assertThat(status).as(output).isZero();
-                assertThat(count("failed", output)).isZero();
-                assertThat(count("aborted", output)).as(output).isZero();
-                assertThat(count("successful", output)).as(output).isGreaterThan(3);
+                outcomes.add(new Outcome(status, Files.readString(output(process))));
             }
         } finally {
             started.forEach(Process::destroyForcibly);
         }
+        return outcomes;
     }
 
     private Process start(
@@ -101,13 +113,17 @@ record ProcessSuites(Path folder, List<String> options) {
         return folder.resolve("process-" + process + ".txt");
     }
 
-    private static int count(String what, String output) {
-        Matcher matcher = COUNT.matcher(output);
-        while (matcher.find()) {
-            if (matcher.group(2).equals(what)) {
-                return Integer.parseInt(matcher.group(1));
+    /** How a process ended, and what it printed. */
+    record Outcome(int status, String output) {
+        /** Tests that {@code what}, as the summary counts them. */
+        int count(String what) {
+            Matcher matcher = COUNT.matcher(output);
+            while (matcher.find()) {
+                if (matcher.group(2).equals(what)) {
+                    return Integer.parseInt(matcher.group(1));
+                }
             }
+            return 0;
         }
-        return 0;
     }
 }

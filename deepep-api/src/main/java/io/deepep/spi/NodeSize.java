@@ -8,6 +8,8 @@ import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 
 /**
@@ -47,18 +49,27 @@ public final class NodeSize {
      * @param domain of its GPU; empty if that does not reach beyond its host
      */
     record Place(Call call, int given, int localSize, String domain) {
+        private static final Pattern SAID =
+                Pattern.compile("(OPEN|JOIN) (\\d{1,9}) (\\d{1,9}) (.*)");
+
         byte[] encode() {
             return (call.name() + " " + given + " " + localSize + " " + domain)
                     .getBytes(StandardCharsets.UTF_8);
         }
 
-        static Place decode(byte[] message) {
-            String[] words = new String(message, StandardCharsets.UTF_8).split(" ", 4);
+        static Place decode(int rank, byte[] message) {
+            Matcher said = SAID.matcher(new String(message, StandardCharsets.UTF_8));
+            if (!said.matches()) {
+                throw new RankMismatchException(
+                        ("open: rank %s neither opens a buffer nor joins one, but makes another call of its communicator;"
+                                        + " every rank must make the same calls in the same order")
+                                .formatted(rank));
+            }
             return new Place(
-                    Call.valueOf(words[0]),
-                    Integer.parseInt(words[1]),
-                    Integer.parseInt(words[2]),
-                    words[3]);
+                    Call.valueOf(said.group(1)),
+                    Integer.parseInt(said.group(2)),
+                    Integer.parseInt(said.group(3)),
+                    said.group(4));
         }
     }
 
@@ -76,8 +87,11 @@ public final class NodeSize {
     public static int agree(
             Communicator communicator, Call call, int given, String domain, Duration timeout) {
         Place own = new Place(call, given, communicator.localSize(), domain);
+        List<byte[]> said = communicator.allGather(own.encode(), timeout);
         List<Place> places =
-                communicator.allGather(own.encode(), timeout).stream().map(Place::decode).toList();
+                IntStream.range(0, said.size())
+                        .mapToObj(rank -> Place.decode(rank, said.get(rank)))
+                        .toList();
         for (int rank = 1; rank < places.size(); rank++) {
             Call other = places.get(rank).call;
             if (places.getFirst().call != other) {

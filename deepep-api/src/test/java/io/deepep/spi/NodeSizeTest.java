@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.deepep.Communicator;
 import io.deepep.InProcessGroup;
 import io.deepep.error.RankMismatchException;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.stream.Stream;
@@ -131,6 +132,26 @@ class NodeSizeTest {
                                 .hasMessageContaining(
                                         "rank 0 has open(), rank 1 has join() or admit()");
                     });
+        }
+    }
+
+    /** As a barrier, which says nothing; or something else of the user's. */
+    @Test
+    void whoMakesAnotherCallIsNamed() throws InterruptedException {
+        for (String other : new String[] {"", "OPEN", "join 1 1 ", "OPEN 99999999999 1 "}) {
+            try (InProcessGroup group = InProcessGroup.of(2)) {
+                group.run(
+                        communicator -> {
+                            if (communicator.rank() == 1) {
+                                communicator.allGather(
+                                        other.getBytes(StandardCharsets.UTF_8), TIMEOUT);
+                                return;
+                            }
+                            assertThatThrownBy(() -> agree(communicator, 2, "", TIMEOUT))
+                                    .isInstanceOf(RankMismatchException.class)
+                                    .hasMessageContaining("rank 1 neither opens a buffer");
+                        });
+            }
         }
     }
 }

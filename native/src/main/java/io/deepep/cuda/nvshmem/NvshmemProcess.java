@@ -52,7 +52,7 @@ final class NvshmemProcess {
         if (before == null ? now != null : !before.equals(now)) {
             throw new IllegalStateException(
                     ("%s=%s comes too late: NVSHMEM was started in this process with %s; start the process"
-                                    + " again, or use the same options")
+                                    + " again with this variable set, or use the same options")
                             .formatted(name, now, before));
         }
     }

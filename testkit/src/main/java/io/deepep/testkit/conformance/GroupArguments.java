@@ -15,6 +15,9 @@ final class GroupArguments extends AnnotationBasedArgumentsProvider<GroupSource>
     @Override
     protected Stream<Arguments> provideArguments(
             ParameterDeclarations parameters, ExtensionContext context, GroupSource source) {
+        if (source.ofThreads() && !Ranks.areThreads()) {
+            return Stream.empty();
+        }
         TestBackend backend = OnEachBackend.backendOf(context);
         return Arrays.stream(source.value())
                 .map(line -> line.split(",\\s*"))

@@ -17,4 +17,7 @@ import org.junit.jupiter.params.provider.ArgumentsSource;
 public @interface GroupSource {
     /** The arguments of the cases, separated by commas. */
     String[] value();
+
+    /** Whether ranks leave the group for good, as none can that others need in later cases. */
+    boolean ofThreads() default false;
 }

@@ -11,25 +11,39 @@ import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
  * Runs the suites with ranks in several processes: a launcher such as {@code deepep launch} starts
  * the same tests in all of them, with {@code -Ddeepep.ranksPerProcess=1}, or more to have several
  * threads in each. Cases of another size than that are left out. The processes go through the tests
- * in step, so only the first failure means something.
+ * in step. After a case, they tell each other how it went. If it failed anywhere, it fails
+ * everywhere, and they meet again in a new group, as they may have left the old one at different
+ * places.
  */
 final class ProcessRanks {
     /** The system property. */
     static final String PROPERTY = "deepep.ranksPerProcess";
 
+    private static final String MASTER_PORT = "DEEPEP_MASTER_PORT";
+
     private static final Duration START = Duration.ofMinutes(2);
+
+    private static final String WELL = "well";
 
     private ProcessRanks() {}
 
-    /** The group is joined once and serves all tests. */
-    private static final class Holder {
-        static final Communicator[] OWN = join(Integer.getInteger(PROPERTY));
+    /** Of this process, in the group that serves all tests until one fails. */
+    private static Communicator[] own;
+
+    private static int numGroups;
+
+    private static synchronized Communicator[] own() {
+        if (own == null) {
+            own = join(Integer.getInteger(PROPERTY), 0);
+        }
+        return own;
     }
 
     static boolean areRequested() {
@@ -43,7 +57,7 @@ final class ProcessRanks {
 
     /** How many there are, in all processes. */
     static int number() {
-        return Holder.OWN[0].size();
+        return own()[0].size();
     }
 
     /** A new group of the same ranks, which meets at another port: collective. */
@@ -59,26 +73,68 @@ final class ProcessRanks {
         byte[] port = old.allGather(mine, START).getFirst();
         int perProcess = Integer.getInteger(PROPERTY);
         Map<String, String> variables = variables(perProcess, old.rank() % perProcess);
-        variables.put("DEEPEP_MASTER_PORT", new String(port, StandardCharsets.US_ASCII));
+        variables.put(MASTER_PORT, new String(port, StandardCharsets.US_ASCII));
         return CommunicatorProvider.load().open(variables, START);
     }
 
-    /** Runs {@code body} on this process's ranks while the other processes do the same. */
+    /**
+     * Runs {@code body} on this process's ranks while the other processes do the same.
+     *
+     * @throws AssertionError if it failed here or in another process
+     */
     static void run(EpTopology topology, InProcessGroup.RankTask body) throws InterruptedException {
-        Communicator[] own = Holder.OWN;
-        onThreads(own.length, thread -> body.run(own[thread]));
+        Communicator[] ranks = own();
+        AssertionError failure = null;
+        try {
+            onThreads(ranks.length, thread -> body.run(ranks[thread]));
+        } catch (AssertionError failed) {
+            failure = failed;
+        }
+        try {
+            String outcome = failure == null ? WELL : failure.getMessage();
+            onThreads(ranks.length, thread -> requireAllWell(ranks[thread], outcome));
+        } catch (AssertionError elsewhere) {
+            meetAgain();
+            throw failure == null ? elsewhere : failure;
+        }
     }
 
-    private static Communicator[] join(int perProcess) {
-        Communicator[] own = new Communicator[perProcess];
+    private static void requireAllWell(Communicator communicator, String outcome) {
+        List<byte[]> outcomes =
+                communicator.allGather(outcome.getBytes(StandardCharsets.UTF_8), START);
+        for (int rank = 0; rank < outcomes.size(); rank++) {
+            String other = new String(outcomes.get(rank), StandardCharsets.UTF_8);
+            if (!other.equals(WELL)) {
+                throw new AssertionError("rank " + rank + " failed: " + other);
+            }
+        }
+    }
+
+    private static synchronized void meetAgain() {
+        for (Communicator communicator : own) {
+            communicator.close();
+        }
+        own = join(own.length, ++numGroups);
+    }
+
+    /** Joins a group, whose rank 0 listens so many ports above that of the first. */
+    private static Communicator[] join(int perProcess, int port) {
+        Communicator[] joined = new Communicator[perProcess];
         try {
             onThreads(
                     perProcess,
-                    thread ->
-                            own[thread] =
-                                    CommunicatorProvider.load()
-                                            .open(variables(perProcess, thread), START));
-            return own;
+                    thread -> {
+                        Map<String, String> variables = variables(perProcess, thread);
+                        if (port > 0) {
+                            String first =
+                                    variables.getOrDefault(
+                                            MASTER_PORT, variables.get("MASTER_PORT"));
+                            variables.put(
+                                    MASTER_PORT, Integer.toString(Integer.parseInt(first) + port));
+                        }
+                        joined[thread] = CommunicatorProvider.load().open(variables, START);
+                    });
+            return joined;
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
             throw new IllegalStateException("interrupted while joining the group", interrupted);

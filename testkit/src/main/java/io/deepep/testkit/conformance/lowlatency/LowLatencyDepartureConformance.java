@@ -62,13 +62,13 @@ public record LowLatencyDepartureConformance(TestBackend backend) implements Low
     }
 
     @Cases
-    @GroupSource("1, 4")
+    @GroupSource(value = "1, 4", ofThreads = true)
     public void isNamed() {
         run(false);
     }
 
     @Cases
-    @GroupSource("1, 4")
+    @GroupSource(value = "1, 4", ofThreads = true)
     public void isMasked() {
         run(true);
     }

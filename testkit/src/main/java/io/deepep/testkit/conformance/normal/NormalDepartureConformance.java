@@ -78,19 +78,25 @@ public record NormalDepartureConformance(TestBackend backend) implements NormalS
     }
 
     @Cases
-    @GroupSource({"1, 4", "2, 2", "3, 2"})
+    @GroupSource(
+            value = {"1, 4", "2, 2", "3, 2"},
+            ofThreads = true)
     public void failedBeforeADispatch(int nodes, int ranksPerNode) {
         requireNamed(nodes, ranksPerNode, false, NormalDepartureConformance::dispatch);
     }
 
     @Cases
-    @GroupSource({"1, 4", "2, 2", "3, 2"})
+    @GroupSource(
+            value = {"1, 4", "2, 2", "3, 2"},
+            ofThreads = true)
     public void failedBeforeACombine(int nodes, int ranksPerNode) {
         requireNamed(nodes, ranksPerNode, false, NormalDepartureConformance::combine);
     }
 
     @Cases
-    @GroupSource({"1, 2", "2, 1"})
+    @GroupSource(
+            value = {"1, 2", "2, 1"},
+            ofThreads = true)
     public void leftBeforeADispatch(int nodes, int ranksPerNode) {
         requireNamed(nodes, ranksPerNode, true, NormalDepartureConformance::dispatch);
     }
