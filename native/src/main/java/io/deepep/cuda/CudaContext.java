@@ -7,6 +7,9 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import io.deepep.Device;
 import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
+import io.deepep.cuda.driver.CuError;
+import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.error.NativeCallException;
 import java.lang.foreign.MemorySegment;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -62,11 +65,27 @@ public final class CudaContext implements AutoCloseable {
 
     private static CudaContext retain(CudaDevice cudaDevice, boolean shared) {
         CudaDriver.ensureAvailable();
-        PRIMARY_RETAIN.call(CallSlots.first(), cudaDevice.ordinal());
+        try {
+            PRIMARY_RETAIN.call(CallSlots.first(), cudaDevice.ordinal());
+        } catch (NativeCallException failure) {
+            throw withCure(failure, cudaDevice.ordinal());
+        }
         long handle = CallSlots.asLong(CallSlots.first());
         CudaContext context = new CudaContext(cudaDevice, handle, shared);
         context.makeCurrent();
         return context;
+    }
+
+    /** MPS says of its queues what it says of memory: that there is none left. */
+    static RuntimeException withCure(NativeCallException failure, int ordinal) {
+        if (failure.code() != CuError.OUT_OF_MEMORY) {
+            return failure;
+        }
+        return new DeepEpUnavailableException(
+                "cuda:%d has no room for this process: %s".formatted(ordinal, failure.getMessage()),
+                "free memory on the GPU; if more than three processes share it through MPS, set"
+                        + " CUDA_DEVICE_MAX_CONNECTIONS=8 for all of them",
+                failure);
     }
 
     /** The GPU. */

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assumptions.assumeFalse;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.CuLibrary;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.error.NativeCallException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -75,6 +76,19 @@ class CudaDriverTest {
         DeepEpUnavailableException e = CudaDriver.initFailed(code, null);
         assertThat(e.reason()).contains(name).contains("(" + code + ")");
         assertThat(e.cure()).contains(cure);
+    }
+
+    @Test
+    void aGpuWithoutRoomSaysWhatToDo() {
+        RuntimeException full =
+                CudaContext.withCure(
+                        new NativeCallException("cuX", 2, "out of memory", "cuda:1", false), 1);
+        assertThat(full)
+                .isInstanceOf(DeepEpUnavailableException.class)
+                .hasMessageContaining("cuda:1 has no room")
+                .hasMessageContaining("CUDA_DEVICE_MAX_CONNECTIONS=8");
+        var other = new NativeCallException("cuX", 101, "invalid device", "cuda:1", false);
+        assertThat(CudaContext.withCure(other, 1)).isSameAs(other);
     }
 
     @ParameterizedTest

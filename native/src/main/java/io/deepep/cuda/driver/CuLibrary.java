@@ -94,6 +94,11 @@ public final class CuLibrary {
                 "the NVIDIA driver has no " + function, "install a newer driver", null);
     }
 
+    /** Processes then share the queues of a GPU, and each has to ask for fewer. */
+    private static boolean isUnderMps() {
+        return System.getenv().keySet().stream().anyMatch(name -> name.startsWith("CUDA_MPS_"));
+    }
+
     /**
      * Sets a variable the driver reads when it starts; {@link System#getenv} does not show it. What
      * the user has set stays.
@@ -101,7 +106,7 @@ public final class CuLibrary {
     private static void presetEnvironment(String name, String value) {
         String given = System.getenv(name);
         if (given != null) {
-            if (!given.equals(value)) {
+            if (!given.equals(value) && !isUnderMps()) {
                 LOG.log(
                         System.Logger.Level.WARNING,
                         "{0}={1} is kept as given; {2} is recommended: waiting kernels that share a"

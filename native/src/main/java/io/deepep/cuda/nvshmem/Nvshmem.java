@@ -202,7 +202,8 @@ public final class Nvshmem implements AutoCloseable {
                                 throw new IllegalStateException(
                                         "PEs share "
                                                 + device
-                                                + ", and NVSHMEM then has no teams; give every rank a GPU");
+                                                + ", and NVSHMEM then has no teams; give every rank a GPU, or let them share it"
+                                                + " through MPS with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
                             }
                             return newTeam(firstPe, stride, numPes);
                         });

@@ -27,10 +27,10 @@ public final class Misbehaviour {
      * How long to wait for a rank that will not come; others come sooner. Processes that share a
      * GPU take turns on it.
      */
-    public static final Duration SHORT = Duration.ofMillis(Ranks.areThreads() ? 300 : 2000);
+    public static final Duration SHORT = Duration.ofMillis(Ranks.areThreads() ? 300 : 1000);
 
     /** A buffer's time-out that is enough to open it on a busy machine. */
-    public static final Duration BRIEF = Duration.ofSeconds(Ranks.areThreads() ? 1 : 3);
+    public static final Duration BRIEF = Duration.ofSeconds(1);
 
     private Misbehaviour() {}
 
