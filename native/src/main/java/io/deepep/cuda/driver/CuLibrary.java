@@ -22,6 +22,7 @@ import java.util.Optional;
 public final class CuLibrary {
     private static final System.Logger LOG = System.getLogger(CuLibrary.class.getName());
     private static final String FILE = "libcuda.so.1";
+    private static final String MAX_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS";
     private static final String CURE =
             "install the NVIDIA driver (in a container: run it with --gpus all and the NVIDIA"
                     + " container toolkit), or stay on the host (Device.host(), --backend host)";
@@ -37,7 +38,7 @@ public final class CuLibrary {
         DeepEpUnavailableException failure = null;
         try {
             // Before the driver's library is there, so that nothing can have read them yet.
-            presetEnvironment("CUDA_DEVICE_MAX_CONNECTIONS", "32");
+            presetEnvironment(MAX_CONNECTIONS, "32");
             presetEnvironment("CUDA_MODULE_LOADING", "EAGER");
             symbols = SymbolLookup.libraryLookup(FILE, Arena.global());
         } catch (IllegalCallerException e) {
@@ -106,7 +107,8 @@ public final class CuLibrary {
     private static void presetEnvironment(String name, String value) {
         String given = System.getenv(name);
         if (given != null) {
-            if (!given.equals(value) && !isUnderMps()) {
+            boolean sharesQueues = name.equals(MAX_CONNECTIONS) && isUnderMps();
+            if (!given.equals(value) && !sharesQueues) {
                 LOG.log(
                         System.Logger.Level.WARNING,
                         "{0}={1} is kept as given; {2} is recommended: waiting kernels that share a"
