@@ -2,8 +2,6 @@ package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.cuda.CudaDriver;
-import io.deepep.cuda.topology.HostTopology;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
 import io.deepep.testkit.conformance.lowlatency.KilledRank;
@@ -11,8 +9,6 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Timeout;
@@ -26,17 +22,9 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class KilledRankTest {
-    private static final int FIRST_PORT = 20_000;
-    private static final int LAST_PORT = 32_767;
-
     /** Each backend with masks and without. */
     static Stream<Arguments> backends() {
         return TestBackends.load().usable().stream()
-                // Ranks that share a GPU over NVSHMEM take turns on it: the loop would begin late.
-                .filter(
-                        backend ->
-                                !backend.needsProcessPerRank()
-                                        || CudaDriver.numDevices() >= KilledRank.NUM_RANKS)
                 .flatMap(
                         backend ->
                                 Stream.of(false, true).map(masks -> Arguments.of(backend, masks)));
@@ -78,12 +66,12 @@ class KilledRankTest {
     /** What the others say once the victim is dead. */
     private static List<String> kill(
             int numRanks, TestBackend backend, boolean masks, boolean normal) throws Exception {
-        int port = ThreadLocalRandom.current().nextInt(FIRST_PORT, LAST_PORT + 1);
+        int port = RankJvm.anyPort();
         List<Process> ranks = new ArrayList<>();
         try {
             for (int rank = 0; rank < numRanks; rank++) {
-                Place place = new Place(rank, numRanks, port);
-                ranks.add(start(place, backend, masks, normal));
+                RankJvm jvm = new RankJvm(rank, numRanks, port);
+                ranks.add(start(jvm, backend, masks, normal));
             }
             Process victim = ranks.get(KilledRank.VICTIM);
             List<String> said = new ArrayList<>();
@@ -105,30 +93,14 @@ class KilledRankTest {
         }
     }
 
-    private record Place(int rank, int numRanks, int port) {}
-
-    private static Process start(Place place, TestBackend backend, boolean masks, boolean normal)
+    private static Process start(RankJvm jvm, TestBackend backend, boolean masks, boolean normal)
             throws IOException {
-        ProcessBuilder builder =
-                ChildJvm.of(
+        return jvm.of(
                         KilledRankProgram.class,
-                        List.of(
-                                "-Xmx512m",
-                                "--add-modules=jdk.incubator.vector",
-                                "-Ddeepep.sysfs=" + HostTopology.SYSFS),
                         backend.name(),
                         Boolean.toString(masks),
-                        Boolean.toString(normal));
-        builder.environment()
-                .putAll(
-                        Map.of(
-                                "RANK", Integer.toString(place.rank),
-                                "WORLD_SIZE", Integer.toString(place.numRanks),
-                                "LOCAL_RANK", Integer.toString(place.rank),
-                                "LOCAL_WORLD_SIZE", Integer.toString(place.numRanks),
-                                "MASTER_ADDR", "127.0.0.1",
-                                "MASTER_PORT", Integer.toString(place.port)));
-        return builder.start();
+                        Boolean.toString(normal))
+                .start();
     }
 
     /** Reads until the process says {@code word}; false if it ends without. */

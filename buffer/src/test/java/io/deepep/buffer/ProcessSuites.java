@@ -10,8 +10,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.platform.console.ConsoleLauncher;
@@ -24,11 +22,6 @@ import org.junit.platform.console.ConsoleLauncher;
  */
 record ProcessSuites(Path folder, List<String> options) {
     private static final Pattern COUNT = Pattern.compile("(\\d+) tests (\\w+)");
-
-    /** Below the ports that the system gives to connections of its choice. */
-    private static final int FIRST_PORT = 20_000;
-
-    private static final int LAST_PORT = 32_767;
 
     /** Starts the processes and requires that their tests pass. */
     void run(int processes, int ranksPerProcess, TestBackend backend, List<Class<?>> suites)
@@ -47,7 +40,7 @@ record ProcessSuites(Path folder, List<String> options) {
     List<Outcome> outcomes(
             int processes, int ranksPerProcess, TestBackend backend, List<Class<?>> suites)
             throws IOException, InterruptedException {
-        int port = ThreadLocalRandom.current().nextInt(FIRST_PORT, LAST_PORT + 1);
+        int port = RankJvm.anyPort();
         List<Process> started = new ArrayList<>();
         List<Outcome> outcomes = new ArrayList<>();
         try {
@@ -97,15 +90,7 @@ record ProcessSuites(Path folder, List<String> options) {
             command.add("--exclude-tag=" + excludedTag);
         }
         ProcessBuilder builder = new ProcessBuilder(command);
-        builder.environment()
-                .putAll(
-                        Map.of(
-                                "RANK", Integer.toString(process),
-                                "WORLD_SIZE", Integer.toString(processes),
-                                "LOCAL_RANK", Integer.toString(process),
-                                "LOCAL_WORLD_SIZE", Integer.toString(processes),
-                                "MASTER_ADDR", "127.0.0.1",
-                                "MASTER_PORT", Integer.toString(port)));
+        builder.environment().putAll(new RankJvm(process, processes, port).environment());
         return builder.redirectErrorStream(true).redirectOutput(output(process).toFile()).start();
     }
 

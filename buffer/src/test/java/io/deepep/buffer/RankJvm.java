@@ -1,0 +1,52 @@
+package io.deepep.buffer;
+
+import io.deepep.cuda.topology.HostTopology;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ThreadLocalRandom;
+
+/**
+ * The process of one rank, as a launcher starts it.
+ *
+ * @param port at which rank 0 listens
+ */
+record RankJvm(int rank, int numRanks, int port) {
+    /** Below the ports that the system gives to connections of its choice. */
+    private static final int FIRST_PORT = 20_000;
+
+    private static final int LAST_PORT = 32_767;
+
+    /** A port for a group. */
+    static int anyPort() {
+        return ThreadLocalRandom.current().nextInt(FIRST_PORT, LAST_PORT + 1);
+    }
+
+    /** How to start {@code program}. */
+    ProcessBuilder of(Class<?> program, String... arguments) {
+        List<String> options =
+                new ArrayList<>(
+                        List.of(
+                                "-Xmx512m",
+                                "--add-modules=jdk.incubator.vector",
+                                "-Ddeepep.sysfs=" + HostTopology.SYSFS));
+        String transport = System.getProperty("deepep.transport"); // of TestNetworks
+        if (transport != null) {
+            options.add("-Ddeepep.transport=" + transport);
+        }
+        ProcessBuilder builder = ChildJvm.of(program, options, arguments);
+        builder.environment().putAll(environment());
+        return builder;
+    }
+
+    /** The launcher's variables. */
+    Map<String, String> environment() {
+        return Map.of(
+                "RANK", Integer.toString(rank),
+                "WORLD_SIZE", Integer.toString(numRanks),
+                "LOCAL_RANK", Integer.toString(rank),
+                "LOCAL_WORLD_SIZE", Integer.toString(numRanks),
+                "MASTER_ADDR", "127.0.0.1",
+                "MASTER_PORT", Integer.toString(port));
+    }
+}
