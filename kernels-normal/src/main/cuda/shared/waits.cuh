@@ -182,9 +182,10 @@ struct OneNode {
     // Whether the call is refused while a header is missing: see Nodes.
     static __device__ __forceinline__ bool is_refused(uint32_t, const Wait&) { return false; }
 
-    // See patience_for.
+    // See patience_for. Blocks of this rank may wait for peers themselves: then these say first who is missing.
     __device__ uint64_t patience(uint32_t epoch, int rank) const {
-        return rank == my_rank(g) ? 0 : patience_for(g, epoch, done_flag(g, g.rank, rank - g.first_rank));
+        return rank == my_rank(g) ? 2 * max(g.timeout_ns, g.start_timeout_ns)
+                                  : patience_for(g, epoch, done_flag(g, g.rank, rank - g.first_rank));
     }
 
     // beat: for which others have yet to begin, or 0 if all have.
