@@ -187,6 +187,12 @@ public final class Nvshmem implements AutoCloseable {
                                     topology.rdmaRank(),
                                     topology.numRdmaRanks()));
         }
+        LOG.log(
+                System.Logger.Level.DEBUG,
+                "rank {0} is PE {1} of {2} in the team of its rail",
+                topology.rank(),
+                rail.pe(),
+                rail.numPes());
     }
 
     private synchronized NvshmemTeam split(int firstPe, int stride, int numPes) {

@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# Runs the suites over the card in software on a GPU host, from an unpacked bundle with tests, as root. Prints how each
+# part went and what the card carried. Exit code: 0 if all that ran passed.
+#
+#   suites.sh [-t TRANSPORTS] [-p PARTS] [-o FOLDER]
+#
+#   -t  transports, by commas: ibrc, ibdevx and ibgda of NVSHMEM, and own for Network.ibgda() (default: all)
+#   -p  parts, by commas, as the table names them (default: all)
+#   -o  where outputs and counters go (default: a new folder, which stays)
+#
+# Ranks that share a GPU run under NVIDIA's MPS: each part starts a daemon, because processes that are killed spoil it for
+# others. If CUDA_MPS_PIPE_DIRECTORY is set, that daemon is used, with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE.
+set -euo pipefail
+
+card=$(cd "$(dirname "$0")" && pwd) bundle=$(cd "$(dirname "$0")/.." && pwd)
+transports=ibrc,ibdevx,ibgda,own parts='' folder=''
+while getopts t:p:o: option; do
+    case $option in
+        t) transports=$OPTARG ;;
+        p) parts=$OPTARG ;;
+        o) folder=$OPTARG ;;
+        *) exit 2 ;;
+    esac
+done
+[ -n "$folder" ] || folder=$(mktemp -d /tmp/deepep-suites-XXXXXX)
+mkdir -p "$folder"
+folder=$(cd "$folder" && pwd)
+num_gpus=$(nvidia-smi --list-gpus | wc -l)
+port=$((20000 + RANDOM % 10000))
+failed=0 rows=0
+
+# Hardware queues of MPS suffice for few processes; the queue pairs have to be enough for every buffer of a suite.
+export CUDA_DEVICE_MAX_CONNECTIONS=${CUDA_DEVICE_MAX_CONNECTIONS:-8}
+export NVSHMEM_IBGDA_NUM_RC_PER_PE=${NVSHMEM_IBGDA_NUM_RC_PER_PE:-32} NVSHMEM_QP_DEPTH=${NVSHMEM_QP_DEPTH:-1024}
+
+line() { printf '%-8s %-24s %8s %8s %8s %10s %10s %16s\n' "$@"; }
+
+start_daemon() { # PROCESSES
+    CUDA_MPS_PIPE_DIRECTORY=$(mktemp -d)
+    CUDA_MPS_LOG_DIRECTORY=$CUDA_MPS_PIPE_DIRECTORY/log
+    # NVSHMEM has teams if the shares of a GPU's processes are at most 100 together.
+    CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$((100 * num_gpus / $1))
+    export CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
+    nvidia-cuda-mps-control -d > "$CUDA_MPS_PIPE_DIRECTORY/started" 2>&1
+}
+
+end_daemon() {
+    echo quit | timeout 20 nvidia-cuda-mps-control > /dev/null 2>&1 || true
+    rm -rf "$CUDA_MPS_PIPE_DIRECTORY"
+    unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
+}
+
+# The cards' counts of a kind: only processes that have ended have told all.
+counted() { # FOLDER NAME
+    cat "$1"/counters-* "$1"/*/counters-* 2>/dev/null |
+        awk -v name="$2" '/^sum / { for (i = 2; i <= NF; i++) if (split($i, pair, "=") == 2 && pair[1] == name) n += pair[2] }
+            END { printf "%d", n }'
+}
+
+# Numbers of tests, as rank 0 or the only process says them: of JUnit's summary, or the last line of a command.
+told() { # FILE successful|failed passed|failed
+    sed -nE -e "s/^(\[0\] )?\[ *([0-9]+) tests $2 *\]\$/\2/p" -e "s/^(\[0\] )?(.*[^0-9])?([0-9]+) $3\b.*\$/\3/p" "$1" | tail -1
+}
+
+# One row of the table. PROCESSES share the GPUs; 0 if not under MPS.
+part() { # NAME PROCESSES LIMIT_S [-f FAULTS] COMMAND...
+    local name=$1 processes=$2 limit=$3 faults='' begin=$SECONDS status=0 passed lost
+    shift 3
+    if [ "$1" = -f ]; then faults=$2 && shift 2; fi
+    case ",${parts:-$name}," in *",$name,"*) ;; *) return 0 ;; esac
+    local out=$folder/$transport-$name.log cards=$folder/$transport-$name daemon=''
+    if [ "$processes" -gt "$num_gpus" ] && [ -z "${CUDA_MPS_PIPE_DIRECTORY:-}" ]; then daemon=own; fi
+    rm -rf "$cards"
+    if [ -n "$daemon" ]; then start_daemon "$processes"; fi
+    timeout "$limit" "$card/with-card.sh" -f "$faults" -o "$cards" -- "$@" > "$out" 2>&1 </dev/null || status=$?
+    if [ -n "$daemon" ]; then end_daemon; fi
+    passed=$(told "$out" successful passed) lost=$(told "$out" failed failed)
+    if [ "$status" = 0 ]; then passed=${passed:-1}; fi # a command that is no test
+    # What ran nothing, or carried nothing, has not passed.
+    if [ "$status" != 0 ] || [ "${lost:-0}" != 0 ] || [ "${passed:-0}" = 0 ] || [ "$(counted "$cards" bytes)" = 0 ]; then
+        failed=1
+        [ "$status" != 0 ] && lost="${lost:-} ($status)"
+    fi
+    rows=$((rows + 1))
+    line "$transport" "$name" "${passed:--}" "${lost:-0}" $((SECONDS - begin)) \
+        $(($(counted "$cards" writes) + $(counted "$cards" inline_writes))) "$(counted "$cards" atomics)" "$(counted "$cards" bytes)"
+}
+
+ranks() { # NUMBER: what starts so many
+    port=$((port + 10))
+    launch=("$bundle/bin/deepep" launch -n "$1" --master-port "$port" --)
+}
+
+command() { # NAME COMMAND NODES RANKS_PER_NODE
+    ranks $(($3 * $4))
+    part "$1" $(($3 * $4)) 300 "${launch[@]}" "$bundle/bin/deepep" "$2" --backend cuda --nodes "$3" --ranks-per-node "$4" \
+        --network nvshmem --transport "$transport" --pure-rdma
+}
+
+# Of four ranks, or of as many as each case asks for.
+suite() { # NAME LIMIT_S [-f FAULTS] ARGUMENTS OF deepep-tests...
+    local name=$1 limit=$2 faults=()
+    shift 2
+    if [ "$1" = -f ]; then faults=(-f "$2") && shift 2; fi
+    if [ "$transport" = own ]; then
+        DEEPEP_JAVA_OPTS="-Ddeepep.backends=cuda-ibgda -Ddeepep.require=cuda $more" \
+            part "$name" 0 "$limit" "${faults[@]}" "$bundle/bin/deepep-tests" "$@"
+    else
+        ranks 4
+        DEEPEP_JAVA_OPTS="-Ddeepep.backends=cuda-nvshmem -Ddeepep.require=cuda -Ddeepep.transport=$transport -Ddeepep.ranksPerProcess=1 $more" \
+            part "$name" 4 "$limit" "${faults[@]}" "${launch[@]}" "$bundle/bin/deepep-tests" "$@"
+    fi
+}
+
+# Tests that start processes of their own.
+starter() { # NAME PROCESSES LIMIT_S ARGUMENTS OF deepep-tests...
+    local network="-Ddeepep.backends=cuda-nvshmem -Ddeepep.transport=$transport"
+    if [ "$transport" = own ]; then network=-Ddeepep.backends=cuda-ibgda; fi
+    DEEPEP_JAVA_OPTS="$network -Ddeepep.require=cuda $more" \
+        part "$1" "$2" "$3" "$bundle/bin/deepep-tests" "${@:4}"
+}
+
+suites=io.deepep.testkit.conformance more='' soak=Nvshmem
+line transport part passed failed seconds writes atomics bytes
+for transport in ${transports//,/ }; do
+    if [ "$transport" = own ]; then
+        soak=Ibgda
+    else
+        command test-internode-2x2 test-internode 2 2
+        command test-internode-4x1 test-internode 4 1
+        command test-internode-2x4 test-internode 2 4
+        command test-low-latency-2x2 test-low-latency 2 2
+        command test-low-latency-4x1 test-low-latency 4 1
+        command test-low-latency-2x4 test-low-latency 2 4
+        ranks 2
+        part put 2 120 "${launch[@]}" "$bundle/bin/deepep" bench put --network nvshmem --transport "$transport"
+    fi
+    suite normal 300 -p $suites.normal -n '.*Conformance' -N '.*(Timeout|Large)Conformance'
+    suite normal-time-outs 400 -c $suites.normal.NormalTimeoutConformance
+    suite low-latency 500 -p $suites.lowlatency -n '.*Conformance' -N '.*(Timeout|Large)Conformance'
+    suite low-latency-time-outs 400 -c $suites.lowlatency.LowLatencyTimeoutConformance
+    case $transport in
+        ibgda | own)
+            more='-Ddeepep.soak=10000'
+            suite soak 500 -f 'delay 20' -c io.deepep.bench.${soak}LowLatencySoakTest
+            more=''
+            starter killed-rank 0 200 -c io.deepep.buffer.KilledRankTest
+            more='-Ddeepep.faults=60 -Ddeepep.faultsAtOnce=3'
+            starter faults 9 900 -c io.deepep.buffer.NetworkFaultsTest
+            more=''
+            ;;
+    esac
+done
+if [ "$rows" = 0 ]; then
+    echo "no part of -t $transports is among -p $parts" >&2
+    exit 2
+fi
+echo "outputs and counters: $folder"
+exit $failed
