@@ -9,7 +9,8 @@
 #   -o  where outputs and counters go (default: a new folder, which stays)
 #
 # Ranks that share a GPU run under NVIDIA's MPS: each part starts a daemon, because processes that are killed spoil it for
-# others. If CUDA_MPS_PIPE_DIRECTORY is set, that daemon is used, with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE.
+# others. If CUDA_MPS_PIPE_DIRECTORY is set, that daemon is used, with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and
+# CUDA_DEVICE_MAX_CONNECTIONS. CUDA_VISIBLE_DEVICES says which GPUs are used.
 set -euo pipefail
 
 card=$(cd "$(dirname "$0")" && pwd) bundle=$(cd "$(dirname "$0")/.." && pwd)
@@ -25,12 +26,12 @@ done
 [ -n "$folder" ] || folder=$(mktemp -d /tmp/deepep-suites-XXXXXX)
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
-num_gpus=$(nvidia-smi --list-gpus | wc -l)
+# Names in CUDA_VISIBLE_DEVICES must be UUIDs: clients of MPS count the daemon's GPUs from 0.
+num_gpus=$({ [ -n "${CUDA_VISIBLE_DEVICES:-}" ] && tr , '\n' <<< "$CUDA_VISIBLE_DEVICES" || nvidia-smi --list-gpus; } | wc -l)
 port=$((20000 + RANDOM % 10000))
 failed=0 rows=0
 
-# Hardware queues of MPS suffice for few processes; the queue pairs have to be enough for every buffer of a suite.
-export CUDA_DEVICE_MAX_CONNECTIONS=${CUDA_DEVICE_MAX_CONNECTIONS:-8}
+# Enough queue pairs for every buffer of a suite.
 export NVSHMEM_IBGDA_NUM_RC_PER_PE=${NVSHMEM_IBGDA_NUM_RC_PER_PE:-32} NVSHMEM_QP_DEPTH=${NVSHMEM_QP_DEPTH:-1024}
 
 line() { printf '%-8s %-24s %8s %8s %8s %10s %10s %16s\n' "$@"; }
@@ -40,6 +41,8 @@ start_daemon() { # PROCESSES
     CUDA_MPS_LOG_DIRECTORY=$CUDA_MPS_PIPE_DIRECTORY/log
     # NVSHMEM has teams if the shares of a GPU's processes are at most 100 together.
     CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$((100 * num_gpus / $1))
+    # MPS has about 96 hardware queues for all processes.
+    export CUDA_DEVICE_MAX_CONNECTIONS=8
     export CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
     nvidia-cuda-mps-control -d > "$CUDA_MPS_PIPE_DIRECTORY/started" 2>&1
 }
@@ -47,7 +50,7 @@ start_daemon() { # PROCESSES
 end_daemon() {
     echo quit | timeout 20 nvidia-cuda-mps-control > /dev/null 2>&1 || true
     rm -rf "$CUDA_MPS_PIPE_DIRECTORY"
-    unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
+    unset CUDA_DEVICE_MAX_CONNECTIONS CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
 }
 
 # The cards' counts of a kind: only processes that have ended have told all.
@@ -91,10 +94,15 @@ ranks() { # NUMBER: what starts so many
     launch=("$bundle/bin/deepep" launch -n "$1" --master-port "$port" --)
 }
 
-command() { # NAME COMMAND NODES RANKS_PER_NODE
-    ranks $(($3 * $4))
-    part "$1" $(($3 * $4)) 300 "${launch[@]}" "$bundle/bin/deepep" "$2" --backend cuda --nodes "$3" --ranks-per-node "$4" \
-        --network nvshmem --transport "$transport" --pure-rdma
+# With so few tokens that the card, which is a thread, carries them soon.
+command() { # COMMAND NODES RANKS_PER_NODE OPTIONS...
+    local name=$1-$2x$3 test=("$bundle/bin/deepep" "$1" --backend cuda --nodes "$2" --ranks-per-node "$3" "${@:4}")
+    if [ "$transport" = own ]; then
+        part "$name" 0 300 "${test[@]}" --network ibgda
+    else
+        ranks $(($2 * $3))
+        part "$name" $(($2 * $3)) 300 "${launch[@]}" "${test[@]}" --network nvshmem --transport "$transport" --pure-rdma
+    fi
 }
 
 # Of four ranks, or of as many as each case asks for.
@@ -120,36 +128,38 @@ starter() { # NAME PROCESSES LIMIT_S ARGUMENTS OF deepep-tests...
         part "$1" "$2" "$3" "$bundle/bin/deepep-tests" "${@:4}"
 }
 
-suites=io.deepep.testkit.conformance more='' soak=Nvshmem
+suites=io.deepep.testkit.conformance more=''
 line transport part passed failed seconds writes atomics bytes
 for transport in ${transports//,/ }; do
-    if [ "$transport" = own ]; then
-        soak=Ibgda
-    else
-        command test-internode-2x2 test-internode 2 2
-        command test-internode-4x1 test-internode 4 1
-        command test-internode-2x4 test-internode 2 4
-        command test-low-latency-2x2 test-low-latency 2 2
-        command test-low-latency-4x1 test-low-latency 4 1
-        command test-low-latency-2x4 test-low-latency 2 4
+    for shape in '2 2' '4 1' '2 4'; do
+        # shellcheck disable=SC2086 # two numbers
+        command test-internode $shape --num-tokens 256 --hidden 2048 --sms 8
+        # shellcheck disable=SC2086
+        command test-low-latency $shape --num-tokens 32 --hidden 2048
+    done
+    if [ "$transport" != own ]; then
         ranks 2
         part put 2 120 "${launch[@]}" "$bundle/bin/deepep" bench put --network nvshmem --transport "$transport"
     fi
+    suite bytes 100 -c io.deepep.bench.NetworkBytesTest
     suite normal 300 -p $suites.normal -n '.*Conformance' -N '.*(Timeout|Large)Conformance'
     suite normal-time-outs 400 -c $suites.normal.NormalTimeoutConformance
+    more=-Ddeepep.testTimeout=8 # of which a case with ranks that make different calls waits 28 parts
     suite low-latency 500 -p $suites.lowlatency -n '.*Conformance' -N '.*(Timeout|Large)Conformance'
+    more=''
     suite low-latency-time-outs 400 -c $suites.lowlatency.LowLatencyTimeoutConformance
     case $transport in
-        ibgda | own)
-            more='-Ddeepep.soak=10000'
-            suite soak 500 -f 'delay 20' -c io.deepep.bench.${soak}LowLatencySoakTest
-            more=''
-            starter killed-rank 0 200 -c io.deepep.buffer.KilledRankTest
-            more='-Ddeepep.faults=60 -Ddeepep.faultsAtOnce=3'
-            starter faults 9 900 -c io.deepep.buffer.NetworkFaultsTest
-            more=''
-            ;;
+        own) soak=Ibgda ;;
+        ibgda) soak=Nvshmem ;;
+        *) continue ;;
     esac
+    more=-Ddeepep.soak=5000
+    suite soak 500 -f 'delay 20' -c io.deepep.bench.${soak}LowLatencySoakTest
+    more=''
+    starter killed-rank 0 200 -c io.deepep.buffer.KilledRankTest
+    more='-Ddeepep.faults=60 -Ddeepep.faultsAtOnce=3'
+    starter faults 9 900 -c io.deepep.buffer.NetworkFaultsTest
+    more=''
 done
 if [ "$rows" = 0 ]; then
     echo "no part of -t $transports is among -p $parts" >&2

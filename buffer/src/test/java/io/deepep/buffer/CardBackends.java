@@ -20,48 +20,4 @@ final class CardBackends {
         Assumptions.assumeTrue(card, "no card in software; see -Pemulator");
         return folder.orElseThrow();
     }
-
-    /**
-     * What all cards of a folder have done, as they have last told.
-     *
-     * @param writes entries that move data
-     * @param atomics entries that signal
-     * @param doorbells a lower bound: of two in quick succession, a card may see one
-     * @param completions that entries asked for
-     */
-    record Counts(long writes, long atomics, long doorbells, long completions) {
-        static final Counts NONE = new Counts(0, 0, 0, 0);
-
-        static Counts read(CardFolder folder) {
-            return folder.told("sum ").stream().map(Counts::of).reduce(NONE, Counts::plus);
-        }
-
-        private static Counts of(String line) {
-            return new Counts(
-                    CardFolder.number(line, "writes"),
-                    CardFolder.number(line, "atomics"),
-                    CardFolder.number(line, "doorbells"),
-                    CardFolder.number(line, "completions"));
-        }
-
-        private Counts plus(Counts other) {
-            return new Counts(
-                    writes + other.writes,
-                    atomics + other.atomics,
-                    doorbells + other.doorbells,
-                    completions + other.completions);
-        }
-
-        Counts minus(Counts before) {
-            return new Counts(
-                    writes - before.writes,
-                    atomics - before.atomics,
-                    doorbells - before.doorbells,
-                    completions - before.completions);
-        }
-
-        long entries() {
-            return writes + atomics;
-        }
-    }
 }

@@ -8,7 +8,7 @@ import io.deepep.DispatchHandle;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
-import io.deepep.buffer.CardBackends.Counts;
+import io.deepep.testkit.CardCounts;
 import io.deepep.testkit.CardFolder;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
@@ -23,7 +23,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.function.Consumer;
 import java.util.function.IntUnaryOperator;
-import java.util.function.LongPredicate;
+import java.util.function.Predicate;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -32,7 +32,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** What kernels ask of the cards for a row, as the card in software counts it. */
 class IbgdaCountsTest {
-    private static final long PATIENCE_NANOS = 60_000_000_000L;
     private static final LowLatencyShape SHAPE = new LowLatencyShape(2, 2, 16, 512, 8, 32);
 
     private static final Routing ROUTING = SHAPE.spec().generate();
@@ -60,12 +59,12 @@ class IbgdaCountsTest {
     }
 
     /** What the second part of {@code calls}, made by all ranks, adds to the counts. */
-    private static Counts count(
+    private static CardCounts count(
             EpTopology topology,
             Consumer<Buffer.Builder> limits,
             Calls calls,
-            LongPredicate allAtomics) {
-        Counts[] counted = new Counts[1];
+            Predicate<CardCounts> complete) {
+        CardCounts[] counted = new CardCounts[1];
         Ranks.run(
                 BufferTestBackends.CUDA_IBGDA,
                 topology,
@@ -73,32 +72,16 @@ class IbgdaCountsTest {
                 context -> {
                     Runnable measured = calls.prepare(context);
                     context.meet();
-                    Counts before = context.rank() == 0 ? settled(Counts.NONE, n -> true) : null;
+                    CardCounts before = context.rank() == 0 ? CardCounts.settled(folder) : null;
                     context.meet();
                     measured.run();
                     context.meet();
                     if (context.rank() == 0) {
-                        counted[0] = settled(before, allAtomics);
+                        counted[0] = CardCounts.settledSince(folder, before, complete);
                     }
                     context.meet();
                 });
         return counted[0];
-    }
-
-    /** The cards tell when they have been idle for a moment: what they tell twice is all. */
-    private static Counts settled(Counts before, LongPredicate allAtomics)
-            throws InterruptedException {
-        long deadline = System.nanoTime() + PATIENCE_NANOS;
-        Counts last = Counts.read(folder);
-        while (true) {
-            Thread.sleep(300);
-            Counts now = Counts.read(folder);
-            boolean same = now.equals(last) && allAtomics.test(now.minus(before).atomics());
-            if (same || System.nanoTime() > deadline) {
-                return now.minus(before);
-            }
-            last = now;
-        }
     }
 
     private static boolean isRemote(EpTopology topology, int rank, int peer) {
@@ -148,7 +131,7 @@ class IbgdaCountsTest {
         long pairs = (long) topology.numRanks() * remoteRanks;
         long signals = rowSignals + ACK_WORDS * pairs;
         long deepEp = entriesOfDeepEp(ROUTING, topology);
-        Counts counts = count(topology, SHAPE::limit, calls, atomics -> atomics >= signals);
+        CardCounts counts = count(topology, SHAPE::limit, calls, all -> all.atomics() >= signals);
         assertThat(counts.atomics()).isEqualTo(signals);
         assertThat(counts.writes()).isEqualTo(rows + pairs);
         assertThat(counts.entries()).isLessThanOrEqualTo(deepEp);
@@ -207,7 +190,7 @@ class IbgdaCountsTest {
         EpTopology topology = Ranks.topology(2, 2);
         NormalWorld world = NormalWorld.of(RoutingSpec.of(4, 512, 32, 8), 512, DType.BF16);
         long rows = rowsAcross(world.routing(), topology);
-        Counts counts =
+        CardCounts counts =
                 count(
                         topology,
                         builder -> builder.normal(world.limits()),
@@ -220,7 +203,7 @@ class IbgdaCountsTest {
                                     rank.dispatch(rank.plan(), world.check()).handle();
                             return () -> rank.combine(handle, world.check());
                         },
-                        atomics -> atomics > 0);
+                        all -> all.atomics() > 0);
         assertThat(counts.writes()).isBetween(1L, rows);
         assertThat(counts.entries()).isLessThanOrEqualTo(3 * rows);
         assertThat(counts.doorbells()).isBetween(1L, counts.completions());

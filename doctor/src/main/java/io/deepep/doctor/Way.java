@@ -95,8 +95,8 @@ public record Way(String name, boolean possible, String detail) {
         String detail =
                 switch (transport) {
                     case IBGDA -> ibgdaDetail(findings);
-                    case UCX -> "if UCX finds a network that takes GPU memory: ucx_info -d";
-                    case LIBFABRIC -> "if libfabric finds such a network: fi_info";
+                    case UCX -> "with GDRCopy, over InfiniBand or RoCE";
+                    case LIBFABRIC -> "over verbs, cxi or efa; see fi_info, and with efa GDRCopy";
                     default -> "the CPU drives the NICs";
                 };
         return mode(severalNodes(transport), missing, detail);

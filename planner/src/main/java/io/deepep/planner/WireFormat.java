@@ -4,20 +4,22 @@ import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
+import io.deepep.lowlatency.CombineWord;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.spi.RowFormat;
 
 /**
- * Bytes that an operation puts on the links, from the layouts of the protocols.
+ * Bytes that an operation puts on the links, from the layouts of the protocols. Over RDMA they are
+ * those of writes, to the byte; signals, an atomic of a word each, are messages alone.
  *
  * @param payloadBytes of a row: elements and scales alone
  * @param nvlinkRowBytes of a row as it travels over NVLink, padding and metadata included
  * @param rdmaRowBytes of a row as it travels over RDMA, padding and metadata included
  * @param nvlinkControlBytes that a rank sends over NVLink besides rows: headers and flags
- * @param rdmaControlBytes that it sends over RDMA besides rows: these, and records
- * @param rdmaControlMessages in which it does
+ * @param rdmaControlBytes that it sends over RDMA besides rows: headers and records
+ * @param rdmaControlMessages in which it does, signals of all kinds included
  */
 public record WireFormat(
         long payloadBytes,
@@ -39,7 +41,7 @@ public record WireFormat(
         RowFormat row = new RowFormat(rowType, shape.hidden());
         return mode == Mode.NORMAL
                 ? normal(op, row, shape, topology)
-                : lowLatency(op, row.dataBytes(), shape, topology);
+                : lowLatency(op, row, shape, topology);
     }
 
     /**
@@ -52,47 +54,43 @@ public record WireFormat(
         long experts = dispatch ? shape.numExperts() / topology.numRanks() : 0;
         long words = dispatch ? HeaderWord.firstExpert(topology) : HeaderWord.HEADER_WORDS;
         long header = Long.BYTES * (words + experts);
-        long image = Integer.BYTES * (words + experts * topology.numNvlRanks()) + FLAG_BYTES;
-        long weights = (long) Float.BYTES * shape.numTopk();
-        long metadata = dispatch ? Integer.BYTES + 2 * weights : weights;
+        long image = Integer.BYTES * (words + experts * topology.numNvlRanks());
+        long metadata = dispatch ? Integer.BYTES + 8L * shape.numTopk() : 0;
         int blocks = configFor(topology).numSms();
-        long beside =
-                (long) shape.numTokens()
-                                * (dispatch
-                                        ? NormalRdmaLayout.recordBytes(topology, shape.numTopk())
-                                        : weights)
-                        + FLAG_BYTES * blocks;
+        long records =
+                dispatch
+                        ? (long) shape.numTokens()
+                                * NormalRdmaLayout.recordBytes(topology, shape.numTopk())
+                        : 0;
         return new WireFormat(
                 row.dataBytes(),
                 row.strideBytes() + metadata,
                 row.strideBytes(),
                 (topology.numNvlRanks() - 1) * (nodes * header + 2 * FLAG_BYTES),
-                (nodes - 1) * (image + beside),
+                (nodes - 1) * (image + records),
                 (nodes - 1) * (1L + blocks));
     }
 
     /** A header, a flag and an acknowledgement between every two ranks. */
-    private static WireFormat lowLatency(Op op, long payload, Shape shape, EpTopology topology) {
-        LowLatencyLayout heap =
-                LowLatencyLayout.of(
-                        new LowLatencyLimits(
-                                shape.numTokens(),
-                                shape.hidden(),
-                                shape.numExperts(),
-                                shape.numTopk()),
-                        topology);
+    private static WireFormat lowLatency(Op op, RowFormat row, Shape shape, EpTopology topology) {
+        boolean dispatch = op == Op.DISPATCH;
+        LowLatencyLimits limits =
+                new LowLatencyLimits(
+                        shape.numTokens(), shape.hidden(), shape.numExperts(), shape.numTopk());
         long header =
-                (op == Op.DISPATCH ? heap.dispatchHeaders() : heap.combineHeaders()).recordBytes();
-        long selection = op == Op.DISPATCH ? 4L + 4L * shape.numTopk() : 0;
-        long perPeer = header + 2 * FLAG_BYTES;
+                (long) Long.BYTES
+                        * (dispatch
+                                ? LowLatencyLayout.dispatchWords(limits, topology.numRanks())
+                                : CombineWord.COUNT);
+        long sent = dispatch ? row.weightsOffset(shape.numTopk()) : row.dataBytes();
         long onNode = topology.numNvlRanks() - 1L;
         long elsewhere = topology.numRanks() - (long) topology.numNvlRanks();
         return new WireFormat(
-                payload,
-                payload + selection,
-                payload + selection,
-                onNode * perPeer,
-                elsewhere * perPeer,
+                row.dataBytes(),
+                sent + FLAG_BYTES,
+                sent,
+                onNode * (header + 2 * FLAG_BYTES),
+                elsewhere * header,
                 elsewhere * 3);
     }
 

@@ -1,10 +1,10 @@
 package io.deepep.bench.lowlatency;
 
-import io.deepep.Fp8E4m3;
 import io.deepep.LowLatencyFormat;
 import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.run.Job;
 import io.deepep.lowlatency.LogFmt10;
+import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.testkit.oracle.Traffic;
 import java.util.Arrays;
 import java.util.function.IntFunction;
@@ -15,8 +15,6 @@ import java.util.stream.IntStream;
  * every selection's row is sent by itself, or pre-reduced one row from each of these ranks.
  */
 final class LowLatencyBytes {
-    private static final long VECTOR_BYTES = 16;
-
     private final Job job;
     private final int[][] tokensPerRank;
     private final int[][] selectionsPerRank;
@@ -27,10 +25,9 @@ final class LowLatencyBytes {
         this.selectionsPerRank = job.routing().selectionsPerRank();
     }
 
-    /** Bytes of a row as it travels in a dispatch. Scales of every FP8 format travel as F32. */
+    /** Bytes that an engine gains from a dispatched row. Scales of every FP8 format are F32. */
     long rowBytes(LowLatencyFormat format) {
-        long hidden = job.hidden();
-        return format.isFp8() ? hidden + 4 * (hidden / Fp8E4m3.CHANNELS_PER_SCALE) : 2 * hidden;
+        return LowLatencyLayout.rows(format, job.hidden()).dataBytes();
     }
 
     /** Bytes of a row as it travels in a combine. */
@@ -44,8 +41,7 @@ final class LowLatencyBytes {
 
     /** Bytes of a dispatched row as GPUs send it: elements, scales, the token's selections. */
     long dispatchWireRowBytes(LowLatencyFormat format) {
-        long bytes = rowBytes(format) + 4L * job.routing().numTopk();
-        return Math.ceilDiv(bytes, VECTOR_BYTES) * VECTOR_BYTES;
+        return LowLatencyLayout.rows(format, job.hidden()).weightsOffset(job.routing().numTopk());
     }
 
     /** Rows of a dispatch between the busiest GPU's ranks and all others, one way. */

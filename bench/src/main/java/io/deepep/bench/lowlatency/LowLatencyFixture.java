@@ -3,7 +3,9 @@ package io.deepep.bench.lowlatency;
 import io.deepep.LowLatencyFormat;
 import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.run.Job;
+import io.deepep.bench.run.RankSource;
 import io.deepep.bench.run.RankTeam;
+import java.util.function.IntFunction;
 
 /**
  * Ranks with everything that low-latency operations need, for benchmarks. Every operation reuses
@@ -24,7 +26,12 @@ public final class LowLatencyFixture implements AutoCloseable {
      * @throws AssertionError if a result is wrong
      */
     public static LowLatencyFixture open(Job job) {
-        LowLatencySetup setup = LowLatencySetup.open(job);
+        return open(job, RankSource::inProcess);
+    }
+
+    /** {@link #open(Job)} with ranks of one's own. */
+    public static LowLatencyFixture open(Job job, IntFunction<RankSource> ranks) {
+        LowLatencySetup setup = LowLatencySetup.open(job, ranks);
         LowLatencyBench.cases(setup).forEach(each -> each.run());
         return new LowLatencyFixture(setup);
     }

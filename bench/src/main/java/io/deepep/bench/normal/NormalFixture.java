@@ -3,8 +3,10 @@ package io.deepep.bench.normal;
 import io.deepep.DType;
 import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.run.Job;
+import io.deepep.bench.run.RankSource;
 import io.deepep.bench.run.RankTeam;
 import java.util.Map;
+import java.util.function.IntFunction;
 
 /**
  * Ranks with everything that normal-mode operations need, for benchmarks. Every operation reuses
@@ -25,7 +27,12 @@ public final class NormalFixture implements AutoCloseable {
      * @throws AssertionError if a result is wrong
      */
     public static NormalFixture open(Job job) {
-        NormalSetup setup = NormalSetup.open(job, Map.of());
+        return open(job, RankSource::inProcess);
+    }
+
+    /** {@link #open(Job)} with ranks of one's own. */
+    public static NormalFixture open(Job job, IntFunction<RankSource> ranks) {
+        NormalSetup setup = NormalSetup.open(job, Map.of(), ranks);
         NormalBench.cases(setup).forEach(each -> each.run());
         return new NormalFixture(setup);
     }
