@@ -224,7 +224,13 @@ final class BenchCommand implements Runnable {
                 throw new UsageException(
                         "bench put measures peer memory and nvshmem; give --network=nvshmem, or leave it out");
             }
-            if (!(carries instanceof Network.Nvshmem)) {
+            if (carries instanceof Network.Nvshmem nvshmem) {
+                // What is measured is the transport, also between GPUs that NVLink joins.
+                carries =
+                        nvshmem.withPureRdma(
+                                nvshmem.pureRdma()
+                                        || nvshmem.transport() != Network.Transport.NONE);
+            } else {
                 LaunchedGroup.refuse("bench put over peer memory");
             }
             int number = ranks != null ? ranks : LaunchedGroup.size().orElse(2);

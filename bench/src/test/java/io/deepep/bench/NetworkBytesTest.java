@@ -161,7 +161,7 @@ class NetworkBytesTest {
                                 CardCounts.settledSince(
                                         card, counts[0], all -> all.bytes() >= bytes);
                         assertThat(counts[1].bytes()).isEqualTo(bytes);
-                        assertThat(counts[1].atomics()).isPositive();
+                        assertThat(counts[1].signals()).isPositive();
                     }
                 });
     }

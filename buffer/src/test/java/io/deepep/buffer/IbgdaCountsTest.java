@@ -131,8 +131,8 @@ class IbgdaCountsTest {
         long pairs = (long) topology.numRanks() * remoteRanks;
         long signals = rowSignals + ACK_WORDS * pairs;
         long deepEp = entriesOfDeepEp(ROUTING, topology);
-        CardCounts counts = count(topology, SHAPE::limit, calls, all -> all.atomics() >= signals);
-        assertThat(counts.atomics()).isEqualTo(signals);
+        CardCounts counts = count(topology, SHAPE::limit, calls, all -> all.signals() >= signals);
+        assertThat(counts.signals()).isEqualTo(signals);
         assertThat(counts.writes()).isEqualTo(rows + pairs);
         assertThat(counts.entries()).isLessThanOrEqualTo(deepEp);
         // A submission asks for one completion, and rings at most once.
@@ -143,7 +143,7 @@ class IbgdaCountsTest {
                     .contains(
                             "| %s | %d | %d | %d | %d |"
                                     .formatted(
-                                            call, rows, counts.writes(), counts.atomics(), deepEp));
+                                            call, rows, counts.writes(), counts.signals(), deepEp));
         }
     }
 
@@ -203,7 +203,7 @@ class IbgdaCountsTest {
                                     rank.dispatch(rank.plan(), world.check()).handle();
                             return () -> rank.combine(handle, world.check());
                         },
-                        all -> all.atomics() > 0);
+                        all -> all.signals() > 0);
         assertThat(counts.writes()).isBetween(1L, rows);
         assertThat(counts.entries()).isLessThanOrEqualTo(3 * rows);
         assertThat(counts.doorbells()).isBetween(1L, counts.completions());

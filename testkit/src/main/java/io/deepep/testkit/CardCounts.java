@@ -6,12 +6,12 @@ import java.util.function.Predicate;
  * What all cards of a folder have done, as they have last told.
  *
  * @param writes entries that move data
- * @param bytes of writes
- * @param atomics entries that signal
+ * @param bytes of these
+ * @param signals atomics; under NVSHMEM's IBRC writes of a word that the entry itself holds
  * @param doorbells a lower bound: of two in quick succession, a card may see one
  * @param completions that entries asked for
  */
-public record CardCounts(long writes, long bytes, long atomics, long doorbells, long completions) {
+public record CardCounts(long writes, long bytes, long signals, long doorbells, long completions) {
     private static final CardCounts NONE = new CardCounts(0, 0, 0, 0, 0);
     private static final long PATIENCE_NANOS = 60_000_000_000L;
     private static final long PAUSE_MILLIS = 300;
@@ -48,10 +48,11 @@ public record CardCounts(long writes, long bytes, long atomics, long doorbells, 
     }
 
     private static CardCounts of(String line) {
+        long inline = CardFolder.number(line, "inline");
         return new CardCounts(
-                CardFolder.number(line, "writes") + CardFolder.number(line, "inline"),
-                CardFolder.number(line, "bytes"),
-                CardFolder.number(line, "atomics"),
+                CardFolder.number(line, "writes"),
+                CardFolder.number(line, "bytes") - Long.BYTES * inline,
+                CardFolder.number(line, "atomics") + inline,
                 CardFolder.number(line, "doorbells"),
                 CardFolder.number(line, "completions"));
     }
@@ -60,7 +61,7 @@ public record CardCounts(long writes, long bytes, long atomics, long doorbells, 
         return new CardCounts(
                 writes + other.writes,
                 bytes + other.bytes,
-                atomics + other.atomics,
+                signals + other.signals,
                 doorbells + other.doorbells,
                 completions + other.completions);
     }
@@ -69,13 +70,13 @@ public record CardCounts(long writes, long bytes, long atomics, long doorbells, 
         return new CardCounts(
                 writes - before.writes,
                 bytes - before.bytes,
-                atomics - before.atomics,
+                signals - before.signals,
                 doorbells - before.doorbells,
                 completions - before.completions);
     }
 
     /** Writes and signals. */
     public long entries() {
-        return writes + atomics;
+        return writes + signals;
     }
 }
