@@ -34,7 +34,7 @@ failed=0 rows=0
 # Enough queue pairs for every buffer of a suite.
 export NVSHMEM_IBGDA_NUM_RC_PER_PE=${NVSHMEM_IBGDA_NUM_RC_PER_PE:-32} NVSHMEM_QP_DEPTH=${NVSHMEM_QP_DEPTH:-1024}
 
-line() { printf '%-8s %-24s %8s %8s %8s %10s %10s %16s\n' "$@"; }
+line() { printf '%-8s %-22s %7s %7s %8s %9s %9s %10s %12s %14s\n' "$@"; }
 
 start_daemon() { # PROCESSES
     CUDA_MPS_PIPE_DIRECTORY=$(mktemp -d)
@@ -86,7 +86,8 @@ part() { # NAME PROCESSES LIMIT_S [-f FAULTS] COMMAND...
     fi
     rows=$((rows + 1))
     line "$transport" "$name" "${passed:--}" "${lost:-0}" $((SECONDS - begin)) \
-        "$(counted "$cards" writes)" $(($(counted "$cards" atomics) + $(counted "$cards" inline))) "$(counted "$cards" bytes)"
+        "$(counted "$cards" writes)" $(($(counted "$cards" atomics) + $(counted "$cards" inline))) \
+        "$(counted "$cards" doorbells)" "$(counted "$cards" completions)" "$(counted "$cards" bytes)"
 }
 
 ranks() { # NUMBER: what starts so many
@@ -129,7 +130,7 @@ starter() { # NAME PROCESSES LIMIT_S ARGUMENTS OF deepep-tests...
 }
 
 suites=io.deepep.testkit.conformance more=''
-line transport part passed failed seconds writes signals bytes
+line transport part passed failed seconds writes signals doorbells completions bytes
 for transport in ${transports//,/ }; do
     for shape in '2 2' '4 1' '2 4'; do
         # NVSHMEM's eight processes have too few multiprocessors each of one GPU.
