@@ -3,9 +3,8 @@ package io.deepep;
 import io.deepep.observe.BufferObserver;
 import io.deepep.spi.BufferProvider;
 import io.deepep.spi.NodeSize;
+import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Objects;
 
 /**
@@ -237,26 +236,10 @@ public interface Buffer extends AutoCloseable {
 
     /** Collects the options of a {@link Buffer}. */
     final class Builder {
-        private static final Duration DEFAULT_TIMEOUT = Duration.ofSeconds(30);
-
-        private final Communicator communicator;
-        private int ranksPerNode;
-        private Device device = Device.host();
-        private Stream communicationStream;
-        private Network network = Network.auto();
-        private NormalLimits normal;
-        private LowLatencyLimits lowLatency;
-        private long numNvlBytes;
-        private long numRdmaBytes;
-        private Config dispatchConfig;
-        private Config combineConfig;
-        private Duration timeout = DEFAULT_TIMEOUT;
-        private Duration startTimeout;
-        private boolean maskTimedOutRanks;
-        private final List<BufferObserver> observers = new ArrayList<>();
+        private final GivenOptions given;
 
         private Builder(Communicator communicator) {
-            this.communicator = Objects.requireNonNull(communicator, "communicator");
+            this.given = new GivenOptions(communicator);
         }
 
         /**
@@ -271,7 +254,7 @@ public interface Buffer extends AutoCloseable {
                 throw new IllegalArgumentException(
                         "ranksPerNode=" + number + " must be at least 1");
             }
-            this.ranksPerNode = number;
+            given.ranksPerNode = number;
             return this;
         }
 
@@ -280,7 +263,7 @@ public interface Buffer extends AutoCloseable {
          * bytes: Java on {@link Device#host}, CUDA kernels on {@link Device#cuda}.
          */
         public Builder device(Device where) {
-            this.device = where;
+            given.device = where;
             return this;
         }
 
@@ -293,25 +276,25 @@ public interface Buffer extends AutoCloseable {
          * @param stream of this rank's device
          */
         public Builder communicationStream(Stream stream) {
-            this.communicationStream = Objects.requireNonNull(stream, "stream");
+            given.communicationStream = Objects.requireNonNull(stream, "stream");
             return this;
         }
 
         /** How GPUs of different nodes reach each other; {@link Network#auto} by default. */
         public Builder network(Network which) {
-            this.network = which;
+            given.network = which;
             return this;
         }
 
         /** Allows normal mode up to these shapes. */
         public Builder normal(NormalLimits limits) {
-            this.normal = limits;
+            given.normal = limits;
             return this;
         }
 
         /** Allows low-latency mode with these shapes. */
         public Builder lowLatency(LowLatencyLimits limits) {
-            this.lowLatency = limits;
+            given.lowLatency = limits;
             return this;
         }
 
@@ -320,7 +303,7 @@ public interface Buffer extends AutoCloseable {
          * that {@linkplain Config#covering covers} dispatch and combine, which is the default.
          */
         public Builder numNvlBytes(long bytes) {
-            this.numNvlBytes = bytes;
+            given.numNvlBytes = bytes;
             return this;
         }
 
@@ -330,19 +313,34 @@ public interface Buffer extends AutoCloseable {
          * dispatch and combine, and {@link Buffer#lowLatencyRdmaSizeHint}.
          */
         public Builder numRdmaBytes(long bytes) {
-            this.numRdmaBytes = bytes;
+            given.numRdmaBytes = bytes;
             return this;
         }
 
-        /** Configuration of normal dispatches; {@link Config#recommended} by default. */
+        /** Configuration of normal dispatches; by default what {@link #profile} says. */
         public Builder dispatchConfig(Config config) {
-            this.dispatchConfig = config;
+            given.dispatchConfig = config;
             return this;
         }
 
-        /** Configuration of normal combines; {@link Config#recommended} by default. */
+        /** Configuration of normal combines; by default what {@link #profile} says. */
         public Builder combineConfig(Config config) {
-            this.combineConfig = config;
+            given.combineConfig = config;
+            return this;
+        }
+
+        /**
+         * Takes the numbers of multiprocessors of normal mode from a {@link MachineProfile}, which
+         * {@code deepep bench normal --profile FILE} wrote on such a machine. A configuration that
+         * is given wins over it. By default the file is the one that the system property {@code
+         * deepep.profile} names; without it, or on the host, they are {@link NormalDefaults}. The
+         * same on every rank. A file for other GPUs, or for one node where the group has several,
+         * is refused when the buffer opens.
+         *
+         * @throws IllegalArgumentException if the file cannot be read, or is no profile
+         */
+        public Builder profile(Path file) {
+            given.profile = ProfileFile.read(file);
             return this;
         }
 
@@ -351,7 +349,7 @@ public interface Buffer extends AutoCloseable {
          * limits each wait of a call except those that {@link #startTimeout} limits.
          */
         public Builder timeout(Duration limit) {
-            this.timeout = limit;
+            given.timeout = limit;
             return this;
         }
 
@@ -363,7 +361,7 @@ public interface Buffer extends AutoCloseable {
          * the buffer, rejoin, admit or clean it.
          */
         public Builder startTimeout(Duration limit) {
-            this.startTimeout = BufferOptions.requireTimeout("startTimeout", limit);
+            given.startTimeout = BufferOptions.requireTimeout("startTimeout", limit);
             return this;
         }
 
@@ -373,7 +371,7 @@ public interface Buffer extends AutoCloseable {
          * and {@link Buffer#rejoin} say what that means, and how the rank comes back.
          */
         public Builder maskTimedOutRanks(boolean on) {
-            this.maskTimedOutRanks = on;
+            given.maskTimedOutRanks = on;
             return this;
         }
 
@@ -382,7 +380,7 @@ public interface Buffer extends AutoCloseable {
          * little. JFR events need none.
          */
         public Builder observer(BufferObserver observer) {
-            observers.add(Objects.requireNonNull(observer, "observer"));
+            given.observers.add(Objects.requireNonNull(observer, "observer"));
             return this;
         }
 
@@ -397,7 +395,7 @@ public interface Buffer extends AutoCloseable {
          */
         public Buffer open() {
             BufferProvider provider = BufferProvider.load();
-            return provider.open(agreedOptions(provider, NodeSize.Call.OPEN));
+            return provider.open(given.agreed(provider, NodeSize.Call.OPEN));
         }
 
         /**
@@ -411,38 +409,7 @@ public interface Buffer extends AutoCloseable {
          */
         public Buffer join() {
             BufferProvider provider = BufferProvider.load();
-            return provider.join(agreedOptions(provider, NodeSize.Call.JOIN));
-        }
-
-        private BufferOptions agreedOptions(BufferProvider provider, NodeSize.Call call) {
-            BufferOptions alone = options(ranksPerNode != 0 ? ranksPerNode : 1);
-            String domain = ranksPerNode != 0 ? "" : provider.nvlinkDomain(device);
-            int nodeSize =
-                    NodeSize.agree(
-                            communicator, call, ranksPerNode, domain, alone.meetingTimeout());
-            return ranksPerNode != 0 ? alone : options(nodeSize);
-        }
-
-        /** Refuses what can be judged without the other ranks. */
-        private BufferOptions options(int nodeSize) {
-            int numRanks = communicator.size();
-            Config recommended = Config.recommended(numRanks);
-            return new BufferOptions(
-                    communicator,
-                    new EpTopology(communicator.rank(), numRanks, nodeSize),
-                    device,
-                    communicationStream,
-                    network,
-                    normal,
-                    lowLatency,
-                    numNvlBytes,
-                    numRdmaBytes,
-                    dispatchConfig != null ? dispatchConfig : recommended,
-                    combineConfig != null ? combineConfig : recommended,
-                    timeout,
-                    startTimeout,
-                    maskTimedOutRanks,
-                    observers);
+            return provider.join(given.agreed(provider, NodeSize.Call.JOIN));
         }
     }
 }

@@ -22,6 +22,8 @@ import java.util.Objects;
  * @param numRdmaBytes RDMA buffer size; 0 to take what the limits need
  * @param dispatchConfig configuration of normal dispatches
  * @param combineConfig configuration of normal combines
+ * @param defaults what these are where nobody chose them: where ranks share a GPU, a configuration
+ *     that is equal to its default is lowered to what fits
  * @param timeout how long a wait within a call lasts, at most 365 days
  * @param startTimeout how long to wait until the others begin a call, at most 365 days; null for
  *     the time-out of the call's other waits
@@ -40,6 +42,7 @@ public record BufferOptions(
         long numRdmaBytes,
         Config dispatchConfig,
         Config combineConfig,
+        NormalDefaults defaults,
         Duration timeout,
         Duration startTimeout,
         boolean maskTimedOutRanks,
@@ -54,6 +57,7 @@ public record BufferOptions(
         Objects.requireNonNull(network, "network");
         Objects.requireNonNull(dispatchConfig, "dispatchConfig");
         Objects.requireNonNull(combineConfig, "combineConfig");
+        Objects.requireNonNull(defaults, "defaults");
         Objects.requireNonNull(timeout, "timeout");
         observers = List.copyOf(observers);
         if (normal == null && lowLatency == null) {
@@ -118,6 +122,7 @@ public record BufferOptions(
                 numRdmaBytes,
                 dispatchConfig,
                 combineConfig,
+                defaults,
                 timeout,
                 startTimeout,
                 maskTimedOutRanks,

@@ -44,7 +44,11 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
         }
     }
 
-    /** The configuration to start with for {@code numRanks} ranks, for dispatch and combine. */
+    /**
+     * The configuration to start with for {@code numRanks} ranks, for dispatch and combine. Its
+     * number of multiprocessors is that of an H100 or H200; {@link NormalDefaults} has those of
+     * other GPUs.
+     */
     public static Config recommended(int numRanks) {
         requirePositive("numRanks", numRanks);
         if (numRanks <= FEW_RANKS) {

@@ -145,6 +145,7 @@ class SettingsTest {
                                     0,
                                     config,
                                     config,
+                                    NormalDefaults.recommended(2),
                                     timeout,
                                     null,
                                     false,

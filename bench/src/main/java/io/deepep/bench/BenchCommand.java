@@ -10,7 +10,9 @@ import io.deepep.bench.measure.BenchOptions;
 import io.deepep.bench.normal.NormalBench;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.LaunchedGroup;
+import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.UsageException;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
@@ -67,15 +69,25 @@ final class BenchCommand implements Runnable {
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class Normal extends Operations {
+        @Option(
+                names = "--profile",
+                paramLabel = "FILE",
+                description =
+                        "Also writes how many multiprocessors dispatch and combine need here, for"
+                                + " buffers to take; on GPUs, one for each rank"
+                                + " (docs/guides/tuning.md).")
+        private Path profile;
+
         Normal(Console console) {
             super(console);
         }
 
         @Override
         public Integer call() throws Exception {
+            OutputFile.require("--profile", profile);
             return measure(
                     ShapeDefaults.BENCH_NORMAL,
-                    (report, job, ranks) -> NormalBench.run(report, job, bench, ranks));
+                    (report, job, ranks) -> NormalBench.run(report, job, bench, profile, ranks));
         }
     }
 

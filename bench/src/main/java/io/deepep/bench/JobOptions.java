@@ -71,8 +71,8 @@ final class JobOptions {
             description =
                     "Multiprocessors per operation, even; on the host half of it is the number of"
                             + " RDMA channels. Several numbers: each is measured, checks run with the"
-                            + " first (default: what the library recommends; on GPUs 8 to 64 are"
-                            + " measured).")
+                            + " first (default: the library's default; on GPUs it and others from"
+                            + " 8 to 64 are measured).")
     private List<Integer> sms = List.of();
 
     @Option(

@@ -101,6 +101,8 @@ final class CommandLineTest {
                 "test-intranode extra | deepep: Unmatched argument at index 1: 'extra'; see deepep test-intranode --help",
                 "bench normal --repeats 0 | deepep: --repeats=0 is not in [1, 1000000]",
                 "bench normal --json /no/such/folder/x.json | deepep: --json=/no/such/folder/x.json: there is no folder /no/such/folder",
+                "bench normal --profile . | deepep: --profile=. is a folder; name a file in it",
+                "bench normal --backend host --profile p | deepep: --profile=p is for GPUs, and this is the HOST backend",
                 "bench | deepep: no mode given; use bench normal, bench low-latency, bench decode or bench put; see deepep bench --help",
                 "bench nonsense | deepep: there is no command deepep bench nonsense; see deepep bench --help",
                 "nonsense | deepep: there is no command deepep nonsense; see deepep --help",

@@ -187,7 +187,8 @@ final class CudaResources implements Resources {
                         options.timeouts()),
                 options.normal(),
                 options.dispatchConfig(),
-                options.combineConfig());
+                options.combineConfig(),
+                options.defaults());
     }
 
     /** Ranks of other nodes are reached by a network alone, whatever is mapped here. */

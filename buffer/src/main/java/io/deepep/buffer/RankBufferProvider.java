@@ -10,9 +10,11 @@ import io.deepep.NormalLimits;
 import io.deepep.buffer.memory.BufferSizes;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
+import io.deepep.cuda.LinkSpeed;
 import io.deepep.cuda.NvlinkDomain;
 import io.deepep.cuda.topology.PciAddress;
 import io.deepep.spi.BufferProvider;
+import java.util.Optional;
 import java.util.function.BiFunction;
 
 /** Opens {@link RankBuffer}s. */
@@ -82,12 +84,27 @@ public final class RankBufferProvider implements BufferProvider {
     }
 
     /** Of a device that there is none, later steps speak. */
+    private Optional<CudaDevice> gpu(Device device) {
+        return device.isHost() || device.index() >= numCudaDevices()
+                ? Optional.empty()
+                : Optional.of(CudaDevice.of(device.index()));
+    }
+
     @Override
     public String nvlinkDomain(Device device) {
-        if (device.isHost() || device.index() >= numCudaDevices()) {
-            return "";
-        }
-        PciAddress gpu = PciAddress.parse(CudaDevice.of(device.index()).pciBusId());
-        return NvlinkDomain.of(gpu).map(NvlinkDomain::toString).orElse("");
+        return gpu(device)
+                .flatMap(gpu -> NvlinkDomain.of(PciAddress.parse(gpu.pciBusId())))
+                .map(NvlinkDomain::toString)
+                .orElse("");
+    }
+
+    @Override
+    public String gpuName(Device device) {
+        return gpu(device).map(CudaDevice::name).orElse("");
+    }
+
+    @Override
+    public double linkDemand(Device device) {
+        return gpu(device).flatMap(LinkSpeed::of).map(LinkSpeed::demand).orElse(1.0);
     }
 }

@@ -13,6 +13,7 @@ import io.deepep.EpTopology;
 import io.deepep.Event;
 import io.deepep.InProcessGroup;
 import io.deepep.Network;
+import io.deepep.NormalDefaults;
 import io.deepep.NormalLimits;
 import io.deepep.Stream;
 import io.deepep.Tensor;
@@ -206,6 +207,7 @@ class ObservedOperationTest {
                         0,
                         Config.recommended(1),
                         Config.recommended(1),
+                        NormalDefaults.recommended(1),
                         Duration.ofSeconds(1),
                         null,
                         false,

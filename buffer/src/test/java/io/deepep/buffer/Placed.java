@@ -7,6 +7,7 @@ import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Network;
+import io.deepep.NormalDefaults;
 import io.deepep.NormalLimits;
 import java.time.Duration;
 import java.util.Collections;
@@ -32,6 +33,7 @@ public record Placed(int rank, int size, int localSize) implements Communicator 
                 0,
                 Config.recommended(place.size()),
                 Config.recommended(place.size()),
+                NormalDefaults.recommended(place.size()),
                 Duration.ofSeconds(5),
                 null,
                 false,

@@ -36,6 +36,15 @@ public interface BufferProvider {
      */
     String nvlinkDomain(Device device);
 
+    /** The model of a GPU, as the driver names it; empty if there is no such GPU here. */
+    String gpuName(Device device);
+
+    /**
+     * How many bytes the NVLink of a GPU carries in a clock of its multiprocessors, compared with
+     * an H200; 1 if that is less, or not known.
+     */
+    double linkDemand(Device device);
+
     /** The provider on the class path. */
     static BufferProvider load() {
         return ServiceLoader.load(BufferProvider.class, BufferProvider.class.getClassLoader())

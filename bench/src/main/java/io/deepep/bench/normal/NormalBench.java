@@ -18,6 +18,7 @@ import io.deepep.bench.run.CaseRunner;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.RankSource;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -34,22 +35,29 @@ public final class NormalBench {
      * Runs and reports; returns whether everything was right. Nothing is measured that gave a wrong
      * result.
      *
+     * @param profile the file for what was found out about the machine, or null
      * @param ranks where they run
      */
     public static boolean run(
-            Console console, Job job, BenchOptions options, IntFunction<RankSource> ranks) {
+            Console console,
+            Job job,
+            BenchOptions options,
+            Path profile,
+            IntFunction<RankSource> ranks) {
+        ProfileOutput output = new ProfileOutput(profile);
+        output.require(job);
         try (NormalSetup setup = NormalSetup.open(job, Map.of(), ranks)) {
+            output.require(setup.session());
             console.line("normal mode, %s", setup.session().describe());
             return CaseRunner.verify(
                     console,
                     setup.session(),
                     cases(setup),
-                    () ->
-                            BenchReport.publish(
-                                    console,
-                                    setup.session(),
-                                    measure(console, setup, options),
-                                    options));
+                    () -> {
+                        List<OperationRecord> records = measure(console, setup, options);
+                        BenchReport.publish(console, setup.session(), records, options);
+                        output.write(console, setup.session(), records);
+                    });
         }
     }
 

@@ -4,11 +4,13 @@ import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.Fp8E4m3;
 import io.deepep.Network;
+import io.deepep.NormalDefaults;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /**
  * What a command is to run.
@@ -31,7 +33,10 @@ public record Job(
         int hidden,
         Duration timeout,
         List<Integer> sms) {
-    /** Numbers of multiprocessors that GPUs are measured with unless told otherwise. */
+    /**
+     * Numbers of multiprocessors that GPUs are measured with unless told otherwise, besides the
+     * default.
+     */
     public static final List<Integer> SWEEP = List.of(8, 12, 16, 24, 32, 64);
 
     /** How long ranks wait for one another unless told otherwise. */
@@ -74,33 +79,43 @@ public record Job(
 
     /** The configuration of dispatches. */
     public Config dispatchConfig() {
-        return withSms(Config.recommended(numRanks()));
+        return withSms(defaults().dispatch());
     }
 
     /** The configuration of combines. */
     public Config combineConfig() {
-        return withSms(Config.recommended(numRanks()));
+        return withSms(defaults().combine());
     }
 
-    /** The first given number, else the recommended one as far as ranks that share a GPU let it. */
-    private Config withSms(Config recommended) {
-        return recommended.withNumSms(
+    private NormalDefaults defaults() {
+        return NormalDefaults.of(topology, placement.device(0));
+    }
+
+    /** The first given number, else the default one as far as ranks that share a GPU let it. */
+    private Config withSms(Config byDefault) {
+        return byDefault.withNumSms(
                 sms.isEmpty()
-                        ? Math.min(recommended.numSms(), placement.smsPerRank(numRanks()))
+                        ? Math.min(byDefault.numSms(), placement.smsPerRank(numRanks()))
                         : sms.getFirst());
     }
 
     /**
      * The numbers of multiprocessors to measure with: the given ones; else on GPUs those of {@link
-     * #SWEEP} that all ranks of a GPU can hold at once, and on the host the recommended one.
+     * #SWEEP} that all ranks of a GPU can hold at once, and the default; on the host that one.
      */
     public List<Integer> measuredSms() {
         if (!sms.isEmpty() || !placement.isCuda()) {
             return sms.isEmpty() ? List.of(dispatchConfig().numSms()) : sms;
         }
         int room = placement.smsPerRank(numRanks());
-        List<Integer> fitting = SWEEP.stream().filter(number -> number <= room).toList();
-        return fitting.isEmpty() ? List.of(room) : fitting;
+        return IntStream.concat(
+                        SWEEP.stream().mapToInt(number -> number),
+                        IntStream.of(dispatchConfig().numSms()))
+                .filter(number -> number <= room)
+                .sorted()
+                .distinct()
+                .boxed()
+                .toList();
     }
 
     /** The largest number that any operation uses. */

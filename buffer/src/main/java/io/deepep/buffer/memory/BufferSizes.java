@@ -92,6 +92,7 @@ public record BufferSizes(
                 sufficient("numRdmaBytes", options.numRdmaBytes(), rdmaBytes()),
                 options.dispatchConfig(),
                 options.combineConfig(),
+                options.defaults(),
                 options.timeout(),
                 options.startTimeout(),
                 options.maskTimedOutRanks(),

@@ -3,6 +3,7 @@ package io.deepep.buffer.memory;
 import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.Config;
+import io.deepep.NormalDefaults;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaStream;
 import io.deepep.error.DeepEpUnavailableException;
@@ -113,22 +114,22 @@ public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
             }
         }
         int fewest = options.topology().isInternode() ? FEWEST_SMS_OF_SEVERAL_NODES : FEWEST_SMS;
-        Config recommended = Config.recommended(gpus.size());
+        NormalDefaults defaults = options.defaults();
         return options.normal() == null
                 ? of(gpus, Map.of("lowLatency", FEWEST_SMS), FEWEST_SMS)
                 : of(
                         gpus,
                         Map.of(
                                 "dispatchConfig",
-                                numSms(options.dispatchConfig(), recommended, fewest),
+                                numSms(options.dispatchConfig(), defaults.dispatch(), fewest),
                                 "combineConfig",
-                                numSms(options.combineConfig(), recommended, fewest)),
+                                numSms(options.combineConfig(), defaults.combine(), fewest)),
                         fewest);
     }
 
-    /** The recommended number shrinks to what there is, another one is the user's choice. */
-    private static int numSms(Config config, Config recommended, int fewest) {
-        return config.equals(recommended) ? fewest : config.numSms();
+    /** The default number shrinks to what there is, another one is the user's choice. */
+    private static int numSms(Config config, Config byDefault, int fewest) {
+        return config.equals(byDefault) ? fewest : config.numSms();
     }
 
     /**

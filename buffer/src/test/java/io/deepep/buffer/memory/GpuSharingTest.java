@@ -3,8 +3,18 @@ package io.deepep.buffer.memory;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.deepep.BufferOptions;
+import io.deepep.Config;
+import io.deepep.Device;
+import io.deepep.EpTopology;
+import io.deepep.Network;
+import io.deepep.NormalDefaults;
+import io.deepep.NormalLimits;
+import io.deepep.buffer.Placed;
 import io.deepep.buffer.memory.GpuSharing.Gpu;
+import io.deepep.cuda.CudaDevice;
 import io.deepep.error.DeepEpUnavailableException;
+import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
@@ -37,6 +47,41 @@ class GpuSharingTest {
                         "dispatchConfig needs 134 multiprocessors for each of the ranks [0] that share one"
                                 + " NVIDIA H200 with 132; lower Config.numSms to 132 or less, or put fewer ranks"
                                 + " on the GPU");
+    }
+
+    /** Of a profile, or for faster links: nobody chose it for this many ranks. */
+    @Test
+    void aDefaultIsLoweredAndAnotherNumberRefused() {
+        Placed place = new Placed(0, 8, 8);
+        CudaDevice gpu = new CudaDevice(0, "B200", "a", "0000:01:00.0", 10, 0, 148, 1, 1, 1, true);
+        Config large = Config.recommended(8).withNumSms(40);
+        NormalDefaults defaults = new NormalDefaults(large, large);
+        assertThat(GpuSharing.agree(place, options(place, large, defaults), gpu).mostRanksPerGpu())
+                .isEqualTo(8);
+        BufferOptions chosen = options(place, large, NormalDefaults.recommended(8));
+        assertThatThrownBy(() -> GpuSharing.agree(place, chosen, gpu))
+                .hasMessageContaining("Config needs 40 multiprocessors for each of the ranks")
+                .hasMessageContaining("lower Config.numSms to 18 or less");
+    }
+
+    private static BufferOptions options(Placed place, Config config, NormalDefaults defaults) {
+        return new BufferOptions(
+                place,
+                new EpTopology(place.rank(), place.size(), place.size()),
+                Device.cuda(0),
+                null,
+                Network.auto(),
+                NormalLimits.of(1, 128, 1, 8),
+                null,
+                0,
+                0,
+                config,
+                config,
+                defaults,
+                Duration.ofSeconds(5),
+                null,
+                false,
+                List.of());
     }
 
     /** Also for the rank that has a GPU for itself: all ranks come to one verdict. */

@@ -7,6 +7,7 @@ import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
 import io.deepep.Network;
+import io.deepep.NormalDefaults;
 import io.deepep.NormalLimits;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
@@ -137,6 +138,7 @@ final class HeapProgram {
                 0,
                 Config.recommended(numRanks),
                 Config.recommended(numRanks),
+                NormalDefaults.recommended(numRanks),
                 LONG,
                 null,
                 false,

@@ -73,6 +73,7 @@ class NetworkChoiceTest {
                             0,
                             options.dispatchConfig(),
                             options.combineConfig(),
+                            options.defaults(),
                             options.timeout(),
                             options.startTimeout(),
                             false,

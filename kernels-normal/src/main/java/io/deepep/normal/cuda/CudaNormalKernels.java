@@ -10,6 +10,7 @@ import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
 import io.deepep.Event;
+import io.deepep.NormalDefaults;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
@@ -69,10 +70,16 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
     /**
      * Loads the kernels unless this process has them, and allocates the rank's scratch memory:
      * while no kernel on this GPU waits for another rank.
+     *
+     * @param defaults what is lowered to what fits beside the other ranks of the GPU
      */
     public CudaNormalKernels(
-            RankSetup setup, NormalLimits limits, Config dispatchConfig, Config combineConfig) {
-        this.state = new CudaNormalState(setup, limits, dispatchConfig, combineConfig);
+            RankSetup setup,
+            NormalLimits limits,
+            Config dispatchConfig,
+            Config combineConfig,
+            NormalDefaults defaults) {
+        this.state = new CudaNormalState(setup, limits, dispatchConfig, combineConfig, defaults);
     }
 
     /**

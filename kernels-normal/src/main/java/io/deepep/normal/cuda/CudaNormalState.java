@@ -2,6 +2,7 @@ package io.deepep.normal.cuda;
 
 import io.deepep.Config;
 import io.deepep.EpTopology;
+import io.deepep.NormalDefaults;
 import io.deepep.NormalLimits;
 import io.deepep.Plan;
 import io.deepep.cuda.CudaContext;
@@ -70,15 +71,16 @@ final class CudaNormalState implements AutoCloseable {
             CudaNormalKernels.RankSetup setup,
             NormalLimits limits,
             Config dispatchConfig,
-            Config combineConfig) {
+            Config combineConfig,
+            NormalDefaults defaults) {
         this.context = setup.context();
         this.stream = setup.stream();
         this.topology = setup.topology();
         this.limits = limits;
         this.ranksOnDevice = setup.ranksOnDevice();
         this.masksTimedOut = setup.masksTimedOut();
-        this.dispatchConfig = fit(dispatchConfig, Config.recommended(topology.numRanks()));
-        this.combineConfig = fit(combineConfig, Config.recommended(topology.numRanks()));
+        this.dispatchConfig = fit(dispatchConfig, defaults.dispatch());
+        this.combineConfig = fit(combineConfig, defaults.combine());
         NormalConfigs.requireFor(topology, this.dispatchConfig);
         NormalConfigs.requireFor(topology, this.combineConfig);
         this.timeouts = setup.timeouts();
@@ -135,13 +137,13 @@ final class CudaNormalState implements AutoCloseable {
     }
 
     /**
-     * Ranks on one GPU share its multiprocessors: the recommended number shrinks to what fits,
-     * another one is the user's choice.
+     * Ranks on one GPU share its multiprocessors: the default number shrinks to what fits, another
+     * one is the user's choice.
      */
-    private Config fit(Config config, Config recommended) {
+    private Config fit(Config config, Config byDefault) {
         int most = context.cudaDevice().numSms() / ranksOnDevice;
         int share = most == 1 && !topology.isInternode() ? 1 : most / 2 * 2;
-        return config.equals(recommended) && config.numSms() > share && share >= 1
+        return config.equals(byDefault) && config.numSms() > share && share >= 1
                 ? config.withNumSms(share)
                 : config;
     }

@@ -1,4 +1,5 @@
 // Stands in for libnvidia-ml.so.1: four GPUs. 0 and 1 have 18 and 16 links to switches, 2 and 3 four to each other.
+// The links of 0 are those of a B200, those of 1 of an H200; 2 and 3 do not tell how fast theirs are.
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,16 @@ typedef struct {
 } fabric_info;
 
 _Static_assert(sizeof(fabric_info) == 36, "nvmlGpuFabricInfo_v2_t");
+
+typedef struct {
+    unsigned field, scope;
+    long long timestamp, latency;
+    unsigned value_type;
+    int status;
+    unsigned long long value;
+} field_value;
+
+_Static_assert(sizeof(field_value) == 40, "nvmlFieldValue_t");
 
 int fake_init_status;
 int fake_open;
@@ -70,6 +81,13 @@ int nvmlDeviceGetNvLinkRemoteDeviceType(void *gpu, unsigned link, int *type) {
 int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *gpu, unsigned link, pci_info *info) {
     if (link >= 18 || number(gpu) < 2) return 3;
     strcpy(info->bus_id, number(gpu) == 2 ? "00000000:04:00.0" : "00000000:03:00.0");
+    return 0;
+}
+
+int nvmlDeviceGetFieldValues(void *gpu, int count, field_value *values) {
+    if (count != 1) return 2;
+    values->status = values->field == 90 && values->scope == 0 && number(gpu) < 2 ? 0 : 3;
+    values->value = values->status ? 0 : number(gpu) == 0 ? 53125 : 26562;
     return 0;
 }
 

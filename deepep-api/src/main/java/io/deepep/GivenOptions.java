@@ -1,0 +1,97 @@
+package io.deepep;
+
+import io.deepep.observe.BufferObserver;
+import io.deepep.spi.BufferProvider;
+import io.deepep.spi.NodeSize;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+
+/**
+ * What a {@link Buffer.Builder} has been given so far, and how it becomes {@link BufferOptions}.
+ */
+final class GivenOptions {
+    private static final Duration DEFAULT_TIMEOUT = Duration.ofSeconds(30);
+
+    final Communicator communicator;
+    int ranksPerNode;
+    Device device = Device.host();
+    Stream communicationStream;
+    Network network = Network.auto();
+    NormalLimits normal;
+    LowLatencyLimits lowLatency;
+    long numNvlBytes;
+    long numRdmaBytes;
+    Config dispatchConfig;
+    Config combineConfig;
+    ProfileFile profile;
+    Duration timeout = DEFAULT_TIMEOUT;
+    Duration startTimeout;
+    boolean maskTimedOutRanks;
+    final List<BufferObserver> observers = new ArrayList<>();
+
+    GivenOptions(Communicator communicator) {
+        this.communicator = Objects.requireNonNull(communicator, "communicator");
+    }
+
+    /** With the size of nodes that all ranks agree on: collective. */
+    BufferOptions agreed(BufferProvider provider, NodeSize.Call call) {
+        ProfileFile measured = lacksConfigs() ? profile(provider) : null;
+        if (ranksPerNode != 0) {
+            BufferOptions options = of(ranksPerNode, measured, provider);
+            NodeSize.agree(communicator, call, ranksPerNode, "", options.meetingTimeout());
+            return options;
+        }
+        Duration limit = of(1, null, provider).meetingTimeout();
+        String domain = provider.nvlinkDomain(device);
+        int nodeSize = NodeSize.agree(communicator, call, 0, domain, limit);
+        return of(nodeSize, measured, provider);
+    }
+
+    private boolean lacksConfigs() {
+        return normal != null && (dispatchConfig == null || combineConfig == null);
+    }
+
+    /** Null if there is none; on the host none is looked for. */
+    private ProfileFile profile(BufferProvider provider) {
+        ProfileFile chosen =
+                profile != null || device.isHost() ? profile : ProfileFile.ofProperty();
+        if (chosen != null) {
+            chosen.requireGpu(provider, device);
+        }
+        return chosen;
+    }
+
+    /** Refuses what can be judged without the other ranks. */
+    private BufferOptions of(int nodeSize, ProfileFile measured, BufferProvider provider) {
+        EpTopology topology = new EpTopology(communicator.rank(), communicator.size(), nodeSize);
+        NormalDefaults defaults = defaults(topology, measured, provider);
+        return new BufferOptions(
+                communicator,
+                topology,
+                device,
+                communicationStream,
+                network,
+                normal,
+                lowLatency,
+                numNvlBytes,
+                numRdmaBytes,
+                dispatchConfig != null ? dispatchConfig : defaults.dispatch(),
+                combineConfig != null ? combineConfig : defaults.combine(),
+                defaults,
+                timeout,
+                startTimeout,
+                maskTimedOutRanks,
+                observers);
+    }
+
+    private NormalDefaults defaults(
+            EpTopology topology, ProfileFile measured, BufferProvider provider) {
+        if (measured == null) {
+            return NormalDefaults.of(topology, device, provider);
+        }
+        measured.requireNodes(topology);
+        return NormalDefaults.of(topology, measured.profile());
+    }
+}

@@ -1,0 +1,113 @@
+package io.deepep;
+
+import java.io.IOException;
+import java.io.Reader;
+import java.nio.file.FileSystemException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Properties;
+import java.util.Set;
+import java.util.TreeSet;
+
+/**
+ * How many multiprocessors normal mode needs on a machine, as {@code deepep bench normal --profile
+ * FILE} measured it. A buffer takes these where no configuration is given: {@link
+ * Buffer.Builder#profile}. The file is one of {@link Properties}, in UTF-8, with all of these keys
+ * and no others.
+ *
+ * @param gpu model of the GPUs, as the driver names it
+ * @param nodes that the ranks were on; 1, or another number for any group of several nodes
+ * @param dispatchSms multiprocessors of a dispatch: an even number, or 1 on one node
+ * @param combineSms multiprocessors of a combine, likewise
+ */
+public record MachineProfile(String gpu, int nodes, int dispatchSms, int combineSms) {
+    private static final Set<String> KEYS = Set.of("gpu", "nodes", "dispatchSms", "combineSms");
+    private static final String CURE = "; have it written again by deepep bench normal --profile";
+
+    /** Validates the numbers. */
+    public MachineProfile {
+        if (gpu.isBlank()) {
+            throw new IllegalArgumentException("gpu is empty; give its model");
+        }
+        if (nodes < 1) {
+            throw new IllegalArgumentException("nodes=" + nodes + " must be at least 1");
+        }
+        requireNumSms("dispatchSms", dispatchSms, nodes);
+        requireNumSms("combineSms", combineSms, nodes);
+    }
+
+    private static void requireNumSms(String key, int number, int nodes) {
+        try {
+            Config.requireNumSms(number);
+        } catch (IllegalArgumentException refused) {
+            throw new IllegalArgumentException(key + ": " + refused.getMessage(), refused);
+        }
+        if (number == 1 && nodes > 1) {
+            throw new IllegalArgumentException(key + "=1 is for one node, and nodes=" + nodes);
+        }
+    }
+
+    /**
+     * Reads a file.
+     *
+     * @throws IllegalArgumentException if it cannot be read, or is not a profile; the message names
+     *     it
+     */
+    public static MachineProfile read(Path file) {
+        Properties found = new Properties();
+        try (Reader text = Files.newBufferedReader(file)) {
+            found.load(text);
+            return of(found);
+        } catch (IOException unreadable) {
+            throw new IllegalArgumentException(
+                    "profile "
+                            + file
+                            + " cannot be read ("
+                            + reason(unreadable)
+                            + "); give a file that deepep bench normal --profile wrote",
+                    unreadable);
+        } catch (IllegalArgumentException refused) {
+            throw new IllegalArgumentException(
+                    "profile " + file + ": " + refused.getMessage() + CURE, refused);
+        }
+    }
+
+    private static String reason(IOException unreadable) {
+        String kind = unreadable.getClass().getSimpleName();
+        String said =
+                unreadable instanceof FileSystemException refused
+                        ? refused.getReason()
+                        : unreadable.getMessage();
+        return said == null ? kind : kind + ": " + said;
+    }
+
+    private static MachineProfile of(Properties found) {
+        if (!found.stringPropertyNames().equals(KEYS)) {
+            throw new IllegalArgumentException(
+                    "its keys are "
+                            + new TreeSet<>(found.stringPropertyNames())
+                            + ", but a profile has exactly "
+                            + new TreeSet<>(KEYS));
+        }
+        return new MachineProfile(
+                found.getProperty("gpu").strip(),
+                number(found, "nodes"),
+                number(found, "dispatchSms"),
+                number(found, "combineSms"));
+    }
+
+    private static int number(Properties found, String key) {
+        String text = found.getProperty(key).strip();
+        try {
+            return Integer.parseInt(text);
+        } catch (NumberFormatException refused) {
+            throw new IllegalArgumentException(key + "=" + text + " is not a whole number");
+        }
+    }
+
+    /** What {@link #read} reads, for a file. */
+    public String toText() {
+        return "gpu = %s%nnodes = %s%ndispatchSms = %s%ncombineSms = %s%n"
+                .formatted(gpu.replace("\\", "\\\\"), nodes, dispatchSms, combineSms);
+    }
+}
