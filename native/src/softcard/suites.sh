@@ -133,8 +133,6 @@ suites=io.deepep.testkit.conformance more=''
 line transport part passed failed seconds writes signals doorbells completions bytes
 for transport in ${transports//,/ }; do
     for shape in '2 2' '4 1' '2 4'; do
-        # NVSHMEM's eight processes have too few multiprocessors each of one GPU.
-        [ "$shape" != '2 4' ] || [ "$transport" = own ] || [ "$num_gpus" -gt 1 ] || continue
         # shellcheck disable=SC2086 # two numbers
         command test-internode $shape --num-tokens 256 --hidden 2048 --sms 8
         # shellcheck disable=SC2086
@@ -142,7 +140,8 @@ for transport in ${transports//,/ }; do
     done
     if [ "$transport" != own ]; then
         ranks 2
-        part put 2 120 "${launch[@]}" "$bundle/bin/deepep" bench put --network nvshmem --transport "$transport"
+        part put 2 120 "${launch[@]}" "$bundle/bin/deepep" bench put --network nvshmem --transport "$transport" \
+            --sms 4 --sizes 1024,65536 --warmups 0 --repeats 2
     fi
     suite bytes 100 -c io.deepep.bench.NetworkBytesTest
     suite normal 300 -p $suites.normal -n '.*Conformance' -N '.*(Timeout|Large)Conformance'

@@ -99,12 +99,13 @@ bool Faults::read_rule(const std::string& line) {
     return true;
 }
 
-Faults::Verdict Faults::next(uint32_t queue) {
+Faults::Verdict Faults::next(uint32_t queue, bool has_key) {
     Verdict verdict;
     if (max_delay_ > 0) verdict.wait = std::chrono::microseconds(random(max_delay_ + 1));
     for (size_t i = 0; i < rules_.size();) {
         Rule& rule = rules_[i];
-        if (rule.kind == Rule::kRefuse || rule.after-- > 0) {
+        bool passes = rule.kind == Rule::kRefuse || rule.after-- > 0;
+        if (passes || (rule.kind == Rule::kWrongKey && !has_key)) {  // an entry that does nothing has no key
             i++;
             continue;
         }

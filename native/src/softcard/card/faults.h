@@ -27,7 +27,7 @@ class Faults {
         ibv_wc_status status = IBV_WC_SUCCESS;  // else the entry fails so
         bool wrong_key = false;
     };
-    Verdict next(uint32_t queue);
+    Verdict next(uint32_t queue, bool has_key);
 
     // Whether the call that would make the next object fails.
     bool refuses();
@@ -44,7 +44,7 @@ class Faults {
   private:
     struct Rule {
         enum Kind { kStall, kFail, kWrongKey, kPortDown, kRefuse } kind;
-        uint64_t after;  // entries from now on that come first; objects, for kRefuse
+        int64_t after;  // entries from now on that come first; objects, for kRefuse
         int milliseconds = 0;
         ibv_wc_status status = IBV_WC_SUCCESS;
         std::string port;  // that goes down; empty: all

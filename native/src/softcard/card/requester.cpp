@@ -94,7 +94,7 @@ bool QueuePair::fetch(Clock::time_point now) {
         fetched_ += work->num_blocks;
     }
     counters_.count(*work);
-    Faults::Verdict verdict = card_.faults().next(setup_.number);
+    Faults::Verdict verdict = card_.faults().next(setup_.number, work->operation != Operation::kNop);
     not_before_ = std::max(now + verdict.wait, not_before_);
     current_ = std::move(work);
     current_sent_ = 0;

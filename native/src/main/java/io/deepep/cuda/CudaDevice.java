@@ -7,9 +7,11 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import io.deepep.Device;
 import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
+import io.deepep.error.NativeCallException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.HexFormat;
+import java.util.function.BooleanSupplier;
 
 /**
  * What is fixed about one GPU.
@@ -20,7 +22,7 @@ import java.util.HexFormat;
  * @param pciBusId domain:bus:device.function
  * @param computeMajor compute capability, major
  * @param computeMinor compute capability, minor
- * @param numSms streaming multiprocessors
+ * @param numSms streaming multiprocessors, as far as this process may use them
  * @param memoryBytes device memory in all
  * @param l2Bytes level 2 cache
  * @param maxSharedBytesPerBlock shared memory a block can have when its kernel asks for more than
@@ -45,6 +47,9 @@ public record CudaDevice(
     private static final int ATTRIBUTE_COMPUTE_MINOR = 76;
     private static final int ATTRIBUTE_MAX_SHARED_BYTES_OPTIN = 97;
     private static final int ATTRIBUTE_POSIX_FD = 103;
+    private static final int ATTRIBUTE_MPS = 133;
+    private static final String MPS_SHARE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
+    private static final int WHOLE = 100;
     private static final int NAME_BYTES = 256;
 
     private static final CuCall GET_NAME =
@@ -93,6 +98,26 @@ public record CudaDevice(
                     attribute(ordinal, ATTRIBUTE_L2_BYTES),
                     attribute(ordinal, ATTRIBUTE_MAX_SHARED_BYTES_OPTIN),
                     attribute(ordinal, ATTRIBUTE_POSIX_FD) != 0);
+        }
+    }
+
+    /**
+     * The percentage of its multiprocessors that NVIDIA's MPS leaves to this process, which has
+     * {@link #numSms} for itself then; 100 without MPS, or if it sets no limit.
+     */
+    public int mpsPercentage() {
+        return mpsPercentage(System.getenv(MPS_SHARE), () -> attribute(ATTRIBUTE_MPS) != 0);
+    }
+
+    static int mpsPercentage(String share, BooleanSupplier isUnderMps) {
+        if (share == null) {
+            return WHOLE;
+        }
+        try {
+            int percent = (int) Math.ceil(Double.parseDouble(share.strip()));
+            return percent > 0 && percent < WHOLE && isUnderMps.getAsBoolean() ? percent : WHOLE;
+        } catch (NumberFormatException | NativeCallException unknown) { // the latter by old drivers
+            return WHOLE;
         }
     }
 

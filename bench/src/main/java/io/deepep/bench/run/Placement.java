@@ -58,7 +58,10 @@ public record Placement(Device.Kind kind, int numGpus, String note) {
         if (!isCuda()) {
             return Integer.MAX_VALUE;
         }
-        return Math.max(1, GpuSharing.smsPerRank(gpu().numSms(), ranksPerGpu(numRanks)));
+        // Under MPS a process divides only its own share.
+        int processes = gpu().mpsPercentage() < 100 ? LaunchedGroup.size().orElse(1) : 1;
+        int ranks = Math.ceilDiv(ranksPerGpu(numRanks), processes);
+        return Math.max(1, GpuSharing.smsPerRank(gpu().numSms(), ranks));
     }
 
     /**

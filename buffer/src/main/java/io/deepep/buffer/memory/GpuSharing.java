@@ -8,27 +8,33 @@ import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaStream;
 import io.deepep.error.DeepEpUnavailableException;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.UUID;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /**
  * Which ranks share a GPU, be they threads or processes. They share its multiprocessors: a kernel
- * that waits for a peer keeps its own while it waits, so the peer's must fit beside it.
+ * that waits for a peer keeps its own while it waits, so the peer's must fit beside it. Under
+ * NVIDIA's MPS processes may have a share of a GPU each, which only their own ranks divide.
  *
- * @param mostRanksPerGpu the same on every rank, so that all come to the same verdict about a
- *     configuration
+ * @param mostRanksPerGpu the same on every rank, as is the next number, so that all come to the
+ *     same verdict about a configuration
+ * @param mostRanksPerShare the most ranks that divide the multiprocessors that one of them sees
  * @param gpuIdxs by rank: the GPUs, numbered in the order in which ranks first name them
  */
-public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
+public record GpuSharing(int mostRanksPerGpu, int mostRanksPerShare, List<Integer> gpuIdxs) {
     /** The smallest number of multiprocessors that a rank can work with. */
     private static final int FEWEST_SMS = 1;
 
     /** One to send and one to forward. */
     private static final int FEWEST_SMS_OF_SEVERAL_NODES = 2;
+
+    private static final int WHOLE = 100; // percent
 
     /** Copies the list. */
     public GpuSharing {
@@ -64,22 +70,38 @@ public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
     /** A GPU as ranks know it. */
     record Gpu(String uuid, int numSms, String name) {}
 
-    /** What a rank says about its place. */
-    private record Seat(Gpu gpu, boolean onDefaultStream) {
+    /**
+     * What a rank says about its place.
+     *
+     * @param percent of the GPU that the process may use
+     */
+    record Seat(Gpu gpu, String process, int percent, boolean onDefaultStream) {
+        private static final String THIS_PROCESS = UUID.randomUUID().toString();
+
+        static Seat of(CudaDevice device, boolean onDefaultStream) {
+            Gpu gpu = new Gpu(device.uuid(), device.numSms(), device.name());
+            return new Seat(gpu, THIS_PROCESS, device.mpsPercentage(), onDefaultStream);
+        }
+
         byte[] encode() {
             return String.join(
                             " ",
                             gpu.uuid(),
                             Integer.toString(gpu.numSms()),
+                            process,
+                            Integer.toString(percent),
                             Boolean.toString(onDefaultStream),
                             gpu.name())
                     .getBytes(StandardCharsets.UTF_8);
         }
 
         static Seat decode(byte[] message) {
-            String[] words = new String(message, StandardCharsets.UTF_8).split(" ", 4);
-            Gpu gpu = new Gpu(words[0], Integer.parseInt(words[1]), words[3]);
-            return new Seat(gpu, Boolean.parseBoolean(words[2]));
+            String[] words = new String(message, StandardCharsets.UTF_8).split(" ", 6);
+            return new Seat(
+                    new Gpu(words[0], Integer.parseInt(words[1]), words[5]),
+                    words[2],
+                    Integer.parseInt(words[3]),
+                    Boolean.parseBoolean(words[4]));
         }
     }
 
@@ -94,8 +116,7 @@ public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
             Communicator communicator, BufferOptions options, CudaDevice device) {
         boolean onDefaultStream =
                 options.communicationStream() instanceof CudaStream given && given.isDefault();
-        Seat own =
-                new Seat(new Gpu(device.uuid(), device.numSms(), device.name()), onDefaultStream);
+        Seat own = Seat.of(device, onDefaultStream);
         List<Seat> seats =
                 communicator.allGather(own.encode(), options.meetingTimeout()).stream()
                         .map(Seat::decode)
@@ -116,9 +137,9 @@ public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
         int fewest = options.topology().isInternode() ? FEWEST_SMS_OF_SEVERAL_NODES : FEWEST_SMS;
         NormalDefaults defaults = options.defaults();
         return options.normal() == null
-                ? of(gpus, Map.of("lowLatency", FEWEST_SMS), FEWEST_SMS)
+                ? of(seats, Map.of("lowLatency", FEWEST_SMS), FEWEST_SMS)
                 : of(
-                        gpus,
+                        seats,
                         Map.of(
                                 "dispatchConfig",
                                 numSms(options.dispatchConfig(), defaults.dispatch(), fewest),
@@ -135,30 +156,50 @@ public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
     /**
      * Judges a placement.
      *
-     * @param gpus of every rank
+     * @param seats of every rank
      * @param numSms that each rank needs at once, by what asks for them
      * @param fewest that a rank can do with
      */
-    static GpuSharing of(List<Gpu> gpus, Map<String, Integer> numSms, int fewest) {
-        Map<Gpu, List<Integer>> ranksByGpu = new LinkedHashMap<>();
-        for (int rank = 0; rank < gpus.size(); rank++) {
-            ranksByGpu.computeIfAbsent(gpus.get(rank), ignored -> new ArrayList<>()).add(rank);
-        }
-        int most = 0;
-        for (Map.Entry<Gpu, List<Integer>> entry : ranksByGpu.entrySet()) {
+    static GpuSharing of(List<Seat> seats, Map<String, Integer> numSms, int fewest) {
+        List<String> gpus = seats.stream().map(seat -> seat.gpu().uuid()).toList();
+        Map<String, List<Integer>> ranksByShare =
+                byName(seats.stream().map(seat -> shareOf(seat, seats)).toList());
+        for (List<Integer> ranks : ranksByShare.values()) {
+            Gpu gpu = seats.get(ranks.getFirst()).gpu();
             new TreeMap<>(numSms)
-                    .forEach(
-                            (name, number) ->
-                                    requireRoom(
-                                            entry.getKey(),
-                                            entry.getValue(),
-                                            name,
-                                            number,
-                                            fewest));
-            most = Math.max(most, entry.getValue().size());
+                    .forEach((name, number) -> requireRoom(gpu, ranks, name, number, fewest));
         }
-        List<Gpu> inOrder = List.copyOf(ranksByGpu.keySet());
-        return new GpuSharing(most, gpus.stream().map(inOrder::indexOf).toList());
+        List<String> inOrder = List.copyOf(byName(gpus).keySet());
+        return new GpuSharing(
+                most(byName(gpus)),
+                most(ranksByShare),
+                gpus.stream().map(inOrder::indexOf).toList());
+    }
+
+    /** Ranks by the name that each of them has given, in the order in which they come. */
+    private static Map<String, List<Integer>> byName(List<String> names) {
+        return IntStream.range(0, names.size())
+                .boxed()
+                .collect(
+                        Collectors.groupingBy(names::get, LinkedHashMap::new, Collectors.toList()));
+    }
+
+    private static int most(Map<String, List<Integer>> ranks) {
+        return ranks.values().stream().mapToInt(List::size).max().orElse(0);
+    }
+
+    /** What a rank has its multiprocessors of: the GPU, or its process's share, if all have one. */
+    private static String shareOf(Seat seat, List<Seat> seats) {
+        String gpu = seat.gpu().uuid();
+        int shared =
+                seats.stream()
+                        .filter(each -> each.gpu().uuid().equals(gpu))
+                        .collect(Collectors.toMap(Seat::process, Seat::percent, Math::max))
+                        .values()
+                        .stream()
+                        .mapToInt(Integer::intValue)
+                        .sum();
+        return shared <= WHOLE ? gpu + " " + seat.process() : gpu;
     }
 
     /** Multiprocessors that each rank on a GPU can hold while all run at once: even, or 1, or 0. */

@@ -10,6 +10,7 @@ import io.deepep.cuda.memory.RdmaHeaps;
 import io.deepep.cuda.nvshmem.NvshmemWorld;
 import io.deepep.cuda.nvshmem.PeMap;
 import io.deepep.spi.Layout;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -35,6 +36,12 @@ public record RdmaBuffer(
         Optional<CudaHeaps> mapped,
         Runnable release)
         implements AutoCloseable {
+    /**
+     * What NVSHMEM may take to start on a busy machine, however short the buffer's time-out: a
+     * process in which it has been given up once cannot start it again.
+     */
+    private static final Duration LEAST_START = Duration.ofSeconds(20);
+
     /**
      * Queues of a network card that kernels drive.
      *
@@ -65,7 +72,7 @@ public record RdmaBuffer(
                             peMap,
                             context,
                             options.communicator(),
-                            options.meetingTimeout());
+                            longer(options.meetingTimeout(), LEAST_START));
             return in(world, peMap, options, sizes.outboxBytes(), context, stream);
         }
         CudaHeaps peers =
@@ -77,6 +84,10 @@ public record RdmaBuffer(
                 null,
                 Optional.of(peers),
                 peers::close);
+    }
+
+    private static Duration longer(Duration one, Duration other) {
+        return one.compareTo(other) > 0 ? one : other;
     }
 
     /** A piece of the world's symmetric heap, and the outbox behind it. */

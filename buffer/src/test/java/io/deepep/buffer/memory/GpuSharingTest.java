@@ -12,12 +12,14 @@ import io.deepep.NormalDefaults;
 import io.deepep.NormalLimits;
 import io.deepep.buffer.Placed;
 import io.deepep.buffer.memory.GpuSharing.Gpu;
+import io.deepep.buffer.memory.GpuSharing.Seat;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.error.DeepEpUnavailableException;
 import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -34,7 +36,40 @@ class GpuSharingTest {
 
     /** Several nodes. */
     private static GpuSharing of(List<Gpu> gpus, Map<String, Integer> numSms) {
-        return GpuSharing.of(gpus, numSms, 2);
+        return of(gpus, numSms, 2);
+    }
+
+    /** Ranks that are threads of one process. */
+    private static GpuSharing of(List<Gpu> gpus, Map<String, Integer> numSms, int fewest) {
+        List<Seat> seats = gpus.stream().map(gpu -> new Seat(gpu, "one", 100, false)).toList();
+        return GpuSharing.of(seats, numSms, fewest);
+    }
+
+    /** Two ranks in each of so many processes, which MPS gives a part of 26 multiprocessors. */
+    private static GpuSharing underMps(int processes, int percent, int numSms) {
+        Gpu part = new Gpu("a", 26, "NVIDIA H100");
+        List<Seat> seats =
+                IntStream.range(0, 2 * processes)
+                        .mapToObj(rank -> new Seat(part, "process " + rank / 2, percent, false))
+                        .toList();
+        return GpuSharing.of(seats, each(numSms, numSms), 2);
+    }
+
+    @Test
+    void processesThatHaveAShareDoNotDivideIt() {
+        GpuSharing sharing = underMps(5, 20, 12);
+        assertThat(sharing.mostRanksPerGpu()).isEqualTo(10);
+        assertThat(sharing.mostRanksPerShare()).isEqualTo(2);
+        assertThatThrownBy(() -> underMps(5, 20, 14))
+                .hasMessageContaining("ranks [0, 1] that share one NVIDIA H100 with 26; lower");
+    }
+
+    /** Of shares that are more than the GPU together, none is sure to be there. */
+    @Test
+    void sharesThatAreTooLargeAreDivided() {
+        assertThat(underMps(6, 20, 2).mostRanksPerShare()).isEqualTo(12);
+        assertThatThrownBy(() -> underMps(6, 20, 4))
+                .hasMessageContaining("lower Config.numSms to 2");
     }
 
     @Test
@@ -107,11 +142,10 @@ class GpuSharingTest {
     /** 72 ranks of one node have room on one GPU, 136 have not. */
     @Test
     void aRankOfOneNodeDoesWithOne() {
-        assertThat(GpuSharing.of(Collections.nCopies(72, A), each(1, 1), 1).mostRanksPerGpu())
-                .isEqualTo(72);
-        assertThatThrownBy(() -> GpuSharing.of(Collections.nCopies(72, A), each(2, 1), 1))
+        assertThat(of(Collections.nCopies(72, A), each(1, 1), 1).mostRanksPerGpu()).isEqualTo(72);
+        assertThatThrownBy(() -> of(Collections.nCopies(72, A), each(2, 1), 1))
                 .hasMessageContaining("with 132; lower Config.numSms to 1 or less");
-        assertThatThrownBy(() -> GpuSharing.of(Collections.nCopies(136, A), each(1, 1), 1))
+        assertThatThrownBy(() -> of(Collections.nCopies(136, A), each(1, 1), 1))
                 .hasMessageEndingWith("with 132; put fewer ranks on the GPU");
     }
 

@@ -31,8 +31,8 @@ class NvshmemSettingsTest {
     private static final NormalLimits NORMAL = NormalLimits.of(4096, 7168, 8, 256);
     private static final LowLatencyLimits LOW_LATENCY = new LowLatencyLimits(128, 7168, 256, 8);
 
-    private static final GpuSharing ALONE = new GpuSharing(1, List.of(0, 1, 2, 3));
-    private static final GpuSharing IN_PAIRS = new GpuSharing(2, List.of(0, 1, 0, 1));
+    private static final GpuSharing ALONE = new GpuSharing(1, 1, List.of(0, 1, 2, 3));
+    private static final GpuSharing IN_PAIRS = new GpuSharing(2, 2, List.of(0, 1, 0, 1));
 
     @TempDir private Path folder;
 
