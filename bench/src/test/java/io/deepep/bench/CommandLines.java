@@ -2,15 +2,34 @@ package io.deepep.bench;
 
 import io.deepep.bench.run.Console;
 import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.io.Writer;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 import picocli.CommandLine;
 
-/** The command line of {@code deepep}: without what it starts, or as a process. */
+/** The command line of {@code deepep}: run here, without what it starts, or as a process. */
 public final class CommandLines {
     private CommandLines() {}
+
+    /** Runs {@code deepep} with these arguments, each as it prints. */
+    public static Outcome run(Object... arguments) {
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        int exitCode =
+                Main.run(
+                        Stream.of(arguments).map(Object::toString).toArray(String[]::new),
+                        new PrintWriter(out, true),
+                        new PrintWriter(err, true));
+        return new Outcome(exitCode, out.toString(), err.toString());
+    }
+
+    /** Runs {@code deepep} with arguments that spaces separate. */
+    public static Outcome runLine(String arguments) {
+        return run((Object[]) arguments.strip().split(" +"));
+    }
 
     /** Fails if {@code args} are not a command with options that it has. */
     public static void parse(String... args) {

@@ -8,8 +8,6 @@ import io.deepep.Device;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.testkit.conformance.RequiredBackends;
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
@@ -32,12 +30,7 @@ final class CudaCommandTest {
     }
 
     private static List<String> run(String arguments) {
-        StringWriter out = new StringWriter();
-        StringWriter err = new StringWriter();
-        int exitCode = Main.run(arguments.split(" +"), new PrintWriter(out), new PrintWriter(err));
-        assertThat(err.toString()).isEmpty();
-        assertThat(exitCode).as(out.toString()).isZero();
-        return out.toString().lines().toList();
+        return CommandLines.runLine(arguments).requirePassed().outLines();
     }
 
     @ParameterizedTest
@@ -96,18 +89,13 @@ final class CudaCommandTest {
 
     @Test
     void moreMultiprocessorsThanThereAreIsWrongUsage() {
-        StringWriter err = new StringWriter();
-        String arguments = "test-intranode --ranks 8 --num-experts 8 --sms 1000" + SMALL;
-        int exitCode =
-                Main.run(
-                        arguments.split(" +"),
-                        new PrintWriter(new StringWriter()),
-                        new PrintWriter(err));
-        assertThat(err.toString())
+        Outcome outcome =
+                CommandLines.runLine("test-intranode --ranks 8 --num-experts 8 --sms 1000" + SMALL);
+        assertThat(outcome.err())
                 .matches(
                         "deepep: --sms=1000 is more than the [0-9]+ that each of 8 ranks can have"
                                 + " on .*\\R");
-        assertThat(exitCode).isEqualTo(2);
+        assertThat(outcome.exitCode()).isEqualTo(2);
     }
 
     @Test
