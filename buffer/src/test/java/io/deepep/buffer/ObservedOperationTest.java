@@ -85,11 +85,6 @@ class ObservedOperationTest {
         }
 
         @Override
-        public boolean isCapturable() {
-            return true;
-        }
-
-        @Override
         public DeviceEvent event() {
             throw new UnsupportedOperationException();
         }
