@@ -1,10 +1,10 @@
 package io.deepep.bench;
 
 import io.deepep.bench.run.Console;
+import io.deepep.testkit.Programs;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.io.Writer;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
@@ -43,13 +43,12 @@ public final class CommandLines {
      * on standard error among its output.
      *
      * @param option for the JVM
+     * @param arguments that spaces separate
+     * @param more that may have spaces
      */
-    public static ProcessBuilder process(String option, String... args) {
-        List<String> command = new ArrayList<>();
-        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        command.add(option);
-        command.addAll(List.of("-cp", System.getProperty("java.class.path"), Main.class.getName()));
-        command.addAll(List.of(args));
-        return new ProcessBuilder(command).redirectErrorStream(true);
+    public static ProcessBuilder process(String option, String arguments, String... more) {
+        List<String> all = new ArrayList<>(List.of(arguments.split(" +")));
+        all.addAll(List.of(more));
+        return Programs.java(Main.class, List.of(option), all.toArray(String[]::new));
     }
 }

@@ -84,13 +84,10 @@ class ChaosNetworkTest {
         ProcessBuilder command =
                 CommandLines.process(
                         "--enable-native-access=ALL-UNNAMED",
-                        ("chaos "
-                                        + TWO_NODES
-                                        + "--network ibgda --timeout-millis 10000 --trials 2 --json "
-                                        + file
-                                        + " "
-                                        + arguments)
-                                .split(" +"));
+                        "chaos --network ibgda --timeout-millis 10000 --trials 2 "
+                                + TWO_NODES
+                                + arguments,
+                        "--json=" + file);
         // Not in this process: ranks get the options of the process that starts them.
         command.command().add(1, "-Ddeepep.sysfs=" + HostTopology.SYSFS);
         Process process = command.start();

@@ -62,11 +62,7 @@ class ChaosTest {
         Process process =
                 CommandLines.process(
                                 "--enable-native-access=ALL-UNNAMED",
-                                "chaos",
-                                "--ranks-are=threads",
-                                "--ranks=2",
-                                "--trials=100000",
-                                "--seed=6",
+                                "chaos --ranks-are threads --ranks 2 --trials 100000 --seed 6",
                                 "--json=" + file)
                         .redirectErrorStream(false)
                         .redirectError(ProcessBuilder.Redirect.DISCARD)

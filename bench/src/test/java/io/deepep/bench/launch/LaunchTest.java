@@ -1,6 +1,7 @@
 package io.deepep.bench.launch;
 
 import static io.deepep.bench.CommandLines.run;
+import static io.deepep.bench.CommandLines.runLine;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.bench.CommandLines;
@@ -24,7 +25,14 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class LaunchTest {
     private static Outcome launch(int ranks, String script) {
-        return run("launch", "-n", Integer.toString(ranks), "--", "sh", "-c", script);
+        return launch("-n " + ranks, script);
+    }
+
+    private static Outcome launch(String options, String script) {
+        List<String> command = new ArrayList<>(List.of("launch"));
+        command.addAll(List.of(options.split(" ")));
+        command.addAll(List.of("--", "sh", "-c", script));
+        return run(command.toArray());
     }
 
     @Test
@@ -109,22 +117,22 @@ class LaunchTest {
 
     @Test
     void optionsBehindTheCommandAreTheCommands() {
-        assertThat(run("launch", "-n", "1", "echo", "-n", "4", "--ranks").outLines())
+        assertThat(runLine("launch -n 1 echo -n 4 --ranks").outLines())
                 .containsExactly("[0] 4 --ranks");
     }
 
     @Test
     void saysWhatIsWrong() {
-        Outcome unknown = run("launch", "-n", "2", "--", "/no/such/command");
+        Outcome unknown = runLine("launch -n 2 -- /no/such/command");
         assertThat(unknown.exitCode()).isEqualTo(2);
         assertThat(unknown.errLines())
                 .singleElement()
                 .asString()
                 .contains("cannot start /no/such/command");
-        assertThat(run("launch", "-n", "0", "--", "true").errLines())
+        assertThat(runLine("launch -n 0 -- true").errLines())
                 .containsExactly("deepep: --ranks=0 must be at least 1");
-        assertThat(run("launch", "-n", "2").exitCode()).isEqualTo(2);
-        assertThat(run("launch", "--", "true").errLines())
+        assertThat(runLine("launch -n 2").exitCode()).isEqualTo(2);
+        assertThat(runLine("launch -- true").errLines())
                 .singleElement()
                 .asString()
                 .contains("--nproc-per-node");
@@ -133,15 +141,8 @@ class LaunchTest {
     @Test
     void startsAgainAfterAFailure(@TempDir Path folder) throws IOException {
         Outcome outcome =
-                run(
-                        "launch",
-                        "-n",
-                        "2",
-                        "--max-restarts=2",
-                        "--log-dir=" + folder.resolve("logs"),
-                        "--",
-                        "sh",
-                        "-c",
+                launch(
+                        "-n 2 --max-restarts=2 --log-dir=" + folder.resolve("logs"),
                         "echo $TORCHELASTIC_RESTART_COUNT; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 7");
         assertThat(outcome.exitCode()).isZero();
         assertThat(outcome.errLines())
@@ -158,8 +159,7 @@ class LaunchTest {
 
     @Test
     void givesUpAfterTheLastRestart() {
-        Outcome outcome =
-                run("launch", "-n", "1", "--max-restarts=1", "--", "sh", "-c", "echo x; exit 5");
+        Outcome outcome = launch("-n 1 --max-restarts=1", "echo x; exit 5");
         assertThat(outcome.exitCode()).isEqualTo(5);
         assertThat(outcome.outLines()).containsExactly("[0] x", "[0] x");
     }
@@ -173,14 +173,9 @@ class LaunchTest {
             ProcessBuilder builder =
                     CommandLines.process(
                             "-XX:TieredStopAtLevel=1",
-                            "launch",
-                            "--nproc-per-node=2",
-                            "--nnodes=2",
-                            "--node-rank=" + node,
-                            "--master-addr=node0",
-                            "--",
-                            "sh",
-                            "-c",
+                            "launch --nproc-per-node=2 --nnodes=2 --master-addr=node0 --node-rank="
+                                    + node
+                                    + " -- sh -c",
                             "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK"
                                     + " $MASTER_ADDR:$MASTER_PORT $DEEPEP_SECRET_FILE");
             builder.environment().put("DEEPEP_SECRET_FILE", secret.toString());
@@ -200,21 +195,13 @@ class LaunchTest {
 
     @Test
     void severalHostsNeedMore() {
-        assertThat(run("launch", "-n", "1", "--nnodes=2", "--", "true").errLines())
+        assertThat(runLine("launch -n 1 --nnodes=2 -- true").errLines())
                 .containsExactly(
                         "deepep: --node-rank is missing; give the number of this host, from 0");
-        assertThat(run("launch", "-n", "1", "--nnodes=2", "--node-rank=2", "--", "true").errLines())
+        assertThat(runLine("launch -n 1 --nnodes=2 --node-rank=2 -- true").errLines())
                 .containsExactly("deepep: --node-rank=2 is not from 0 to 1");
         assertThat(
-                        run(
-                                        "launch",
-                                        "-n",
-                                        "1",
-                                        "--nnodes=2",
-                                        "--node-rank=1",
-                                        "--master-addr=a",
-                                        "--",
-                                        "true")
+                        runLine("launch -n 1 --nnodes=2 --node-rank=1 --master-addr=a -- true")
                                 .errLines())
                 .singleElement()
                 .asString()
@@ -250,12 +237,7 @@ class LaunchTest {
         Process launcher =
                 CommandLines.process(
                                 "-XX:TieredStopAtLevel=1",
-                                "launch",
-                                "-n",
-                                "2",
-                                "--",
-                                "sh",
-                                "-c",
+                                "launch -n 2 -- sh -c",
                                 "echo $DEEPEP_SECRET_FILE; " + script)
                         .start();
         try (BufferedReader lines = launcher.inputReader(StandardCharsets.UTF_8)) {

@@ -15,7 +15,7 @@ import io.deepep.bench.CommandLines;
 import io.deepep.bench.Outcome;
 import io.deepep.bench.routing.RoutingFiles;
 import io.deepep.planner.WireFormat;
-import java.nio.charset.StandardCharsets;
+import io.deepep.testkit.Programs;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
@@ -327,20 +327,13 @@ final class PlanCommandTest {
     /** As in the portable bundle: without java.desktop. */
     @Test
     void chartsNeedNoDesktop(@TempDir Path folder) throws Exception {
-        Process plan =
+        ProcessBuilder plan =
                 CommandLines.process(
-                                "--limit-modules=java.base,java.logging,java.management,java.xml,jdk.jfr",
-                                "plan",
-                                "--mode=low-latency",
-                                "--tokens=2",
-                                "--hidden=512",
-                                "--num-topk=2",
-                                "--num-experts=12",
-                                "--sweep",
-                                "--plot=" + folder.resolve("a.svg"))
-                        .start();
-        String said = new String(plan.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-        assertThat(plan.waitFor()).as(said).isZero();
+                        "--limit-modules=java.base,java.logging,java.management,java.xml,jdk.jfr",
+                        "plan --mode low-latency --tokens 2 --hidden 512 --num-topk 2 --num-experts 12"
+                                + " --sweep",
+                        "--plot=" + folder.resolve("a.svg"));
+        Programs.run(plan).requireSuccess();
         assertThat(folder.resolve("a.svg")).content().startsWith("<svg ");
     }
 
