@@ -4,10 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import io.deepep.Device;
 import io.deepep.cuda.CudaDevice;
-import io.deepep.cuda.CudaDriver;
-import io.deepep.testkit.conformance.RequiredBackends;
 import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
@@ -23,10 +20,7 @@ final class CudaCommandTest {
 
     @BeforeEach
     void needsCuda() {
-        RequiredBackends.assume(
-                Device.Kind.CUDA,
-                CudaDriver.isAvailable(),
-                CudaDriver.unavailabilityReason().orElse(""));
+        CudaLowLatencySoakTest.requireCuda();
     }
 
     private static List<String> run(String arguments) {
