@@ -8,15 +8,11 @@ import java.util.function.BiConsumer;
  * unweighted, what the ranks computed for each of this rank's tokens.
  */
 public final class CombinePlan extends Plan {
-    private final Tensor x;
-    private final DispatchHandle handle;
     private final Builder from;
 
     private CombinePlan(Builder from) {
         super(from);
-        this.x = from.x;
-        this.handle = from.handle;
-        this.from = from.copy();
+        this.from = from;
     }
 
     /**
@@ -35,12 +31,12 @@ public final class CombinePlan extends Plan {
 
     /** BF16 [N,H]. */
     public Tensor x() {
-        return x;
+        return from.x;
     }
 
     /** The dispatch whose tokens return. */
     public DispatchHandle handle() {
-        return handle;
+        return from.handle;
     }
 
     /** F32 [N,K] (expanded: [M]), or null. */
@@ -109,23 +105,6 @@ public final class CombinePlan extends Plan {
             this.handle = Objects.requireNonNull(handle, "handle");
         }
 
-        @Override
-        Builder self() {
-            return this;
-        }
-
-        private Builder copy() {
-            Builder b = new Builder(x, handle);
-            b.topkWeights = topkWeights;
-            b.bias0 = bias0;
-            b.bias1 = bias1;
-            b.out = out;
-            b.format = format;
-            b.config = config;
-            b.numSms = numSms;
-            return b;
-        }
-
         /** Weights to sum alongside, F32 [N,K] as received (expanded: [M]), contiguous. */
         public Builder topkWeights(Tensor weights) {
             this.topkWeights = weights;
@@ -187,7 +166,7 @@ public final class CombinePlan extends Plan {
 
         /** The plan. Shapes are checked when a buffer first combines it. */
         public CombinePlan build() {
-            return new CombinePlan(this);
+            return new CombinePlan(copy());
         }
     }
 }

@@ -17,7 +17,7 @@ public final class DispatchPlan extends Plan {
 
     private DispatchPlan(Builder from) {
         super(from);
-        this.from = from.copy();
+        this.from = from;
     }
 
     /** Starts a plan for the tokens {@code x}, BF16 [T,H], rows contiguous. */
@@ -193,27 +193,6 @@ public final class DispatchPlan extends Plan {
             this.scales = scales;
         }
 
-        @Override
-        Builder self() {
-            return this;
-        }
-
-        private Builder copy() {
-            Builder b = new Builder(x, scales);
-            b.topkIdx = topkIdx;
-            b.topkWeights = topkWeights;
-            b.numExperts = numExperts;
-            b.layout = layout;
-            b.handle = handle;
-            b.expertAlignment = expertAlignment;
-            b.numWorstTokens = numWorstTokens;
-            b.expanded = expanded;
-            b.receive = receive;
-            b.config = config;
-            b.numSms = numSms;
-            return b;
-        }
-
         /**
          * Compares a routing by experts with the layout that was computed from it. If the two
          * differ on any rank, all ranks throw a {@code RoutingException}.
@@ -280,7 +259,7 @@ public final class DispatchPlan extends Plan {
          *     option cannot be used with the routing
          */
         public DispatchPlan build() {
-            DispatchPlan plan = new DispatchPlan(this);
+            DispatchPlan plan = new DispatchPlan(copy());
             new DispatchChecks(plan).check();
             return plan;
         }

@@ -12,17 +12,11 @@ import java.util.function.BiConsumer;
  * more rounding.
  */
 public final class LowLatencyCombinePlan extends LowLatencyPlan {
-    private final Tensor topkWeights;
-    private final LowLatencyHandle handle;
-    private final CombineFormat format;
-    private final Tensor out;
+    private final Builder from;
 
     private LowLatencyCombinePlan(Builder from) {
         super(from);
-        topkWeights = from.topkWeights;
-        handle = from.handle;
-        format = from.format;
-        out = from.out;
+        this.from = from;
     }
 
     /**
@@ -62,27 +56,27 @@ public final class LowLatencyCombinePlan extends LowLatencyPlan {
 
     /** F32 [T,K], or null if pre-reduced. */
     public Tensor topkWeights() {
-        return topkWeights;
+        return from.topkWeights;
     }
 
     /** Whether ranks sum a token's rows before they send them. */
     public boolean isPreReduced() {
-        return topkWeights == null;
+        return from.topkWeights == null;
     }
 
     /** The dispatch whose tokens return. */
     public LowLatencyHandle handle() {
-        return handle;
+        return from.handle;
     }
 
     /** What travels. */
     public CombineFormat format() {
-        return format;
+        return from.format;
     }
 
     /** BF16 [T,H] to write into, or null. */
     public Tensor out() {
-        return out;
+        return from.out;
     }
 
     @Override
@@ -112,11 +106,6 @@ public final class LowLatencyCombinePlan extends LowLatencyPlan {
             this.handle = Objects.requireNonNull(handle, "handle");
         }
 
-        @Override
-        Builder self() {
-            return this;
-        }
-
         /** What travels, by default BF16; the same on every rank. */
         public Builder format(CombineFormat what) {
             this.format = Objects.requireNonNull(what, "what");
@@ -131,7 +120,7 @@ public final class LowLatencyCombinePlan extends LowLatencyPlan {
 
         /** The plan. Shapes are checked when a buffer first combines it. */
         public LowLatencyCombinePlan build() {
-            return new LowLatencyCombinePlan(this);
+            return new LowLatencyCombinePlan(copy());
         }
     }
 }

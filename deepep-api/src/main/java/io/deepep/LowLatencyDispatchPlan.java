@@ -10,15 +10,11 @@ import java.util.function.BiConsumer;
  * <p>The inputs must stay unchanged until the dispatch has finished (with a hook, its send half).
  */
 public final class LowLatencyDispatchPlan extends LowLatencyPlan {
-    private final LowLatencyFormat format;
-    private final Tensor topkWeights;
-    private final Tensor cumulativeStats;
+    private final Builder from;
 
     private LowLatencyDispatchPlan(Builder from) {
         super(from);
-        format = from.format;
-        topkWeights = from.topkWeights;
-        cumulativeStats = from.cumulativeStats;
+        this.from = from;
     }
 
     /**
@@ -35,17 +31,17 @@ public final class LowLatencyDispatchPlan extends LowLatencyPlan {
 
     /** What travels. */
     public LowLatencyFormat format() {
-        return format;
+        return from.format;
     }
 
     /** F32 [T,K] or null. */
     public Tensor topkWeights() {
-        return topkWeights;
+        return from.topkWeights;
     }
 
     /** I32 [El] or null. */
     public Tensor cumulativeStats() {
-        return cumulativeStats;
+        return from.cumulativeStats;
     }
 
     @Override
@@ -72,11 +68,6 @@ public final class LowLatencyDispatchPlan extends LowLatencyPlan {
             super(x, topkIdx);
         }
 
-        @Override
-        Builder self() {
-            return this;
-        }
-
         /** What travels; {@link LowLatencyFormat#FP8} by default. */
         public Builder format(LowLatencyFormat what) {
             this.format = Objects.requireNonNull(what, "what");
@@ -101,7 +92,7 @@ public final class LowLatencyDispatchPlan extends LowLatencyPlan {
 
         /** The plan. Shapes are checked when a buffer first dispatches it. */
         public LowLatencyDispatchPlan build() {
-            return new LowLatencyDispatchPlan(this);
+            return new LowLatencyDispatchPlan(copy());
         }
     }
 }

@@ -5,44 +5,36 @@ import java.util.Objects;
 /** What low-latency dispatch and combine plans have in common: see {@link Plan}. */
 public abstract sealed class LowLatencyPlan extends Plan
         permits LowLatencyDispatchPlan, LowLatencyCombinePlan {
-    private final Tensor x;
-    private final Tensor topkIdx;
-    private final Tensor waitCostStats;
-    private final boolean receiveHook;
-    private final int numSms;
+    private final Builder<?> from;
 
     LowLatencyPlan(Builder<?> from) {
         super(from);
-        x = from.x;
-        topkIdx = from.topkIdx;
-        waitCostStats = from.waitCostStats;
-        receiveHook = from.receiveHook;
-        numSms = from.numSms;
+        this.from = from;
     }
 
     /** The rows to send: BF16 [T,H] to dispatch, BF16 [El, R*maxTokens, H] to combine. */
     public final Tensor x() {
-        return x;
+        return from.x;
     }
 
     /** I64 [T,K]. */
     public final Tensor topkIdx() {
-        return topkIdx;
+        return from.topkIdx;
     }
 
     /** I64 [R] or null. */
     public final Tensor waitCostStats() {
-        return waitCostStats;
+        return from.waitCostStats;
     }
 
     /** Whether the receive half runs only with the hook. */
     public final boolean receiveHook() {
-        return receiveHook;
+        return from.receiveHook;
     }
 
     /** Multiprocessors to use, 0 for the default. */
     public final int numSms() {
-        return numSms;
+        return from.numSms;
     }
 
     /**

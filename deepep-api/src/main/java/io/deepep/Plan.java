@@ -24,12 +24,11 @@ import java.util.function.BiConsumer;
 @SuppressWarnings("exports") // the state is for buffers
 public abstract sealed class Plan permits DispatchPlan, CombinePlan, LowLatencyPlan {
     private final PlanState state = new PlanState(this::forEachTensor, this::forEachOutput);
-    private final Duration timeout;
-    private final Duration startTimeout;
+    private final Builder<?> from;
 
+    /** A plan as {@code from}, which nobody changes any more, says. */
     Plan(Builder<?> from) {
-        this.timeout = from.timeout;
-        this.startTimeout = from.startTimeout;
+        this.from = from;
     }
 
     /** Names what a call reads and writes, as errors name it; what was not given is null. */
@@ -42,7 +41,7 @@ public abstract sealed class Plan permits DispatchPlan, CombinePlan, LowLatencyP
 
     /** How long its calls wait for a peer; null for the buffer's time-out. */
     public final Duration timeout() {
-        return timeout;
+        return from.timeout;
     }
 
     /**
@@ -50,7 +49,7 @@ public abstract sealed class Plan permits DispatchPlan, CombinePlan, LowLatencyP
      * or, if it has none, {@link #timeout}.
      */
     public final Duration startTimeout() {
-        return startTimeout;
+        return from.startTimeout;
     }
 
     /** For the buffer that runs the plan. */
@@ -63,14 +62,27 @@ public abstract sealed class Plan permits DispatchPlan, CombinePlan, LowLatencyP
      *
      * @param <B> the builder itself
      */
-    public abstract static sealed class Builder<B extends Builder<B>>
+    public abstract static sealed class Builder<B extends Builder<B>> implements Cloneable
             permits DispatchPlan.Builder, CombinePlan.Builder, LowLatencyPlan.Builder {
         private Duration timeout;
         private Duration startTimeout;
 
         Builder() {}
 
-        abstract B self();
+        @SuppressWarnings("unchecked") // each kind of builder is its own B
+        final B self() {
+            return (B) this;
+        }
+
+        /** For a plan: what becomes of this builder later does not matter to it. */
+        @SuppressWarnings("unchecked")
+        final B copy() {
+            try {
+                return (B) clone();
+            } catch (CloneNotSupportedException impossible) {
+                throw new AssertionError(impossible);
+            }
+        }
 
         /**
          * How long calls of this plan wait for a peer, up to 365 days; by default as long as the

@@ -7,25 +7,32 @@ import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 
-/** The test commands. */
+/** The test commands, with ranks that are threads, or processes if a launcher started several. */
 abstract class TestCommand implements Callable<Integer> {
-    final Console console;
+    private final Console console;
+    private final ShapeDefaults defaults;
+    private final JobOptions.Work cases;
 
-    @Mixin JobOptions options = new JobOptions();
+    @Mixin private JobOptions options = new JobOptions();
 
-    @Mixin FlightRecorderOption recorder = new FlightRecorderOption();
+    @Mixin private FlightRecorderOption recorder = new FlightRecorderOption();
 
-    TestCommand(Console console) {
+    @Mixin private GroupOptions group;
+
+    TestCommand(
+            Console console, GroupOptions group, ShapeDefaults defaults, JobOptions.Work cases) {
         this.console = console;
+        this.group = group;
+        this.defaults = defaults;
+        this.cases = cases;
     }
 
     static int exitCode(boolean allPassed) {
         return allPassed ? Main.EXIT_PASSED : Main.EXIT_FAILED;
     }
 
-    /** Tests with ranks that are threads, or processes if a launcher started several. */
-    final int run(GroupOptions group, ShapeDefaults defaults, JobOptions.Work cases)
-            throws Exception {
+    @Override
+    public final Integer call() throws Exception {
         return exitCode(options.runLaunched(console, recorder, group, defaults, cases));
     }
 
@@ -37,15 +44,8 @@ abstract class TestCommand implements Callable<Integer> {
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class Intranode extends TestCommand {
-        @Mixin private GroupOptions.OneNode group = new GroupOptions.OneNode();
-
         Intranode(Console console) {
-            super(console);
-        }
-
-        @Override
-        public Integer call() throws Exception {
-            return run(group, ShapeDefaults.INTRANODE, NormalTest::run);
+            super(console, new GroupOptions.OneNode(), ShapeDefaults.INTRANODE, NormalTest::run);
         }
     }
 
@@ -57,15 +57,8 @@ abstract class TestCommand implements Callable<Integer> {
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class Internode extends TestCommand {
-        @Mixin private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes(2);
-
         Internode(Console console) {
-            super(console);
-        }
-
-        @Override
-        public Integer call() throws Exception {
-            return run(group, ShapeDefaults.INTERNODE, NormalTest::run);
+            super(console, new GroupOptions.AnyNodes(2), ShapeDefaults.INTERNODE, NormalTest::run);
         }
     }
 
@@ -77,15 +70,12 @@ abstract class TestCommand implements Callable<Integer> {
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class LowLatency extends TestCommand {
-        @Mixin private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
-
         LowLatency(Console console) {
-            super(console);
-        }
-
-        @Override
-        public Integer call() throws Exception {
-            return run(group, ShapeDefaults.LOW_LATENCY, LowLatencyTest::run);
+            super(
+                    console,
+                    new GroupOptions.AnyNodes(),
+                    ShapeDefaults.LOW_LATENCY,
+                    LowLatencyTest::run);
         }
     }
 }

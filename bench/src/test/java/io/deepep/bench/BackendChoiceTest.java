@@ -1,12 +1,10 @@
 package io.deepep.bench;
 
+import static io.deepep.bench.CommandLines.runLine;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import io.deepep.cuda.CudaDriver;
-import java.io.PrintWriter;
-import java.io.StringWriter;
-import java.util.List;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -15,16 +13,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 final class BackendChoiceTest {
     private static final String SMALL =
             " --ranks 2 --num-experts 8 --num-tokens 5 --hidden 256 --num-topk 3 --timeout 30";
-
-    private record Outcome(int exitCode, List<String> out, List<String> err) {}
-
-    private static Outcome run(String arguments) {
-        StringWriter out = new StringWriter();
-        StringWriter err = new StringWriter();
-        int exitCode = Main.run(arguments.split(" +"), new PrintWriter(out), new PrintWriter(err));
-        return new Outcome(
-                exitCode, out.toString().lines().toList(), err.toString().lines().toList());
-    }
 
     private static String whyNoCuda() {
         assumeFalse(CudaDriver.isAvailable(), "there is a GPU");
@@ -35,10 +23,10 @@ final class BackendChoiceTest {
     @ValueSource(strings = {"test-intranode", "test-low-latency", "bench normal"})
     void cudaWithoutADriverIsOneLineWithCauseAndCure(String command) {
         String reason = whyNoCuda();
-        Outcome outcome = run(command + " --backend cuda" + SMALL);
-        assertThat(outcome.err()).containsExactly("deepep: " + reason);
+        Outcome outcome = runLine(command + " --backend cuda" + SMALL);
+        assertThat(outcome.errLines()).containsExactly("deepep: " + reason);
         assertThat(reason).contains("; ");
-        assertThat(outcome.out()).isEmpty();
+        assertThat(outcome.outLines()).isEmpty();
         assertThat(outcome.exitCode()).isEqualTo(2);
     }
 
@@ -53,9 +41,9 @@ final class BackendChoiceTest {
             })
     void autoTakesTheHostAndSaysWhy(String command) {
         String reason = whyNoCuda();
-        Outcome outcome = run(command + SMALL);
-        assertThat(outcome.out().getFirst()).contains("HOST backend (auto: " + reason + ")");
-        assertThat(outcome.err()).isEmpty();
+        Outcome outcome = runLine(command + SMALL);
+        assertThat(outcome.outLines().getFirst()).contains("HOST backend (auto: " + reason + ")");
+        assertThat(outcome.errLines()).isEmpty();
         assertThat(outcome.exitCode()).isZero();
     }
 
@@ -68,8 +56,8 @@ final class BackendChoiceTest {
                 "test-intranode --sms 8,3 | deepep: --sms: numSms=3 is not an even number of at least 2, nor 1",
             })
     void numbersAreCheckedWithoutADriver(String arguments, String complaint) {
-        Outcome outcome = run(arguments + SMALL);
-        assertThat(outcome.err()).containsExactly(complaint);
+        Outcome outcome = runLine(arguments + SMALL);
+        assertThat(outcome.errLines()).containsExactly(complaint);
         assertThat(outcome.exitCode()).isEqualTo(2);
     }
 }

@@ -96,19 +96,13 @@ class BadOptionsTest {
     @ParameterizedTest
     @MethodSource("commandLines")
     void endsInOneLine(List<String> commandLine) {
-        StringWriter out = new StringWriter();
-        StringWriter err = new StringWriter();
-        int exitCode =
-                Main.run(
-                        commandLine.toArray(String[]::new),
-                        new PrintWriter(out),
-                        new PrintWriter(err));
-        assertThat(err.toString().lines().toList())
+        Outcome outcome = CommandLines.run(commandLine.toArray());
+        assertThat(outcome.errLines())
                 .singleElement()
                 .asString()
                 .startsWith("deepep: ")
                 .doesNotContain("Exception", "Error", "overflow");
-        assertThat(out.toString()).isEmpty();
-        assertThat(exitCode).isEqualTo(2);
+        assertThat(outcome.out()).isEmpty();
+        assertThat(outcome.exitCode()).isEqualTo(2);
     }
 }

@@ -5,12 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Locale;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -19,38 +15,12 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** What {@code bench} writes. */
 final class BenchCommandTest {
-    private static final List<String> SMALL =
-            List.of(
-                    "--backend",
-                    "host",
-                    "--num-tokens",
-                    "6",
-                    "--hidden",
-                    "256",
-                    "--num-topk",
-                    "2",
-                    "--num-experts",
-                    "8");
+    private static final String SMALL =
+            " --backend host --num-tokens 6 --hidden 256 --num-topk 2 --num-experts 8 --warmups 1"
+                    + " --repeats 3 --json ";
 
-    /** What a command prints, which must end well. */
-    private static String run(List<String> arguments) {
-        StringWriter out = new StringWriter();
-        StringWriter err = new StringWriter();
-        int exitCode =
-                Main.run(
-                        arguments.toArray(String[]::new),
-                        new PrintWriter(out),
-                        new PrintWriter(err));
-        assertThat(err.toString()).isEmpty();
-        assertThat(exitCode).isZero();
-        return out.toString();
-    }
-
-    private static JsonNode records(Path file, String... command) throws IOException {
-        List<String> arguments = new ArrayList<>(List.of(command));
-        arguments.addAll(SMALL);
-        arguments.addAll(List.of("--warmups", "1", "--repeats", "3", "--json", file.toString()));
-        String out = run(arguments);
+    private static JsonNode records(Path file, String command) throws IOException {
+        String out = CommandLines.runLine(command + SMALL + file).requirePassed().out();
         assertThat(out.strip().lines().toList().getLast()).matches("[0-9]+ passed, 0 failed");
         assertThat(out).contains("p50 us", "of copy", "memory copy");
         return new ObjectMapper().readTree(file.toFile());
@@ -67,15 +37,7 @@ final class BenchCommandTest {
 
     @Test
     void normalModeWritesARecordPerOperation(@TempDir Path folder) throws Exception {
-        JsonNode records =
-                records(
-                        folder.resolve("n.json"),
-                        "bench",
-                        "normal",
-                        "--nodes",
-                        "2",
-                        "--ranks",
-                        "2");
+        JsonNode records = records(folder.resolve("n.json"), "bench normal --nodes 2 --ranks 2");
         assertThat(records).hasSize(7);
         JsonNode dispatch = find(records, "dispatch", "bf16");
         assertThat(dispatch.get("backend").asText()).isEqualTo("host");
@@ -97,15 +59,7 @@ final class BenchCommandTest {
 
     @Test
     void bytesFollowTheRoutingAndTheDtype(@TempDir Path folder) throws Exception {
-        JsonNode records =
-                records(
-                        folder.resolve("n.json"),
-                        "bench",
-                        "normal",
-                        "--nodes",
-                        "2",
-                        "--ranks",
-                        "2");
+        JsonNode records = records(folder.resolve("n.json"), "bench normal --nodes 2 --ranks 2");
         JsonNode bf16 = find(records, "dispatch", "bf16");
         JsonNode fp8 = find(records, "dispatch", "fp8_e4m3");
         long rows = bf16.get("logicalBytes").asLong() / 512;
@@ -123,8 +77,7 @@ final class BenchCommandTest {
 
     @Test
     void lowLatencyModeWritesARecordPerOperation(@TempDir Path folder) throws Exception {
-        JsonNode records =
-                records(folder.resolve("l.json"), "bench", "low-latency", "--ranks", "2");
+        JsonNode records = records(folder.resolve("l.json"), "bench low-latency --ranks 2");
         assertThat(records).hasSize(10);
         assertThat(find(records, "ll-dispatch", "fp8_ue8m0").get("logicalBytes").asLong())
                 .isEqualTo(2L * 6 * 2 * (256 + 2 * 4));
@@ -156,14 +109,10 @@ final class BenchCommandTest {
                                         figure.formatted(op, format, 256),
                                         figure.formatted(op, format, 512)));
         Path json = folder.resolve("d.json");
-        List<String> arguments = new ArrayList<>(List.of("bench", "decode", "--ranks", "2"));
-        arguments.addAll(SMALL);
-        arguments.addAll(List.of("--layers", "3", "--warmups", "1", "--repeats", "3"));
-        arguments.addAll(List.of("--combine", format, "--peer", peer + "", "--json", json + ""));
-        if (preReduced) {
-            arguments.add("--pre-reduced");
-        }
-        String out = run(arguments);
+        String command =
+                "bench decode --ranks 2 --layers 3 --combine %s --peer %s %s"
+                        .formatted(format, peer, preReduced ? "--pre-reduced" : "");
+        String out = CommandLines.runLine(command + SMALL + json).requirePassed().out();
         assertThat(out)
                 .contains("combine in " + format.toUpperCase(Locale.ROOT))
                 .contains("1 of 2 figures of peer.json", "ours / theirs", "| Other");

@@ -1,5 +1,6 @@
 package io.deepep.bench;
 
+import static io.deepep.bench.CommandLines.runLine;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
@@ -8,7 +9,6 @@ import java.io.StringWriter;
 import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -20,28 +20,13 @@ final class CommandLineTest {
     private static final String SMALL =
             " --backend host --num-tokens 5 --hidden 256 --num-topk 3 --timeout 30";
 
-    private record Outcome(int exitCode, List<String> out, List<String> err) {
-        String lastLine() {
-            return out.getLast();
-        }
-    }
-
-    private static Outcome run(String arguments) {
-        StringWriter out = new StringWriter();
-        StringWriter err = new StringWriter();
-        int exitCode =
-                Main.run(arguments.strip().split(" +"), new PrintWriter(out), new PrintWriter(err));
-        return new Outcome(
-                exitCode, out.toString().lines().toList(), err.toString().lines().toList());
-    }
-
     private static void requirePassed(Outcome outcome) {
-        assertThat(outcome.out()).noneMatch(line -> line.endsWith("FAIL"));
-        assertThat(outcome.err()).isEmpty();
+        assertThat(outcome.outLines()).noneMatch(line -> line.endsWith("FAIL"));
+        assertThat(outcome.errLines()).isEmpty();
         assertThat(outcome.exitCode()).isZero();
-        assertThat(outcome.lastLine()).matches("[1-9][0-9]* passed, 0 failed");
-        long passed = outcome.out().stream().filter(line -> line.endsWith("PASS")).count();
-        assertThat(outcome.lastLine()).isEqualTo(passed + " passed, 0 failed");
+        assertThat(outcome.outLines().getLast()).matches("[1-9][0-9]* passed, 0 failed");
+        long passed = outcome.outLines().stream().filter(line -> line.endsWith("PASS")).count();
+        assertThat(outcome.outLines().getLast()).isEqualTo(passed + " passed, 0 failed");
     }
 
     @ParameterizedTest
@@ -57,25 +42,25 @@ final class CommandLineTest {
                 "test-low-latency --nodes 2 --ranks-per-node 2 --num-experts 8"
             })
     void testsPass(String arguments) {
-        requirePassed(run(arguments + SMALL));
+        requirePassed(runLine(arguments + SMALL));
     }
 
     @Test
     void hiddenThatFp8DoesNotAllowRunsWithoutFp8() {
         String narrow = SMALL.replace("--hidden 256", "--hidden 40");
-        Outcome outcome = run("test-intranode --ranks 2 --num-experts 8" + narrow);
-        assertThat(outcome.out()).contains("hidden 40 is not a multiple of 128: without FP8");
-        assertThat(outcome.out()).noneMatch(line -> line.startsWith("fp8"));
+        Outcome outcome = runLine("test-intranode --ranks 2 --num-experts 8" + narrow);
+        assertThat(outcome.outLines()).contains("hidden 40 is not a multiple of 128: without FP8");
+        assertThat(outcome.outLines()).noneMatch(line -> line.startsWith("fp8"));
         requirePassed(outcome);
     }
 
     @Test
     void bytesOfBothLinksAreReported() {
         Outcome outcome =
-                run("test-internode --nodes 2 --ranks-per-node 2 --num-experts 16" + SMALL);
-        assertThat(outcome.out())
+                runLine("test-internode --nodes 2 --ranks-per-node 2 --num-experts 16" + SMALL);
+        assertThat(outcome.outLines())
                 .anyMatch(line -> line.contains("NVLink MB sent") && line.contains("RDMA MB sent"));
-        assertThat(outcome.out())
+        assertThat(outcome.outLines())
                 .anyMatch(
                         line -> line.startsWith("dispatch (FP8)") && line.contains("GB/s (RDMA)"));
     }
@@ -142,9 +127,9 @@ final class CommandLineTest {
                 "test-intranode --routing-weights w.npy | deepep: --routing-weights needs --routing",
             })
     void wrongUsageIsOneLineAndExitCode2(String arguments, String complaint) {
-        Outcome outcome = run(arguments);
-        assertThat(outcome.err()).containsExactly(complaint);
-        assertThat(outcome.out()).isEmpty();
+        Outcome outcome = runLine(arguments);
+        assertThat(outcome.errLines()).containsExactly(complaint);
+        assertThat(outcome.outLines()).isEmpty();
         assertThat(outcome.exitCode()).isEqualTo(2);
     }
 
@@ -162,9 +147,11 @@ final class CommandLineTest {
                 "test-internode --nodes 64 --num-tokens 100000 --num-experts 512"
             })
     void whatCannotBeIsRefusedInOneLine(String arguments) {
-        Outcome outcome = run(arguments);
-        assertThat(outcome.err()).hasSize(1);
-        assertThat(outcome.err().getFirst()).startsWith("deepep: ").doesNotContain("Exception");
+        Outcome outcome = runLine(arguments);
+        assertThat(outcome.errLines()).hasSize(1);
+        assertThat(outcome.errLines().getFirst())
+                .startsWith("deepep: ")
+                .doesNotContain("Exception");
         assertThat(outcome.exitCode()).isEqualTo(2);
     }
 
@@ -194,9 +181,9 @@ final class CommandLineTest {
     @Test
     void refusedCommandsLeaveNoFiles(@TempDir Path folder) throws IOException {
         Path file = folder.resolve("r");
-        assertThat(run("test-intranode --hidden 100 --jfr " + file).exitCode()).isEqualTo(2);
-        assertThat(run("test-intranode --ranks 73 --jfr " + file).exitCode()).isEqualTo(2);
-        assertThat(run("bench normal --hidden 100 --json " + file).exitCode()).isEqualTo(2);
+        assertThat(runLine("test-intranode --hidden 100 --jfr " + file).exitCode()).isEqualTo(2);
+        assertThat(runLine("test-intranode --ranks 73 --jfr " + file).exitCode()).isEqualTo(2);
+        assertThat(runLine("bench normal --hidden 100 --json " + file).exitCode()).isEqualTo(2);
         assertThat(folder).isEmptyDirectory();
     }
 
@@ -204,8 +191,8 @@ final class CommandLineTest {
     void unreadableRoutingIsRefused(@TempDir Path folder) throws Exception {
         Path file =
                 Files.writeString(folder.resolve("routing.npy"), "this is not a NumPy file at all");
-        Outcome outcome = run("test-intranode --routing " + file);
-        assertThat(outcome.err())
+        Outcome outcome = runLine("test-intranode --routing " + file);
+        assertThat(outcome.errLines())
                 .containsExactly(
                         "deepep: --routing: "
                                 + file
@@ -215,12 +202,12 @@ final class CommandLineTest {
 
     @Test
     void helpNamesDefaultsAndExitCodes() {
-        Outcome help = run("test-low-latency --help");
+        Outcome help = runLine("test-low-latency --help");
         assertThat(help.exitCode()).isZero();
         // Where lines break depends on the defaults.
-        assertThat(String.join(" ", help.out()).replaceAll("\\s+", " "))
+        assertThat(String.join(" ", help.outLines()).replaceAll("\\s+", " "))
                 .contains("(default: 288)", "--num-topk", "--routing says: 128.");
-        assertThat(String.join(" ", run("--help").out()).replaceAll(" +", " "))
+        assertThat(String.join(" ", runLine("--help").outLines()).replaceAll(" +", " "))
                 .contains("2 wrong options", "test-internode");
     }
 }

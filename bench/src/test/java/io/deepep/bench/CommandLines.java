@@ -1,16 +1,35 @@
 package io.deepep.bench;
 
 import io.deepep.bench.run.Console;
+import io.deepep.testkit.Programs;
 import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.io.Writer;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 import picocli.CommandLine;
 
-/** The command line of {@code deepep}: without what it starts, or as a process. */
+/** The command line of {@code deepep}: run here, without what it starts, or as a process. */
 public final class CommandLines {
     private CommandLines() {}
+
+    /** Runs {@code deepep} with these arguments, each as it prints. */
+    public static Outcome run(Object... arguments) {
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        int exitCode =
+                Main.run(
+                        Stream.of(arguments).map(Object::toString).toArray(String[]::new),
+                        new PrintWriter(out, true),
+                        new PrintWriter(err, true));
+        return new Outcome(exitCode, out.toString(), err.toString());
+    }
+
+    /** Runs {@code deepep} with arguments that spaces separate. */
+    public static Outcome runLine(String arguments) {
+        return run((Object[]) arguments.strip().split(" +"));
+    }
 
     /** Fails if {@code args} are not a command with options that it has. */
     public static void parse(String... args) {
@@ -24,13 +43,12 @@ public final class CommandLines {
      * on standard error among its output.
      *
      * @param option for the JVM
+     * @param arguments that spaces separate
+     * @param more that may have spaces
      */
-    public static ProcessBuilder process(String option, String... args) {
-        List<String> command = new ArrayList<>();
-        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        command.add(option);
-        command.addAll(List.of("-cp", System.getProperty("java.class.path"), Main.class.getName()));
-        command.addAll(List.of(args));
-        return new ProcessBuilder(command).redirectErrorStream(true);
+    public static ProcessBuilder process(String option, String arguments, String... more) {
+        List<String> all = new ArrayList<>(List.of(arguments.split(" +")));
+        all.addAll(List.of(more));
+        return Programs.java(Main.class, List.of(option), all.toArray(String[]::new));
     }
 }

@@ -4,12 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import io.deepep.Device;
 import io.deepep.cuda.CudaDevice;
-import io.deepep.cuda.CudaDriver;
-import io.deepep.testkit.conformance.RequiredBackends;
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
@@ -25,19 +20,11 @@ final class CudaCommandTest {
 
     @BeforeEach
     void needsCuda() {
-        RequiredBackends.assume(
-                Device.Kind.CUDA,
-                CudaDriver.isAvailable(),
-                CudaDriver.unavailabilityReason().orElse(""));
+        CudaLowLatencySoakTest.requireCuda();
     }
 
     private static List<String> run(String arguments) {
-        StringWriter out = new StringWriter();
-        StringWriter err = new StringWriter();
-        int exitCode = Main.run(arguments.split(" +"), new PrintWriter(out), new PrintWriter(err));
-        assertThat(err.toString()).isEmpty();
-        assertThat(exitCode).as(out.toString()).isZero();
-        return out.toString().lines().toList();
+        return CommandLines.runLine(arguments).requirePassed().outLines();
     }
 
     @ParameterizedTest
@@ -96,18 +83,13 @@ final class CudaCommandTest {
 
     @Test
     void moreMultiprocessorsThanThereAreIsWrongUsage() {
-        StringWriter err = new StringWriter();
-        String arguments = "test-intranode --ranks 8 --num-experts 8 --sms 1000" + SMALL;
-        int exitCode =
-                Main.run(
-                        arguments.split(" +"),
-                        new PrintWriter(new StringWriter()),
-                        new PrintWriter(err));
-        assertThat(err.toString())
+        Outcome outcome =
+                CommandLines.runLine("test-intranode --ranks 8 --num-experts 8 --sms 1000" + SMALL);
+        assertThat(outcome.err())
                 .matches(
                         "deepep: --sms=1000 is more than the [0-9]+ that each of 8 ranks can have"
                                 + " on .*\\R");
-        assertThat(exitCode).isEqualTo(2);
+        assertThat(outcome.exitCode()).isEqualTo(2);
     }
 
     @Test

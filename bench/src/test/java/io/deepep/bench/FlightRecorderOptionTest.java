@@ -22,13 +22,8 @@ class FlightRecorderOptionTest {
         Process process =
                 CommandLines.process(
                                 "--add-modules=jdk.incubator.vector",
-                                "test-intranode",
-                                "--backend",
-                                "host",
-                                "--ranks",
-                                "2",
-                                "--jfr",
-                                file.toString())
+                                "test-intranode --backend host --ranks 2",
+                                "--jfr=" + file)
                         .start();
         try (BufferedReader out = process.inputReader()) {
             long numPassed = out.lines().filter(line -> line.endsWith("PASS")).limit(12).count();

@@ -1,14 +1,11 @@
 package io.deepep.bench;
 
-import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.bench.lowlatency.LowLatencySoak;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.LaunchedGroup;
 import io.deepep.bench.run.Placement;
-import io.deepep.cuda.CudaDriver;
 import io.deepep.testkit.TestNetworks;
-import io.deepep.testkit.conformance.RequiredBackends;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
 import java.util.List;
@@ -29,10 +26,7 @@ class NvshmemLowLatencySoakTest {
         Assumptions.assumeTrue(
                 ranks > RANKS_PER_NODE && ranks % RANKS_PER_NODE == 0,
                 "start it by: deepep launch -n 4 -- deepep-tests -c " + getClass().getName());
-        RequiredBackends.assume(
-                Device.Kind.CUDA,
-                CudaDriver.isAvailable(),
-                CudaDriver.unavailabilityReason().orElse(""));
+        CudaLowLatencySoakTest.requireCuda();
         RoutingSpec recipe = RoutingSpec.of(ranks, 1, 8 * ranks, 4);
         Job job =
                 new Job(

@@ -2,14 +2,13 @@ package io.deepep.bench;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.testkit.Programs;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
@@ -69,10 +68,7 @@ class StartScriptTest {
     }
 
     private static String outputOf(Process process) throws Exception {
-        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-        assertThat(process.waitFor(30, TimeUnit.SECONDS)).isTrue();
-        assertThat(process.exitValue()).as(output).isZero();
-        return output;
+        return Programs.awaitEnd(process).requireSuccess();
     }
 
     private List<String> builds() throws IOException {
@@ -96,10 +92,9 @@ class StartScriptTest {
     @Test
     void aFailedBuildIsTriedAgainByTheNext() throws Exception {
         script(checkout.resolve("mvnw"), "exit 1");
-        Process process = start(checkout);
-        assertThat(new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8))
-                .contains("the build failed");
-        assertThat(process.waitFor()).isEqualTo(2);
+        Programs.Ended failed = Programs.awaitEnd(start(checkout));
+        assertThat(failed.output()).contains("the build failed");
+        assertThat(failed.status()).isEqualTo(2);
         makeCheckoutAgain();
         outputOf(start(checkout));
         assertThat(builds()).hasSize(1);
@@ -113,12 +108,11 @@ class StartScriptTest {
                 "echo '[INFO] Compiling 70 source files'",
                 "echo '[ERROR] no such symbol'",
                 "exit 1");
-        Process process = start(checkout);
-        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-        assertThat(output.lines())
+        Programs.Ended failed = Programs.awaitEnd(start(checkout));
+        assertThat(failed.output().lines())
                 .contains("deepep: Building deepep-api [2/12]", "[ERROR] no such symbol")
                 .noneMatch(line -> line.contains("Compiling"));
-        assertThat(process.waitFor()).isEqualTo(2);
+        assertThat(failed.status()).isEqualTo(2);
     }
 
     private void makeCheckoutAgain() throws IOException {

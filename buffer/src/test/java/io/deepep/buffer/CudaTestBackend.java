@@ -1,6 +1,5 @@
 package io.deepep.buffer;
 
-import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.Network;
@@ -195,7 +194,7 @@ final class CudaTestBackend implements TestBackend {
 
     /** The tensor's memory, gaps included, on the host. */
     private static Tensor image(Tensor deviceTensor) {
-        long bytes = extentBytes(deviceTensor);
+        long bytes = deviceTensor.extentBytes();
         MemorySegment memory = Arena.ofAuto().allocate(Math.max(bytes, 1), 128);
         Lane lane = Lane.of(deviceTensor.device());
         if (bytes > 0) {
@@ -206,28 +205,12 @@ final class CudaTestBackend implements TestBackend {
                 memory, deviceTensor.dtype(), deviceTensor.shape(), deviceTensor.strides());
     }
 
-    private static long extentBytes(Tensor tensor) {
-        if (tensor.numElements() == 0) {
-            return 0;
-        }
-        long last = 0;
-        for (int d = 0; d < tensor.rank(); d++) {
-            last += (tensor.size(d) - 1) * tensor.stride(d);
-        }
-        return (last + 1) * tensor.dtype().sizeBytes();
-    }
-
-    @Override
-    public Tensor allocate(Device device, DType dtype, long... shape) {
-        return upload(device, HostTensors.poison(HostTensors.allocate(dtype, shape)));
-    }
-
     @Override
     public void write(Tensor hostTensor, Tensor deviceTensor) {
         Tensor image = image(deviceTensor);
         HostTensors.copy(hostTensor, image);
         Lane lane = Lane.of(deviceTensor.device());
-        long bytes = extentBytes(deviceTensor);
+        long bytes = deviceTensor.extentBytes();
         if (bytes > 0) {
             lane.stream().copy(deviceTensor.address(), image.address(), bytes);
             lane.stream().synchronize();

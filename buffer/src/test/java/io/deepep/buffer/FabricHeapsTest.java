@@ -7,6 +7,7 @@ import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyFormat;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.testkit.Programs;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
 import io.deepep.testkit.conformance.RankContext;
@@ -38,13 +39,11 @@ class FabricHeapsTest {
     void domainOfTwoHosts(String fabric, String outcome) throws Exception {
         EmulatedGpus.require("GPUs of two hosts");
         ProcessBuilder builder =
-                ChildJvm.of(
+                Programs.java(
                         Program.class, List.of("-Xmx512m", "--add-modules=jdk.incubator.vector"));
         builder.environment().put("DEEPEP_EMULATOR_FABRIC", fabric);
-        Process process = builder.start();
-        List<String> said = process.inputReader().lines().toList();
-        assertThat(process.waitFor()).as("%s", said).isZero();
-        assertThat(said.stream().filter(line -> line.startsWith(SAID)))
+        String said = Programs.run(builder).requireSuccess();
+        assertThat(said.lines().filter(line -> line.startsWith(SAID)))
                 .hasSize(SHAPE.topology().numRanks())
                 .allSatisfy(line -> assertThat(line).contains(outcome.split(", ")));
     }

@@ -12,6 +12,7 @@ import io.deepep.DispatchResult;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
+import io.deepep.testkit.Programs;
 import java.lang.foreign.Arena;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
@@ -147,12 +148,10 @@ class FlightRecorderTest {
      */
     @Test
     void callsAllocateNothingWithoutARecording() throws Exception {
-        Process process =
-                ChildJvm.of(GarbageProgram.class, List.of("--add-modules=jdk.incubator.vector"))
-                        .start();
-        List<String> said = process.inputReader().lines().toList();
-        assertThat(process.waitFor()).as("%s", said).isZero();
-        assertThat(said).filteredOn(GarbageProgram.CLEAN::equals).hasSize(NUM_RANKS);
+        ProcessBuilder program =
+                Programs.java(GarbageProgram.class, List.of("--add-modules=jdk.incubator.vector"));
+        String said = Programs.run(program).requireSuccess();
+        assertThat(said.lines()).filteredOn(GarbageProgram.CLEAN::equals).hasSize(NUM_RANKS);
     }
 
     /**

@@ -1,6 +1,5 @@
 package io.deepep.buffer;
 
-import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
@@ -40,11 +39,6 @@ public final class HostTestBackend implements TestBackend {
     @Override
     public Tensor download(Tensor deviceTensor) {
         return HostTensors.copyOf(deviceTensor);
-    }
-
-    @Override
-    public Tensor allocate(Device device, DType dtype, long... shape) {
-        return HostTensors.poison(HostTensors.allocate(dtype, shape));
     }
 
     @Override

@@ -12,6 +12,7 @@ import io.deepep.cuda.topology.NicMapping;
 import io.deepep.cuda.topology.NicOverride;
 import io.deepep.cuda.topology.PciAddress;
 import io.deepep.testkit.CardFolder;
+import io.deepep.testkit.Programs;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
 import io.deepep.testkit.conformance.RankContext;
@@ -118,7 +119,7 @@ class IbgdaStartTest {
                         .start();
         assertThat(made.waitFor()).isZero();
         ProcessBuilder builder =
-                ChildJvm.of(
+                Programs.java(
                         Program.class,
                         List.of(
                                 "-Xmx512m",

@@ -86,11 +86,6 @@ class ObservedOperationTest {
         }
 
         @Override
-        public boolean isCapturable() {
-            return true;
-        }
-
-        @Override
         public DeviceEvent event() {
             throw new UnsupportedOperationException();
         }

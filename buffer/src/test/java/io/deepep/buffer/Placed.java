@@ -16,7 +16,7 @@ import java.util.List;
 /** A process's place in a group that it does not talk to: all say what this one says. */
 public record Placed(int rank, int size, int localSize) implements Communicator {
     public static BufferOptions options(
-            Placed place,
+            Communicator place,
             int ranksPerNode,
             Network network,
             NormalLimits normal,

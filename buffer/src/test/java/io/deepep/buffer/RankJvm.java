@@ -1,6 +1,7 @@
 package io.deepep.buffer;
 
 import io.deepep.cuda.topology.HostTopology;
+import io.deepep.testkit.Programs;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -34,7 +35,7 @@ record RankJvm(int rank, int numRanks, int port) {
         if (transport != null) {
             options.add("-Ddeepep.transport=" + transport);
         }
-        ProcessBuilder builder = ChildJvm.of(program, options, arguments);
+        ProcessBuilder builder = Programs.java(program, options, arguments);
         builder.environment().putAll(environment());
         return builder;
     }

@@ -37,9 +37,4 @@ public enum FaultPhase implements KernelEnum {
     public String text() {
         return text;
     }
-
-    @Override
-    public int value() {
-        return ordinal();
-    }
 }

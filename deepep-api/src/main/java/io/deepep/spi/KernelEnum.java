@@ -10,8 +10,13 @@ public interface KernelEnum {
     /** The constant's name in Java. */
     String name();
 
-    /** The number behind it. */
-    int value();
+    /** Its place in the list of constants. */
+    int ordinal();
+
+    /** The number behind it: its place, unless the enumeration says otherwise. */
+    default int value() {
+        return ordinal();
+    }
 
     /** What stands beside it in the header, or nothing. */
     default String comment() {

@@ -28,6 +28,11 @@ class DoctorTest {
         machine = new FixtureMachine(root);
     }
 
+    private DoctorReport examine(String nicMapping) {
+        GpuFacts gpus = FixtureMachine.gpus(true);
+        return Doctor.examine(machine.machine(), "1 (abc)", true, gpus, CARDS, nicMapping);
+    }
+
     private DoctorReport examine(GpuFacts gpus) {
         return Doctor.examine(machine.machine(), "1 (abc)", true, gpus, CARDS, "");
     }
@@ -273,24 +278,9 @@ class DoctorTest {
 
     @Test
     void userMappingIsShownOrRefused() {
-        DoctorReport report =
-                Doctor.examine(
-                        machine.machine(),
-                        "1 (abc)",
-                        true,
-                        FixtureMachine.gpus(true),
-                        CARDS,
-                        "gpu0=mlx5_bond_3");
-        assertThat(report.gpus().getFirst().hcaList()).isEqualTo("mlx5_bond_3:1");
-        assertThatThrownBy(
-                        () ->
-                                Doctor.examine(
-                                        machine.machine(),
-                                        "1 (abc)",
-                                        true,
-                                        FixtureMachine.gpus(true),
-                                        CARDS,
-                                        "gpu0=mlx5_9"))
+        assertThat(examine("gpu0=mlx5_bond_3").gpus().getFirst().hcaList())
+                .isEqualTo("mlx5_bond_3:1");
+        assertThatThrownBy(() -> examine("gpu0=mlx5_9"))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageStartingWith(
                         "NIC mapping \"gpu0=mlx5_9\": mlx5_9 is not a NIC of this host");

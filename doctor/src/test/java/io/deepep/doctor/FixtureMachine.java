@@ -65,13 +65,7 @@ final class FixtureMachine {
     }
 
     FixtureMachine file(String path, String content) {
-        Path file = root.resolve(path);
-        try {
-            Files.createDirectories(file.getParent());
-            Files.writeString(file, content + "\n");
-        } catch (IOException e) {
-            throw new UncheckedIOException(e);
-        }
+        new SysfsTree(root).file(path, content);
         return this;
     }
 

@@ -3,7 +3,7 @@ package io.deepep.doctor;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.cuda.rdma.RdmaDevice;
-import java.nio.charset.StandardCharsets;
+import io.deepep.testkit.Programs;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -50,27 +50,14 @@ class NicProbeTest {
     private static List<String> probe(Path folder, String faults, int numDevices) throws Exception {
         Assumptions.assumeTrue(Files.exists(HEADERS), "no libibverbs-dev: " + HEADERS);
         Path libraries = Path.of("../native/target/softcard").toAbsolutePath().normalize();
-        run(new ProcessBuilder("bash", BUILD.toString(), libraries.toString()));
-        ProcessBuilder program =
-                new ProcessBuilder(
-                        Path.of(System.getProperty("java.home"), "bin/java").toString(),
-                        "--enable-native-access=ALL-UNNAMED",
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        Program.class.getName());
+        Programs.run("bash", BUILD.toString(), libraries.toString()).requireSuccess();
+        ProcessBuilder program = Programs.java(Program.class, List.of());
         program.environment().put("LD_LIBRARY_PATH", libraries.toString());
         program.environment().put("DEEPEP_CARD_DEVICES", Integer.toString(numDevices));
         program.environment().put("DEEPEP_CARD_PORTS", "2");
         program.environment().put("DEEPEP_CARD_FOLDER", folder.toString());
         program.environment().put("DEEPEP_CARD_FAULTS", faults);
-        return run(program).lines().toList();
-    }
-
-    private static String run(ProcessBuilder builder) throws Exception {
-        Process process = builder.redirectErrorStream(true).start();
-        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-        assertThat(process.waitFor()).as(output).isZero();
-        return output;
+        return Programs.run(program).requireSuccess().lines().toList();
     }
 
     /** Prints what the cards say. */

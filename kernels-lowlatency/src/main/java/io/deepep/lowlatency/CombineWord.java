@@ -35,11 +35,6 @@ public enum CombineWord implements KernelEnum {
     }
 
     @Override
-    public int value() {
-        return ordinal();
-    }
-
-    @Override
     public String comment() {
         return comment;
     }

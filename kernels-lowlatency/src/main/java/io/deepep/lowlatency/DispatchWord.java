@@ -39,11 +39,6 @@ public enum DispatchWord implements KernelEnum {
     }
 
     @Override
-    public int value() {
-        return ordinal();
-    }
-
-    @Override
     public String comment() {
         return comment;
     }

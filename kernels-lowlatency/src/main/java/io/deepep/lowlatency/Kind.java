@@ -9,11 +9,6 @@ public enum Kind implements KernelEnum {
     /** Results come back. */
     COMBINE;
 
-    @Override
-    public int value() {
-        return ordinal();
-    }
-
     /** The other one. */
     public Kind other() {
         return this == DISPATCH ? COMBINE : DISPATCH;

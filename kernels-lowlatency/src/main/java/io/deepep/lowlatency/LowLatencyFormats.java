@@ -30,11 +30,6 @@ public final class LowLatencyFormats {
         public static Code of(LowLatencyFormat format) {
             return valueOf(format.name());
         }
-
-        @Override
-        public int value() {
-            return ordinal();
-        }
     }
 
     /** A dispatch's format. */

@@ -125,11 +125,6 @@ public enum HeaderWord implements KernelEnum {
     }
 
     @Override
-    public int value() {
-        return ordinal();
-    }
-
-    @Override
     public String comment() {
         return comment;
     }

@@ -5,24 +5,22 @@ import io.deepep.spi.KernelEnum;
 /** What a rank does in a call: {@link HeaderWord#OP}. */
 public enum NormalCall implements KernelEnum {
     /** A dispatch with new routing. */
-    DISPATCH(1, "dispatch"),
+    DISPATCH("dispatch"),
     /** A dispatch with the routing of a handle. */
-    CACHED_DISPATCH(2, "cached dispatch"),
+    CACHED_DISPATCH("cached dispatch"),
     /** A combine. */
-    COMBINE(3, "combine");
+    COMBINE("combine");
 
-    private final int value;
     private final String text;
 
-    NormalCall(int value, String text) {
-        this.value = value;
+    NormalCall(String text) {
         this.text = text;
     }
 
     /** The name of a number in messages. */
     public static String textOf(long value) {
         for (NormalCall call : values()) {
-            if (call.value == value) {
+            if (call.value() == value) {
                 return call.text;
             }
         }
@@ -36,6 +34,6 @@ public enum NormalCall implements KernelEnum {
 
     @Override
     public int value() {
-        return value;
+        return 1 + ordinal(); // 0 is no call
     }
 }

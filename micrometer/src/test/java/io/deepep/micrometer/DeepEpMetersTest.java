@@ -123,23 +123,16 @@ class DeepEpMetersTest {
                 .isEqualTo(1);
     }
 
+    private static ObservedCall onGpu(CallKind kind, RecordedFacts facts, boolean completed) {
+        return new ObservedCall(kind, Device.cuda(0), facts, 4_000, 0, 0, 90_000, completed, null);
+    }
+
     /** A call on a GPU whose end nobody asked for, by a rank that cannot count its rows. */
     @Test
     void whatIsNotKnownIsNotCounted() {
         RecordedFacts facts = new RecordedFacts(new EpTopology(3, 4, 4), null).rows("bf16", 256);
         facts.tokens(5, RecordedFacts.UNKNOWN);
-        new DeepEpMeters(registry)
-                .observe(
-                        new ObservedCall(
-                                CallKind.LOW_LATENCY_DISPATCH,
-                                Device.cuda(0),
-                                facts,
-                                4_000,
-                                0,
-                                0,
-                                90_000,
-                                false,
-                                null));
+        new DeepEpMeters(registry).observe(onGpu(CallKind.LOW_LATENCY_DISPATCH, facts, false));
         String[] tags = {"mode", "low-latency", "operation", "dispatch", "rank", "3"};
         assertThat(meter("deepep.device.time", tags).timer().totalTime(TimeUnit.MICROSECONDS))
                 .isEqualTo(90);
@@ -210,17 +203,7 @@ class DeepEpMetersTest {
         facts.tokens(5, 5);
         facts.experts(new int[] {3, 2});
         facts.waits(new long[] {0, 9_000});
-        meters.observe(
-                new ObservedCall(
-                        CallKind.NORMAL_DISPATCH,
-                        Device.cuda(0),
-                        facts,
-                        4_000,
-                        0,
-                        0,
-                        90_000,
-                        true,
-                        null));
+        meters.observe(onGpu(CallKind.NORMAL_DISPATCH, facts, true));
         String scraped = prometheus.scrape();
         String dashboard = Files.readString(Path.of("..", "deploy", "grafana.json"));
         List<String> asked =

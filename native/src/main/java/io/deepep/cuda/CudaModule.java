@@ -117,11 +117,6 @@ public final class CudaModule implements AutoCloseable {
         return name;
     }
 
-    /** The context it is loaded into. */
-    public CudaContext context() {
-        return context;
-    }
-
     /**
      * A kernel, loaded onto the GPU now: at its first launch, loading could wait for a kernel that
      * waits for it.

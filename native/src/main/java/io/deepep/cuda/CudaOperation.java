@@ -25,7 +25,9 @@ public interface CudaOperation<R> extends Operation<R> {
      * Whether {@link #begin} only enqueues, so that it can go into a graph. Preparing the operation
      * never can: it allocates.
      */
-    boolean isCapturable();
+    default boolean isCapturable() {
+        return true;
+    }
 
     /**
      * With a receive hook, begin enqueues the first half of a run only: this enqueues the second of

@@ -2,12 +2,11 @@ package io.deepep.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.testkit.Programs;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -42,8 +41,6 @@ class DeviceCodeBuildTest {
     private Path compiler;
     private Path fatbin;
 
-    private record Outcome(int exitCode, String output) {}
-
     @BeforeEach
     void writeModule() throws IOException {
         Path sources = Files.createDirectories(module.resolve("src/main/cuda"));
@@ -60,42 +57,36 @@ class DeviceCodeBuildTest {
                 "ptxas info : 0 bytes stack frame, " + bytes + " bytes spill stores\n");
     }
 
-    private Outcome build(String nvcc) throws Exception {
-        Process bash =
-                new ProcessBuilder(
-                                "bash",
-                                SCRIPT.toString(),
-                                module.resolve("src/main/cuda").toString(),
-                                module.resolve("out").toString(),
-                                module.resolve("work").toString(),
-                                nvcc)
-                        .redirectErrorStream(true)
-                        .start();
-        String output = new String(bash.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-        assertThat(bash.waitFor(10, TimeUnit.SECONDS)).isTrue();
-        return new Outcome(bash.exitValue(), output);
+    private Programs.Ended build(String nvcc) throws Exception {
+        return Programs.run(
+                "bash",
+                SCRIPT.toString(),
+                module.resolve("src/main/cuda").toString(),
+                module.resolve("out").toString(),
+                module.resolve("work").toString(),
+                nvcc);
     }
 
     @Test
     void withoutCompilerTheBuildGoesOnAndSaysSo() throws Exception {
-        Outcome outcome = build("none");
-        assertThat(outcome.exitCode()).isZero();
+        Programs.Ended outcome = build("none");
+        assertThat(outcome.status()).isZero();
         assertThat(outcome.output()).contains("device code not compiled (-Dnvcc=none)");
         assertThat(fatbin).doesNotExist();
     }
 
     @Test
     void aCompilerThatIsNamedMustBeThere() throws Exception {
-        Outcome outcome = build(module.resolve("missing").toString());
-        assertThat(outcome.exitCode()).isEqualTo(1);
+        Programs.Ended outcome = build(module.resolve("missing").toString());
+        assertThat(outcome.status()).isEqualTo(1);
         assertThat(outcome.output()).contains("missing is no program");
     }
 
     @Test
     void spilledRegistersAreAnError() throws Exception {
         spill(8);
-        Outcome outcome = build(compiler.toString());
-        assertThat(outcome.exitCode()).isEqualTo(1);
+        Programs.Ended outcome = build(compiler.toString());
+        assertThat(outcome.status()).isEqualTo(1);
         assertThat(outcome.output()).contains("copy spills registers");
         assertThat(fatbin).doesNotExist();
     }
@@ -104,12 +95,12 @@ class DeviceCodeBuildTest {
     void onlyWhatChangedIsCompiled() throws Exception {
         assertThat(build(compiler.toString()).output()).contains("compiling 1 of 1 sources");
         assertThat(fatbin).hasContent("one");
-        assertThat(build(compiler.toString())).isEqualTo(new Outcome(0, ""));
+        assertThat(build(compiler.toString())).isEqualTo(new Programs.Ended(0, ""));
         Files.writeString(module.resolve("src/main/cuda/copy.cu"), "two");
-        assertThat(build(compiler.toString()).exitCode()).isZero();
+        assertThat(build(compiler.toString()).status()).isZero();
         assertThat(fatbin).hasContent("two");
         Files.delete(module.resolve("src/main/cuda/copy.cu"));
-        assertThat(build(compiler.toString()).exitCode()).isZero();
+        assertThat(build(compiler.toString()).status()).isZero();
         assertThat(fatbin).doesNotExist();
     }
 }

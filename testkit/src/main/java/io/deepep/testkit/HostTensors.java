@@ -88,6 +88,20 @@ public final class HostTensors {
         return copy;
     }
 
+    /** A tensor's memory, also that of a device, in another shape. */
+    public static Tensor view(Tensor memory, long[] shape, long[] strides) {
+        return memory.device().isHost()
+                ? Tensor.strided(memory.segment(), memory.dtype(), shape, strides)
+                : Tensor.onDevice(
+                        memory.device(),
+                        memory.address(),
+                        memory.capacityBytes(),
+                        memory.dtype(),
+                        shape,
+                        strides,
+                        memory.owner());
+    }
+
     /** Copies the elements, bit for bit; shapes and dtypes are equal, strides may differ. */
     public static void copy(Tensor from, Tensor to) {
         if (from.dtype() != to.dtype() || !Arrays.equals(from.shape(), to.shape())) {

@@ -1,6 +1,5 @@
 package io.deepep.testkit;
 
-import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.Network;
@@ -33,9 +32,6 @@ public interface TestBackend {
      * over.
      */
     Tensor download(Tensor deviceTensor);
-
-    /** A contiguous device tensor of undefined content. */
-    Tensor allocate(Device device, DType dtype, long... shape);
 
     /** Overwrites the elements of a device tensor; ready when the call returns. */
     void write(Tensor hostTensor, Tensor deviceTensor);

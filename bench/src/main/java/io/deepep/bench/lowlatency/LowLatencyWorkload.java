@@ -9,6 +9,7 @@ import io.deepep.Tensor;
 import io.deepep.bench.run.Downloads;
 import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
+import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.oracle.LowLatencyOracle;
 import io.deepep.testkit.routing.Routing;
@@ -83,16 +84,7 @@ final class LowLatencyWorkload {
         long hidden = rows.size(1);
         long[] shape = {routing.numLocalExperts(), slots, hidden};
         long[] strides = {EXPERT_SHIFT * hidden, hidden, 1};
-        return rows.device().isHost()
-                ? Tensor.strided(rows.segment(), rows.dtype(), shape, strides)
-                : Tensor.onDevice(
-                        rows.device(),
-                        rows.address(),
-                        rows.capacityBytes(),
-                        rows.dtype(),
-                        shape,
-                        strides,
-                        rows.owner());
+        return HostTensors.view(rows, shape, strides);
     }
 
     /** The exchange as the oracle sees it, all on the host. */

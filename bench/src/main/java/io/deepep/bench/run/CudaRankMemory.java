@@ -64,24 +64,13 @@ final class CudaRankMemory implements RankMemory {
         if (tensor.device().isHost()) {
             return tensor;
         }
-        long bytes = spannedBytes(tensor);
+        long bytes = tensor.extentBytes();
         MemorySegment copy = arena.allocate(Math.max(bytes, 1), ALIGNMENT);
         if (bytes > 0) {
             stream.copy(copy.address(), tensor.address(), bytes);
             stream.synchronize();
         }
         return Tensor.strided(copy, tensor.dtype(), tensor.shape(), tensor.strides());
-    }
-
-    private static long spannedBytes(Tensor tensor) {
-        if (tensor.numElements() == 0) {
-            return 0;
-        }
-        long last = 0;
-        for (int d = 0; d < tensor.rank(); d++) {
-            last += (tensor.size(d) - 1) * tensor.stride(d);
-        }
-        return (last + 1) * tensor.dtype().sizeBytes();
     }
 
     @Override

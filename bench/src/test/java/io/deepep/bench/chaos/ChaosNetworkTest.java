@@ -7,13 +7,12 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import io.deepep.Device;
 import io.deepep.bench.CommandLines;
 import io.deepep.bench.Main;
+import io.deepep.bench.Outcome;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.rdma.RdmaDevice;
 import io.deepep.cuda.topology.HostTopology;
 import io.deepep.testkit.CardFolder;
 import io.deepep.testkit.conformance.RequiredBackends;
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.Assumptions;
@@ -31,22 +30,9 @@ class ChaosNetworkTest {
 
     @TempDir private Path folder;
 
-    private record Told(int exitCode, String out, String err) {}
-
-    private static Told run(String arguments) {
-        StringWriter out = new StringWriter();
-        StringWriter err = new StringWriter();
-        int exitCode =
-                Main.run(
-                        ("chaos " + arguments).split(" +"),
-                        new PrintWriter(out, true),
-                        new PrintWriter(err, true));
-        return new Told(exitCode, out.toString(), err.toString());
-    }
-
     private static void requireRefusal(String arguments, String why) {
-        assertThat(run(arguments))
-                .isEqualTo(new Told(2, "", "deepep: " + why + System.lineSeparator()));
+        assertThat(CommandLines.runLine("chaos " + arguments))
+                .isEqualTo(new Outcome(2, "", "deepep: " + why + System.lineSeparator()));
     }
 
     @ParameterizedTest
@@ -98,13 +84,10 @@ class ChaosNetworkTest {
         ProcessBuilder command =
                 CommandLines.process(
                         "--enable-native-access=ALL-UNNAMED",
-                        ("chaos "
-                                        + TWO_NODES
-                                        + "--network ibgda --timeout-millis 10000 --trials 2 --json "
-                                        + file
-                                        + " "
-                                        + arguments)
-                                .split(" +"));
+                        "chaos --network ibgda --timeout-millis 10000 --trials 2 "
+                                + TWO_NODES
+                                + arguments,
+                        "--json=" + file);
         // Not in this process: ranks get the options of the process that starts them.
         command.command().add(1, "-Ddeepep.sysfs=" + HostTopology.SYSFS);
         Process process = command.start();

@@ -5,10 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.deepep.bench.CommandLines;
-import io.deepep.bench.Main;
+import io.deepep.bench.Outcome;
 import java.io.BufferedReader;
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -23,18 +21,11 @@ class ChaosTest {
     @TempDir private Path folder;
 
     private JsonNode run(String arguments) throws Exception {
-        StringWriter out = new StringWriter();
-        StringWriter err = new StringWriter();
         Path file = folder.resolve("chaos.json");
-        int exitCode =
-                Main.run(
-                        ("chaos --timeout-millis 10000 --json " + file + " " + arguments)
-                                .split(" +"),
-                        new PrintWriter(out, true),
-                        new PrintWriter(err, true));
-        assertThat(err.toString()).isEmpty();
-        assertThat(out.toString()).contains("0 promises broken");
-        assertThat(exitCode).isEqualTo(Main.EXIT_PASSED);
+        Outcome outcome =
+                CommandLines.runLine(
+                        "chaos --timeout-millis 10000 --json " + file + " " + arguments);
+        assertThat(outcome.requirePassed().out()).contains("0 promises broken");
         return new ObjectMapper().readTree(file.toFile()).get("report");
     }
 
@@ -71,11 +62,7 @@ class ChaosTest {
         Process process =
                 CommandLines.process(
                                 "--enable-native-access=ALL-UNNAMED",
-                                "chaos",
-                                "--ranks-are=threads",
-                                "--ranks=2",
-                                "--trials=100000",
-                                "--seed=6",
+                                "chaos --ranks-are threads --ranks 2 --trials 100000 --seed 6",
                                 "--json=" + file)
                         .redirectErrorStream(false)
                         .redirectError(ProcessBuilder.Redirect.DISCARD)
@@ -102,21 +89,16 @@ class ChaosTest {
 
     @Test
     void noTrialIsMadeWhereUndisturbedRanksFail() {
-        StringWriter out = new StringWriter();
-        StringWriter err = new StringWriter();
-        int exitCode =
-                Main.run(
-                        "chaos --ranks 73 --ranks-are threads --actions throw --trials 1"
-                                .split(" "),
-                        new PrintWriter(out, true),
-                        new PrintWriter(err, true));
-        assertThat(err.toString().lines())
+        Outcome outcome =
+                CommandLines.runLine(
+                        "chaos --ranks 73 --ranks-are threads --actions throw --trials 1");
+        assertThat(outcome.errLines())
                 .singleElement()
                 .asString()
                 .startsWith(
                         "deepep: chaos: before the first trial, in normal mode, rank 0 of the threads")
                 .contains("numNvlRanks=73 is not in [1, 72]");
-        assertThat(exitCode).isEqualTo(2);
+        assertThat(outcome.exitCode()).isEqualTo(2);
     }
 
     @Test

@@ -4,10 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 
 import io.deepep.bench.CommandLines;
-import io.deepep.bench.Main;
+import io.deepep.bench.Outcome;
 import java.io.ByteArrayOutputStream;
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -110,11 +108,9 @@ class DocumentationTest {
     @ParameterizedTest
     @MethodSource("quickCommands")
     void quickCommandsRun(String command) {
-        StringWriter out = new StringWriter();
-        StringWriter err = new StringWriter();
-        int code = Main.run(command.split(" +"), new PrintWriter(out), new PrintWriter(err));
-        assertThat(code).as(err.toString()).isZero();
-        assertThat(out.toString()).isNotBlank();
+        Outcome outcome = CommandLines.runLine(command);
+        assertThat(outcome.exitCode()).as(outcome.err()).isZero();
+        assertThat(outcome.out()).isNotBlank();
     }
 
     static List<String> quickCommands() {

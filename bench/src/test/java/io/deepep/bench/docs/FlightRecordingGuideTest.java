@@ -2,8 +2,8 @@ package io.deepep.bench.docs;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.testkit.Programs;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -50,15 +50,13 @@ class FlightRecordingGuideTest {
         command.add(option.replace("filename=run.jfr", "filename=" + file));
         command.addAll(List.of("-cp", absolute(System.getProperty("java.class.path"))));
         command.add("io.deepep.bench.Main");
-        command.addAll(List.of("test-intranode", "--backend", "host", "--ranks", "2"));
-        command.addAll(List.of("--num-tokens", "4", "--hidden", "256", "--num-experts", "8"));
-        command.addAll(List.of("--num-topk", "2"));
-        ProcessBuilder builder =
-                new ProcessBuilder(command).directory(ROOT.toFile()).redirectErrorStream(true);
+        String small =
+                "test-intranode --backend host --ranks 2 --num-tokens 4 --hidden 256 --num-experts 8"
+                        + " --num-topk 2";
+        command.addAll(List.of(small.split(" ")));
+        ProcessBuilder builder = new ProcessBuilder(command).directory(ROOT.toFile());
         builder.environment().put("DEEPEP_SECRET", "not for recordings");
-        Process process = builder.start();
-        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-        assertThat(process.waitFor()).as(output).isZero();
+        Programs.run(builder).requireSuccess();
         List<RecordedEvent> events = RecordingFile.readAllEvents(file);
         Set<String> names =
                 events.stream().map(e -> e.getEventType().getName()).collect(Collectors.toSet());

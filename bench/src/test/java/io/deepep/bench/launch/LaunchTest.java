@@ -1,13 +1,13 @@
 package io.deepep.bench.launch;
 
+import static io.deepep.bench.CommandLines.run;
+import static io.deepep.bench.CommandLines.runLine;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.bench.CommandLines;
-import io.deepep.bench.Main;
+import io.deepep.bench.Outcome;
 import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -24,18 +24,15 @@ import org.junit.jupiter.api.io.TempDir;
 /** {@code deepep launch} with processes that are shell scripts. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class LaunchTest {
-    private record Outcome(int exitCode, List<String> out, List<String> err) {}
-
-    private static Outcome run(String... arguments) {
-        StringWriter out = new StringWriter();
-        StringWriter err = new StringWriter();
-        int exitCode = Main.run(arguments, new PrintWriter(out, true), new PrintWriter(err, true));
-        return new Outcome(
-                exitCode, out.toString().lines().toList(), err.toString().lines().toList());
+    private static Outcome launch(int ranks, String script) {
+        return launch("-n " + ranks, script);
     }
 
-    private static Outcome launch(int ranks, String script) {
-        return run("launch", "-n", Integer.toString(ranks), "--", "sh", "-c", script);
+    private static Outcome launch(String options, String script) {
+        List<String> command = new ArrayList<>(List.of("launch"));
+        command.addAll(List.of(options.split(" ")));
+        command.addAll(List.of("--", "sh", "-c", script));
+        return run(command.toArray());
     }
 
     @Test
@@ -46,9 +43,9 @@ class LaunchTest {
                         "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE; echo $MASTER_ADDR:$MASTER_PORT"
                                 + " $(cat $DEEPEP_SECRET_FILE) >&2; [ -z \"$DEEPEP_SECRET\" ]");
         assertThat(outcome.exitCode()).isZero();
-        assertThat(outcome.out())
+        assertThat(outcome.outLines())
                 .containsExactlyInAnyOrder("[0] 0/3 0/3", "[1] 1/3 1/3", "[2] 2/3 2/3");
-        List<String> meetings = outcome.err().stream().map(line -> line.substring(4)).toList();
+        List<String> meetings = outcome.errLines().stream().map(line -> line.substring(4)).toList();
         assertThat(meetings).hasSize(3).allMatch(meetings.getFirst()::equals);
         assertThat(meetings.getFirst()).matches("127\\.0\\.0\\.1:[23][0-9]{4} [0-9a-f]{64}");
     }
@@ -56,14 +53,15 @@ class LaunchTest {
     @Test
     void secretsAndPortsDiffer() {
         String script = "echo $MASTER_PORT $(cat $DEEPEP_SECRET_FILE)";
-        assertThat(launch(1, script).out()).doesNotContainAnyElementsOf(launch(1, script).out());
+        assertThat(launch(1, script).outLines())
+                .doesNotContainAnyElementsOf(launch(1, script).outLines());
     }
 
     @Test
     void theSecretIsInAFileOfTheirsAsLongAsTheyRun() {
         Outcome outcome = launch(1, "ls -l $DEEPEP_SECRET_FILE; echo $DEEPEP_SECRET_FILE");
-        assertThat(outcome.out().getFirst()).startsWith("[0] -rw-------");
-        assertThat(Path.of(outcome.out().get(1).substring(4))).doesNotExist();
+        assertThat(outcome.outLines().getFirst()).startsWith("[0] -rw-------");
+        assertThat(Path.of(outcome.outLines().get(1).substring(4))).doesNotExist();
     }
 
     /** The end of one rank is not the end of the launcher. */
@@ -72,7 +70,7 @@ class LaunchTest {
         Outcome outcome =
                 launch(2, "[ $RANK = 0 ] || { sleep 1; cat $DEEPEP_SECRET_FILE >/dev/null; }");
         assertThat(outcome.exitCode()).isZero();
-        assertThat(outcome.err()).isEmpty();
+        assertThat(outcome.errLines()).isEmpty();
     }
 
     @Test
@@ -82,10 +80,10 @@ class LaunchTest {
                         3,
                         "if [ $RANK = 1 ]; then sleep 1; exit 7; fi; sleep 600 & echo $$ $!; wait");
         assertThat(outcome.exitCode()).isEqualTo(7);
-        assertThat(outcome.err())
+        assertThat(outcome.errLines())
                 .containsExactly("deepep: rank 1 ended with exit code 7; ending the others");
-        assertThat(outcome.out()).hasSize(2);
-        for (String line : outcome.out()) {
+        assertThat(outcome.outLines()).hasSize(2);
+        for (String line : outcome.outLines()) {
             for (String pid : line.substring(4).split(" ", -1)) {
                 assertDead(Long.parseLong(pid));
             }
@@ -112,29 +110,29 @@ class LaunchTest {
         Outcome outcome = launch(2, "if [ $RANK = 1 ]; then kill -9 $$; fi; sleep 600");
         assertThat(outcome.exitCode()).isEqualTo(128 + 9);
         // A shell whose child ends by a signal may say so as well.
-        assertThat(outcome.err())
+        assertThat(outcome.errLines())
                 .filteredOn(line -> !line.startsWith("[0] "))
                 .containsExactly("deepep: rank 1 ended with exit code 137; ending the others");
     }
 
     @Test
     void optionsBehindTheCommandAreTheCommands() {
-        assertThat(run("launch", "-n", "1", "echo", "-n", "4", "--ranks").out())
+        assertThat(runLine("launch -n 1 echo -n 4 --ranks").outLines())
                 .containsExactly("[0] 4 --ranks");
     }
 
     @Test
     void saysWhatIsWrong() {
-        Outcome unknown = run("launch", "-n", "2", "--", "/no/such/command");
+        Outcome unknown = runLine("launch -n 2 -- /no/such/command");
         assertThat(unknown.exitCode()).isEqualTo(2);
-        assertThat(unknown.err())
+        assertThat(unknown.errLines())
                 .singleElement()
                 .asString()
                 .contains("cannot start /no/such/command");
-        assertThat(run("launch", "-n", "0", "--", "true").err())
+        assertThat(runLine("launch -n 0 -- true").errLines())
                 .containsExactly("deepep: --ranks=0 must be at least 1");
-        assertThat(run("launch", "-n", "2").exitCode()).isEqualTo(2);
-        assertThat(run("launch", "--", "true").err())
+        assertThat(runLine("launch -n 2").exitCode()).isEqualTo(2);
+        assertThat(runLine("launch -- true").errLines())
                 .singleElement()
                 .asString()
                 .contains("--nproc-per-node");
@@ -143,22 +141,15 @@ class LaunchTest {
     @Test
     void startsAgainAfterAFailure(@TempDir Path folder) throws IOException {
         Outcome outcome =
-                run(
-                        "launch",
-                        "-n",
-                        "2",
-                        "--max-restarts=2",
-                        "--log-dir=" + folder.resolve("logs"),
-                        "--",
-                        "sh",
-                        "-c",
+                launch(
+                        "-n 2 --max-restarts=2 --log-dir=" + folder.resolve("logs"),
                         "echo $TORCHELASTIC_RESTART_COUNT; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 7");
         assertThat(outcome.exitCode()).isZero();
-        assertThat(outcome.err())
+        assertThat(outcome.errLines())
                 .contains("deepep: starting all ranks again, restart 1 of at most 2")
                 .noneMatch(line -> line.contains("restart 2"));
         for (int rank = 0; rank < 2; rank++) {
-            assertThat(outcome.out()).contains("[" + rank + "] 1");
+            assertThat(outcome.outLines()).contains("[" + rank + "] 1");
             assertThat(folder.resolve("logs/attempt-1/rank-" + rank + ".out"))
                     .content()
                     .isEqualTo("1\n");
@@ -168,10 +159,9 @@ class LaunchTest {
 
     @Test
     void givesUpAfterTheLastRestart() {
-        Outcome outcome =
-                run("launch", "-n", "1", "--max-restarts=1", "--", "sh", "-c", "echo x; exit 5");
+        Outcome outcome = launch("-n 1 --max-restarts=1", "echo x; exit 5");
         assertThat(outcome.exitCode()).isEqualTo(5);
-        assertThat(outcome.out()).containsExactly("[0] x", "[0] x");
+        assertThat(outcome.outLines()).containsExactly("[0] x", "[0] x");
     }
 
     /** In a process of its own, whose environment has the secret. */
@@ -183,14 +173,9 @@ class LaunchTest {
             ProcessBuilder builder =
                     CommandLines.process(
                             "-XX:TieredStopAtLevel=1",
-                            "launch",
-                            "--nproc-per-node=2",
-                            "--nnodes=2",
-                            "--node-rank=" + node,
-                            "--master-addr=node0",
-                            "--",
-                            "sh",
-                            "-c",
+                            "launch --nproc-per-node=2 --nnodes=2 --master-addr=node0 --node-rank="
+                                    + node
+                                    + " -- sh -c",
                             "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK"
                                     + " $MASTER_ADDR:$MASTER_PORT $DEEPEP_SECRET_FILE");
             builder.environment().put("DEEPEP_SECRET_FILE", secret.toString());
@@ -210,22 +195,14 @@ class LaunchTest {
 
     @Test
     void severalHostsNeedMore() {
-        assertThat(run("launch", "-n", "1", "--nnodes=2", "--", "true").err())
+        assertThat(runLine("launch -n 1 --nnodes=2 -- true").errLines())
                 .containsExactly(
                         "deepep: --node-rank is missing; give the number of this host, from 0");
-        assertThat(run("launch", "-n", "1", "--nnodes=2", "--node-rank=2", "--", "true").err())
+        assertThat(runLine("launch -n 1 --nnodes=2 --node-rank=2 -- true").errLines())
                 .containsExactly("deepep: --node-rank=2 is not from 0 to 1");
         assertThat(
-                        run(
-                                        "launch",
-                                        "-n",
-                                        "1",
-                                        "--nnodes=2",
-                                        "--node-rank=1",
-                                        "--master-addr=a",
-                                        "--",
-                                        "true")
-                                .err())
+                        runLine("launch -n 1 --nnodes=2 --node-rank=1 --master-addr=a -- true")
+                                .errLines())
                 .singleElement()
                 .asString()
                 .contains("needs a secret that all hosts share");
@@ -260,12 +237,7 @@ class LaunchTest {
         Process launcher =
                 CommandLines.process(
                                 "-XX:TieredStopAtLevel=1",
-                                "launch",
-                                "-n",
-                                "2",
-                                "--",
-                                "sh",
-                                "-c",
+                                "launch -n 2 -- sh -c",
                                 "echo $DEEPEP_SECRET_FILE; " + script)
                         .start();
         try (BufferedReader lines = launcher.inputReader(StandardCharsets.UTF_8)) {

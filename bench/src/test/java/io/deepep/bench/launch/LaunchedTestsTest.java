@@ -3,25 +3,27 @@ package io.deepep.bench.launch;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.deepep.bench.CommandLines;
 import io.deepep.bench.Main;
+import io.deepep.bench.Outcome;
 import java.io.IOException;
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The test commands under {@code deepep launch}: a process for each rank. */
 @Timeout(value = 300, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class LaunchedTestsTest {
-    private record Outcome(int exitCode, List<String> out, List<String> err) {}
+    private static final List<String> SMALL =
+            List.of("--num-tokens=5", "--hidden=256", "--num-topk=3", "--num-experts=8");
 
-    private static Outcome launch(int ranks, String... command) {
-        List<String> arguments =
-                new ArrayList<>(List.of("launch", "-n", Integer.toString(ranks), "--"));
+    private static Outcome launch(List<String> options, String... command) {
+        List<String> arguments = new ArrayList<>(List.of("launch", "-n", "2", "--"));
         arguments.addAll(
                 List.of(
                         Path.of(System.getProperty("java.home"), "bin", "java").toString(),
@@ -32,63 +34,26 @@ class LaunchedTestsTest {
                         System.getProperty("java.class.path"),
                         Main.class.getName()));
         arguments.addAll(List.of(command));
-        StringWriter out = new StringWriter();
-        StringWriter err = new StringWriter();
-        int exitCode =
-                Main.run(
-                        arguments.toArray(String[]::new),
-                        new PrintWriter(out, true),
-                        new PrintWriter(err, true));
-        return new Outcome(
-                exitCode, out.toString().lines().toList(), err.toString().lines().toList());
+        arguments.addAll(options);
+        return CommandLines.run(arguments.toArray());
     }
 
-    @Test
-    void normalMode() {
-        Outcome outcome =
-                launch(
-                        2,
-                        "test-intranode",
-                        "--backend=host",
-                        "--num-tokens=5",
-                        "--hidden=256",
-                        "--num-topk=3",
-                        "--num-experts=8");
+    @ParameterizedTest
+    @ValueSource(strings = {"test-intranode", "test-low-latency"})
+    void tests(String command) {
+        Outcome outcome = launch(SMALL, command, "--backend=host");
         assertThat(outcome.exitCode()).as("%s", outcome).isZero();
-        assertThat(outcome.out()).allMatch(line -> line.startsWith("[0] "));
-        assertThat(outcome.out().getFirst()).contains("1 x 2 ranks", "2 processes");
-        assertThat(outcome.out().getLast()).matches("\\[0\\] [1-9][0-9]* passed, 0 failed");
+        assertThat(outcome.outLines()).allMatch(line -> line.startsWith("[0] "));
+        requireTwoProcesses(outcome);
     }
 
-    @Test
-    void lowLatencyMode() {
-        Outcome outcome =
-                launch(
-                        2,
-                        "test-low-latency",
-                        "--backend=host",
-                        "--num-tokens=5",
-                        "--hidden=256",
-                        "--num-topk=3",
-                        "--num-experts=8");
-        assertThat(outcome.exitCode()).as("%s", outcome).isZero();
-        assertThat(outcome.out()).allMatch(line -> line.startsWith("[0] "));
-        assertThat(outcome.out().getFirst()).contains("1 x 2 ranks", "2 processes");
-        assertThat(outcome.out().getLast()).matches("\\[0\\] [1-9][0-9]* passed, 0 failed");
+    private static void requireTwoProcesses(Outcome outcome) {
+        assertThat(outcome.outLines().getFirst()).contains("1 x 2 ranks", "2 processes");
+        assertThat(outcome.outLines().getLast()).matches("\\[0\\] [1-9][0-9]* passed, 0 failed");
     }
 
     private static Outcome bench(String mode, Path json) {
-        return launch(
-                2,
-                "bench",
-                mode,
-                "--backend=host",
-                "--num-tokens=5",
-                "--hidden=256",
-                "--num-topk=3",
-                "--num-experts=8",
-                "--repeats=3",
-                "--json=" + json);
+        return launch(SMALL, "bench", mode, "--backend=host", "--repeats=3", "--json=" + json);
     }
 
     @Test
@@ -104,23 +69,15 @@ class LaunchedTestsTest {
         Path file = folder.resolve("records.json");
         Outcome outcome = bench("normal", file);
         assertThat(outcome.exitCode()).as("%s", outcome).isZero();
-        assertThat(outcome.out().getFirst()).contains("1 x 2 ranks", "2 processes");
-        assertThat(outcome.out().getLast()).matches("\\[0\\] [1-9][0-9]* passed, 0 failed");
+        requireTwoProcesses(outcome);
         assertThat(new ObjectMapper().readTree(file.toFile())).hasSize(7);
     }
 
     @Test
     void otherNumbersOfRanksAreRefused() {
-        Outcome outcome =
-                launch(
-                        2,
-                        "test-intranode",
-                        "--backend=host",
-                        "--ranks=4",
-                        "--num-tokens=5",
-                        "--hidden=256");
+        Outcome outcome = launch(SMALL, "test-intranode", "--backend=host", "--ranks=4");
         assertThat(outcome.exitCode()).isEqualTo(2);
-        assertThat(outcome.err())
+        assertThat(outcome.errLines())
                 .anyMatch(
                         line ->
                                 line.endsWith(
@@ -129,9 +86,9 @@ class LaunchedTestsTest {
 
     @Test
     void commandsOfOneProcessSayThatTheyAre() {
-        Outcome outcome = launch(2, "bench", "decode", "--backend=host");
+        Outcome outcome = launch(List.of(), "bench", "decode", "--backend=host");
         assertThat(outcome.exitCode()).isEqualTo(2);
-        assertThat(outcome.err())
+        assertThat(outcome.errLines())
                 .anyMatch(
                         line ->
                                 line.contains(

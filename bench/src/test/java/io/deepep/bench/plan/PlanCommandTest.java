@@ -1,5 +1,6 @@
 package io.deepep.bench.plan;
 
+import static io.deepep.bench.CommandLines.runLine;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
@@ -11,16 +12,12 @@ import io.deepep.GroupLimits;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.bench.CommandLines;
-import io.deepep.bench.Main;
+import io.deepep.bench.Outcome;
 import io.deepep.bench.routing.RoutingFiles;
 import io.deepep.planner.WireFormat;
-import java.io.PrintWriter;
-import java.io.StringWriter;
-import java.nio.charset.StandardCharsets;
+import io.deepep.testkit.Programs;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Tag;
@@ -32,23 +29,10 @@ import org.junit.jupiter.params.provider.CsvSource;
 /** {@code deepep plan} from its arguments to tables, JSON and plot. */
 @Tag("checkout")
 final class PlanCommandTest {
-    private record Outcome(int exitCode, List<String> out, List<String> err) {}
-
-    private static Outcome run(String arguments, String... more) {
-        List<String> all = new ArrayList<>(List.of(arguments.strip().split(" +")));
-        all.addAll(List.of(more));
-        StringWriter out = new StringWriter();
-        StringWriter err = new StringWriter();
-        int exitCode =
-                Main.run(all.toArray(String[]::new), new PrintWriter(out), new PrintWriter(err));
-        return new Outcome(
-                exitCode, out.toString().lines().toList(), err.toString().lines().toList());
-    }
-
     private static JsonNode records(Path folder, String arguments) throws Exception {
         Path file = folder.resolve("plan.json");
-        Outcome outcome = run(arguments, "--json", file.toString());
-        assertThat(outcome.err()).isEmpty();
+        Outcome outcome = runLine(arguments + " --json " + file);
+        assertThat(outcome.errLines()).isEmpty();
         assertThat(outcome.exitCode()).isZero();
         return new ObjectMapper().readTree(file.toFile());
     }
@@ -73,18 +57,18 @@ final class PlanCommandTest {
                     .as(operation)
                     .isBetween(0.9, 1.1);
         }
-        Outcome one = run("plan --profile " + measured + "normal.json");
+        Outcome one = runLine("plan --profile " + measured + "normal.json");
         assertThat(one.exitCode()).isEqualTo(2);
-        assertThat(one.err().getFirst())
+        assertThat(one.errLines().getFirst())
                 .contains("has no dispatch of low-latency mode", "plan the other mode alone");
     }
 
     @Test
     void bothModesAreATable() {
-        Outcome outcome = run("plan --nodes 2 --tokens 64");
-        assertThat(outcome.err()).isEmpty();
+        Outcome outcome = runLine("plan --nodes 2 --tokens 64");
+        assertThat(outcome.errLines()).isEmpty();
         assertThat(outcome.exitCode()).isZero();
-        assertThat(outcome.out())
+        assertThat(outcome.outLines())
                 .anyMatch(line -> line.startsWith("normal: 2 x 8 ranks, up to 64 tokens each"))
                 .anyMatch(line -> line.contains("NVL") && line.contains("GiB with maxRecvTokens="))
                 .anyMatch(line -> line.matches("\\| normal +\\| dispatch fp8_e4m3 .*"))
@@ -95,8 +79,9 @@ final class PlanCommandTest {
     @Test
     void aWorldThatIsTooLargeForGpusIsSaidToBe() {
         EpTopology large = new EpTopology(0, 2048, 8);
-        Outcome outcome = run("plan --nodes 256 --tokens 1 --hidden 128 --experts 2048 --topk 1");
-        assertThat(outcome.out())
+        Outcome outcome =
+                runLine("plan --nodes 256 --tokens 1 --hidden 128 --experts 2048 --topk 1");
+        assertThat(outcome.outLines())
                 .containsOnlyOnce("  runs on: host, cuda")
                 .containsOnlyOnce(
                         "  runs on: host; "
@@ -110,7 +95,7 @@ final class PlanCommandTest {
     void domainsOf72ArePlanned() {
         String shape = " --gpus-per-node 72 --tokens 8 --hidden 256 --experts 288 --topk 2";
         for (int nodes = 1; nodes <= 2; nodes++) {
-            assertThat(run("plan --nodes " + nodes + shape).out())
+            assertThat(runLine("plan --nodes " + nodes + shape).outLines())
                     .filteredOn(line -> line.equals("  runs on: host, cuda"))
                     .hasSize(2);
         }
@@ -313,9 +298,9 @@ final class PlanCommandTest {
                 "plan --bogus | deepep: Unknown option: '--bogus'; see deepep plan --help"
             })
     void wrongUsageIsOneLineAndExitCode2(String arguments, String complaint) {
-        Outcome outcome = run(arguments);
-        assertThat(outcome.err()).containsExactly(complaint);
-        assertThat(outcome.out()).isEmpty();
+        Outcome outcome = runLine(arguments);
+        assertThat(outcome.errLines()).containsExactly(complaint);
+        assertThat(outcome.outLines()).isEmpty();
         assertThat(outcome.exitCode()).isEqualTo(2);
     }
 
@@ -333,7 +318,7 @@ final class PlanCommandTest {
                 records(folder, "plan --tokens 4 --num-experts 64 --model " + folder).get(0);
         assertThat(other.get("experts").asInt()).isEqualTo(64);
         Files.writeString(config, "{\"text_config\": {\"hidden_size\": 512}}");
-        assertThat(run("plan --model " + config).err())
+        assertThat(runLine("plan --model " + config).errLines())
                 .singleElement()
                 .asString()
                 .contains("has no num_experts_per_tok or", "a model with experts?");
@@ -342,28 +327,21 @@ final class PlanCommandTest {
     /** As in the portable bundle: without java.desktop. */
     @Test
     void chartsNeedNoDesktop(@TempDir Path folder) throws Exception {
-        Process plan =
+        ProcessBuilder plan =
                 CommandLines.process(
-                                "--limit-modules=java.base,java.logging,java.management,java.xml,jdk.jfr",
-                                "plan",
-                                "--mode=low-latency",
-                                "--tokens=2",
-                                "--hidden=512",
-                                "--num-topk=2",
-                                "--num-experts=12",
-                                "--sweep",
-                                "--plot=" + folder.resolve("a.svg"))
-                        .start();
-        String said = new String(plan.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-        assertThat(plan.waitFor()).as(said).isZero();
+                        "--limit-modules=java.base,java.logging,java.management,java.xml,jdk.jfr",
+                        "plan --mode low-latency --tokens 2 --hidden 512 --num-topk 2 --num-experts 12"
+                                + " --sweep",
+                        "--plot=" + folder.resolve("a.svg"));
+        Programs.run(plan).requireSuccess();
         assertThat(folder.resolve("a.svg")).content().startsWith("<svg ");
     }
 
     @Test
     void tokensOfAFileAreItsOwn(@TempDir Path folder) throws Exception {
         Path file = RoutingFiles.npyI64(folder.resolve("r.npy"), new long[] {2, 2}, 0, 1, 2, 3);
-        Outcome outcome = run("plan --tokens 4 --routing " + file);
-        assertThat(outcome.err())
+        Outcome outcome = runLine("plan --tokens 4 --routing " + file);
+        assertThat(outcome.errLines())
                 .containsExactly(
                         "deepep: --num-tokens and --num-topk do not go with a routing file; it has its own");
         assertThat(outcome.exitCode()).isEqualTo(2);

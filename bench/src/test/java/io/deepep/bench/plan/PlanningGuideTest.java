@@ -1,10 +1,8 @@
 package io.deepep.bench.plan;
 
+import static io.deepep.bench.CommandLines.runLine;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.bench.Main;
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Tag;
@@ -15,18 +13,9 @@ import org.junit.jupiter.api.Test;
 final class PlanningGuideTest {
     private static final Path GUIDE = Path.of("../docs/guides/planning.md");
 
-    private static String run(String... arguments) {
-        StringWriter out = new StringWriter();
-        StringWriter err = new StringWriter();
-        int exitCode = Main.run(arguments, new PrintWriter(out), new PrintWriter(err));
-        assertThat(err.toString()).isEmpty();
-        assertThat(exitCode).isZero();
-        return out.toString();
-    }
-
     @Test
     void comparisonWithMeasurements() throws Exception {
-        String printed = run("plan", "compare");
+        String printed = runLine("plan compare").requirePassed().out();
         assertThat(printed.lines()).filteredOn(line -> line.startsWith("| ")).hasSize(63);
         assertThat(Files.readString(GUIDE))
                 .as("the table of the guide; ./deepep plan compare prints it")
@@ -37,6 +26,8 @@ final class PlanningGuideTest {
     void planOfFourNodes() throws Exception {
         assertThat(Files.readString(GUIDE))
                 .as("the plan in the guide; ./deepep plan --nodes 4 prints it")
-                .contains("./deepep plan --nodes 4\n", run("plan", "--nodes", "4"));
+                .contains(
+                        "./deepep plan --nodes 4\n",
+                        runLine("plan --nodes 4").requirePassed().out());
     }
 }

@@ -1,10 +1,11 @@
 package io.deepep.bench.report;
 
-import static io.deepep.bench.report.ReportFixture.run;
+import static io.deepep.bench.CommandLines.run;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 
 import io.deepep.bench.CommandLines;
+import io.deepep.bench.Outcome;
 import io.deepep.bench.measure.OperationRecord;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -54,7 +55,7 @@ class FreshRecordsTest {
         return Files.readString(root.resolve("README.md"));
     }
 
-    private ReportFixture.Outcome measure(String name) {
+    private Outcome measure(String name) {
         return run("report", "readme", "--root", root, "--measure", name);
     }
 
@@ -97,7 +98,7 @@ class FreshRecordsTest {
                 wrong.replaceAll("\"experts\" *: *\\d+", "\"experts\": 7"));
         show("times records=old/host.json", "times records=old/wrong.json");
         String before = readme();
-        ReportFixture.Outcome outcome = measure("new");
+        Outcome outcome = measure("new");
         assertThat(outcome.exitCode()).isEqualTo(2);
         assertThat(outcome.out()).contains("records of the backend host stay as they were");
         assertThat(outcome.err()).contains("7", "nothing could be measured");
@@ -113,7 +114,7 @@ class FreshRecordsTest {
     })
     void namesAreThoseOfNewFolders(String name, String complaint) throws IOException {
         String before = readme();
-        ReportFixture.Outcome outcome = measure(name);
+        Outcome outcome = measure(name);
         assertThat(outcome.exitCode()).isEqualTo(2);
         assertThat(outcome.err()).contains(complaint);
         assertThat(readme()).isEqualTo(before);
@@ -121,8 +122,7 @@ class FreshRecordsTest {
 
     @Test
     void checkingMeasuresNothing() {
-        ReportFixture.Outcome outcome =
-                run("report", "readme", "--root", root, "--check", "--measure", "new");
+        Outcome outcome = run("report", "readme", "--root", root, "--check", "--measure", "new");
         assertThat(outcome.exitCode()).isEqualTo(2);
         assertThat(outcome.err()).contains("--check");
         assertThat(records("new")).doesNotExist();
@@ -135,7 +135,7 @@ class FreshRecordsTest {
                 records("old/other.json"),
                 other.replaceAll("\"commit\" *: *\"[^\"]*\"", "\"commit\": \"0123\""));
         show("times records=old/host.json", "times records=old/other.json");
-        ReportFixture.Outcome outcome = run("report", "readme", "--root", root);
+        Outcome outcome = run("report", "readme", "--root", root);
         assertThat(outcome.exitCode()).isEqualTo(2);
         assertThat(outcome.err()).contains("old/other.json is of commit 0123", "--measure");
     }

@@ -1,9 +1,10 @@
 package io.deepep.bench.report;
 
+import static io.deepep.bench.CommandLines.run;
 import static io.deepep.bench.report.ReportFixture.GPU_RECORDS;
-import static io.deepep.bench.report.ReportFixture.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.bench.Outcome;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -22,7 +23,7 @@ class ReadmeCommandTest {
     void theDocumentationIsUpToDate() throws IOException {
         assertThat(Files.readString(CHECKOUT.resolve("README.md")))
                 .contains("<!-- deepep:times ", "<!-- deepep:plot ");
-        ReportFixture.Outcome outcome = run("report", "readme", "--check", "--root", CHECKOUT);
+        Outcome outcome = run("report", "readme", "--check", "--root", CHECKOUT);
         assertThat(outcome.out()).isEmpty();
         outcome.requirePassed();
     }
@@ -40,7 +41,7 @@ class ReadmeCommandTest {
     @Test
     void whatIsOutOfDateIsFoundAndMended(@TempDir Path folder) throws IOException {
         Path root = checkout(folder, "times records=run/r.json sms=24");
-        ReportFixture.Outcome stale = run("report", "readme", "--check", "--root", root);
+        Outcome stale = run("report", "readme", "--check", "--root", root);
         assertThat(stale.exitCode()).isEqualTo(1);
         assertThat(stale.out()).contains("README.md is out of date");
         assertThat(Files.readString(root.resolve("README.md"))).contains("old");
@@ -118,7 +119,7 @@ class ReadmeCommandTest {
     @Test
     void plotsAreDrawnBesideTheText(@TempDir Path folder) throws IOException {
         Path root = checkout(folder, "plot records=run/r.json what=share file=docs/p.svg");
-        ReportFixture.Outcome missing = run("report", "readme", "--check", "--root", root);
+        Outcome missing = run("report", "readme", "--check", "--root", root);
         assertThat(missing.exitCode()).isEqualTo(1);
         assertThat(missing.out()).contains("p.svg is out of date");
         assertThat(root.resolve("docs/p.svg")).doesNotExist();
@@ -141,7 +142,7 @@ class ReadmeCommandTest {
                 root.resolve("README.md"),
                 Files.readString(root.resolve("README.md"))
                         + "<!-- deepep:facts records=run/other.json -->\n<!-- deepep:end -->\n");
-        ReportFixture.Outcome outcome = run("report", "readme", "--root", root);
+        Outcome outcome = run("report", "readme", "--root", root);
         assertThat(outcome.exitCode()).isEqualTo(2);
         assertThat(outcome.err())
                 .contains("run/other.json is of commit 0123", "are of 2264fca0e8d8");
@@ -159,7 +160,7 @@ class ReadmeCommandTest {
     })
     void wrongBlocksAreNamed(String block, String complaint, @TempDir Path folder)
             throws IOException {
-        ReportFixture.Outcome outcome = run("report", "readme", "--root", checkout(folder, block));
+        Outcome outcome = run("report", "readme", "--root", checkout(folder, block));
         assertThat(outcome.exitCode()).isEqualTo(2);
         assertThat(outcome.err()).contains("README.md", complaint);
     }

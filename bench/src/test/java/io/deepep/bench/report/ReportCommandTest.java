@@ -1,12 +1,13 @@
 package io.deepep.bench.report;
 
+import static io.deepep.bench.CommandLines.run;
 import static io.deepep.bench.report.ReportFixture.NUM_EXPERTS;
 import static io.deepep.bench.report.ReportFixture.NUM_RANKS;
-import static io.deepep.bench.report.ReportFixture.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.deepep.bench.Outcome;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.measure.RoutingCounts;
 import java.io.IOException;
@@ -166,7 +167,7 @@ class ReportCommandTest {
     }
 
     private static void requireRefused(String complaint, Path file) {
-        ReportFixture.Outcome outcome = run("report", file, "--out", folder.resolve("none"));
+        Outcome outcome = run("report", file, "--out", folder.resolve("none"));
         assertThat(outcome.exitCode()).isEqualTo(2);
         assertThat(outcome.err()).contains(complaint, file.getFileName().toString());
         assertThat(folder.resolve("none")).doesNotExist();
@@ -175,7 +176,7 @@ class ReportCommandTest {
     @ParameterizedTest
     @ValueSource(strings = {"report", "report x.json", "report --out y"})
     void missingArgumentsAreNamed(String command) {
-        ReportFixture.Outcome outcome = run((Object[]) command.split(" ", -1));
+        Outcome outcome = run((Object[]) command.split(" ", -1));
         assertThat(outcome.exitCode()).isEqualTo(2);
         assertThat(outcome.err()).contains("RECORDS", "--out");
     }
@@ -241,8 +242,7 @@ class ReportCommandTest {
         assertThat(Files.readString(other.resolve("report.html")))
                 .contains("normal compared with before-normal", "after / before", "32e272ee01bc");
         assertThat(other.resolve("normal-comparison.svg")).exists();
-        ReportFixture.Outcome one =
-                run("report", "--compare", folder.resolve("host.json"), "--out", other);
+        Outcome one = run("report", "--compare", folder.resolve("host.json"), "--out", other);
         assertThat(one.err()).contains("--compare needs the records of two runs, and there are 1");
     }
 
@@ -289,14 +289,14 @@ class ReportCommandTest {
     @Test
     void thePageNeedsAFolder(@TempDir Path other) throws IOException {
         Path file = Files.writeString(other.resolve("page"), "");
-        ReportFixture.Outcome outcome = run("report", folder.resolve("host.json"), "--out", file);
+        Outcome outcome = run("report", folder.resolve("host.json"), "--out", file);
         assertThat(outcome.exitCode()).isEqualTo(2);
         assertThat(outcome.err()).contains("--out=", "is a file; name a folder");
     }
 
     @Test
     void aRecordingNeedsAFolder() {
-        ReportFixture.Outcome outcome =
+        Outcome outcome =
                 run("bench", "normal", "--backend", "host", "--jfr", folder.resolve("no/x.jfr"));
         assertThat(outcome.exitCode()).isEqualTo(2);
         assertThat(outcome.err()).contains("--jfr=", "there is no folder");

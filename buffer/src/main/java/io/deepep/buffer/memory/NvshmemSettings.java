@@ -113,15 +113,15 @@ public final class NvshmemSettings {
         return value != 0 ? value : user.number(variable).orElse(0);
     }
 
-    private static NvshmemOptions.NicHandler nicHandler(
+    private static Network.NicHandler nicHandler(
             Network.Nvshmem network, NvshmemUserSettings user) {
         String variable = "NVSHMEM_IBGDA_NIC_HANDLER";
         Optional<String> set = user.text(variable);
         if (network.nicHandler() != Network.NicHandler.AUTO || set.isEmpty()) {
-            return NvshmemOptions.NicHandler.valueOf(network.nicHandler().name());
+            return network.nicHandler();
         }
         String name = set.get().strip().toUpperCase(Locale.ROOT);
-        return Stream.of(NvshmemOptions.NicHandler.values())
+        return Stream.of(Network.NicHandler.values())
                 .filter(handler -> handler.name().equals(name))
                 .findFirst()
                 .orElseThrow(

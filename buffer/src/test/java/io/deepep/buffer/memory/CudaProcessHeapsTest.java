@@ -2,10 +2,9 @@ package io.deepep.buffer.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.buffer.ChildJvm;
+import io.deepep.testkit.Programs;
 import java.io.IOException;
 import java.io.InputStream;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -41,30 +40,26 @@ class CudaProcessHeapsTest {
         Path source = folder.resolve("fake_cuda.c");
         try (InputStream in = CudaProcessHeapsTest.class.getResourceAsStream("fake_cuda.c")) {
             Files.write(source, Objects.requireNonNull(in).readAllBytes());
-            Process gcc =
-                    new ProcessBuilder(
-                                    "gcc",
-                                    "-shared",
-                                    "-fPIC",
-                                    "-Wall",
-                                    "-Wextra",
-                                    "-Werror",
-                                    "-o",
-                                    folder.resolve("libcuda.so.1").toString(),
-                                    source.toString())
-                            .redirectErrorStream(true)
-                            .start();
-            String output = new String(gcc.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-            assertThat(gcc.waitFor()).as(output).isZero();
+            String library = folder.resolve("libcuda.so.1").toString();
+            Programs.run(
+                            "gcc",
+                            "-shared",
+                            "-fPIC",
+                            "-Wall",
+                            "-Wextra",
+                            "-Werror",
+                            "-o",
+                            library,
+                            source.toString())
+                    .requireSuccess();
         } catch (IOException noCompiler) {
             Assumptions.abort("there is no gcc: " + noCompiler.getMessage());
         }
     }
 
-    private record Ended(int status, String output) {}
-
     /** Runs as many processes as there are environments. */
-    private List<Ended> run(int ranksPerProcess, boolean inTurn, List<Map<String, String>> each)
+    private List<Programs.Ended> run(
+            int ranksPerProcess, boolean inTurn, List<Map<String, String>> each)
             throws IOException, InterruptedException {
         int port = ThreadLocalRandom.current().nextInt(FIRST_PORT, LAST_PORT + 1);
         List<Process> started = new ArrayList<>();
@@ -78,10 +73,9 @@ class CudaProcessHeapsTest {
                 environment.put("LD_LIBRARY_PATH", folder.toString());
                 started.add(start(ranksPerProcess, inTurn, environment));
             }
-            List<Ended> ended = new ArrayList<>();
+            List<Programs.Ended> ended = new ArrayList<>();
             for (Process process : started) {
-                byte[] output = process.getInputStream().readAllBytes();
-                ended.add(new Ended(process.waitFor(), new String(output, StandardCharsets.UTF_8)));
+                ended.add(Programs.awaitEnd(process));
             }
             ended.forEach(CudaProcessHeapsTest::assumeDescriptorsCanBeFetched);
             return ended;
@@ -94,7 +88,7 @@ class CudaProcessHeapsTest {
             int ranksPerProcess, boolean inTurn, Map<String, String> environment)
             throws IOException {
         ProcessBuilder builder =
-                ChildJvm.of(
+                Programs.java(
                         HeapProgram.class,
                         List.of("-Xmx128m"),
                         Integer.toString(ranksPerProcess),
@@ -103,7 +97,7 @@ class CudaProcessHeapsTest {
         return builder.start();
     }
 
-    private static void assumeDescriptorsCanBeFetched(Ended ended) {
+    private static void assumeDescriptorsCanBeFetched(Programs.Ended ended) {
         Assumptions.assumeFalse(
                 ended.output().contains("pidfd_getfd"), "this kernel lets no process fetch them");
     }
@@ -112,8 +106,8 @@ class CudaProcessHeapsTest {
         return Collections.nCopies(processes, environment);
     }
 
-    private static void assertClean(List<Ended> processes) {
-        for (Ended process : processes) {
+    private static void assertClean(List<Programs.Ended> processes) {
+        for (Programs.Ended process : processes) {
             assertThat(process.status()).as(process.output()).isZero();
             assertThat(process.output().lines()).containsExactly("live 0");
         }
@@ -148,8 +142,8 @@ class CudaProcessHeapsTest {
 
     @Test
     void memoryThatOthersKeepOpenIsLeftToTheEndOfTheProcess() throws Exception {
-        List<Ended> processes = run(1, true, all(2, NO_FD));
-        for (Ended process : processes) {
+        List<Programs.Ended> processes = run(1, true, all(2, NO_FD));
+        for (Programs.Ended process : processes) {
             assertThat(process.status()).as(process.output()).isZero();
         }
         assertThat(processes.getFirst().output()).contains("live 1");
@@ -160,7 +154,7 @@ class CudaProcessHeapsTest {
     void whereNeitherGoesAllAreToldWhy() throws Exception {
         Map<String, String> neither = new HashMap<>(NO_FD);
         neither.putAll(NO_IPC);
-        for (Ended process : run(1, false, List.of(Map.of(), neither))) {
+        for (Programs.Ended process : run(1, false, List.of(Map.of(), neither))) {
             assertThat(process.output())
                     .contains(
                             "refused the processes cannot share device memory by descriptors: rank 1: ")

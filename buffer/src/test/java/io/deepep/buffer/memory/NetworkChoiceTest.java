@@ -3,7 +3,6 @@ package io.deepep.buffer.memory;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
@@ -13,7 +12,6 @@ import io.deepep.buffer.Placed;
 import io.deepep.cuda.nvshmem.NvshmemInstallation;
 import io.deepep.error.DeepEpUnavailableException;
 import java.time.Duration;
-import java.util.List;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 
@@ -21,7 +19,7 @@ import org.junit.jupiter.api.Test;
 class NetworkChoiceTest {
     private static final NormalLimits LIMITS = NormalLimits.of(8, 128, 2, 8);
 
-    private static Network resolve(Placed place, Network network) {
+    private static Network resolve(Communicator place, Network network) {
         return NetworkChoice.resolve(Placed.options(place, 2, network, LIMITS, null));
     }
 
@@ -51,34 +49,9 @@ class NetworkChoiceTest {
 
     @Test
     void threadsOfOneProcessCannotBePes() throws Exception {
-        try (InProcessGroup group = InProcessGroup.of(1)) {
-            Communicator communicator = group.communicator(0);
-            var options =
-                    Placed.options(
-                            new Placed(0, 4, 4),
-                            2,
-                            Network.nvshmem(Network.Transport.NONE),
-                            LIMITS,
-                            null);
-            var inProcess =
-                    new BufferOptions(
-                            communicator,
-                            options.topology(),
-                            options.device(),
-                            null,
-                            options.network(),
-                            options.normal(),
-                            options.lowLatency(),
-                            0,
-                            0,
-                            options.dispatchConfig(),
-                            options.combineConfig(),
-                            options.defaults(),
-                            options.timeout(),
-                            options.startTimeout(),
-                            false,
-                            List.of());
-            assertThatThrownBy(() -> NetworkChoice.resolve(inProcess))
+        try (InProcessGroup group = InProcessGroup.of(4)) {
+            Network network = Network.nvshmem(Network.Transport.NONE);
+            assertThatThrownBy(() -> resolve(group.communicator(0), network))
                     .hasMessageContaining("needs one process per rank")
                     .hasMessageContaining("deepep launch");
         }

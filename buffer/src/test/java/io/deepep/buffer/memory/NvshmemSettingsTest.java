@@ -17,7 +17,6 @@ import io.deepep.cuda.topology.HostTopology;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.testkit.sysfs.SysfsTree;
 import java.nio.file.Path;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.BeforeEach;
@@ -193,7 +192,7 @@ class NvshmemSettingsTest {
         NvshmemOptions used = settings(Network.nvshmem(Network.Transport.IBGDA), variables);
         assertThat(used.qpDepth()).isEqualTo(512);
         assertThat(used.numQpsPerPe()).isEqualTo(3);
-        assertThat(used.nicHandler()).isEqualTo(NvshmemOptions.NicHandler.CPU_HOST_MEMORY);
+        assertThat(used.nicHandler()).isEqualTo(Network.NicHandler.CPU_HOST_MEMORY);
         assertThat(used.gidIndex()).hasValue(3);
         assertThat(used.trafficClass()).isEqualTo(106);
         assertThat(used.serviceLevel()).isEqualTo(2);
@@ -209,7 +208,7 @@ class NvshmemSettingsTest {
                         .withBootstrapInterface("eth0");
         NvshmemOptions own = settings(chosen, variables);
         assertThat(own.qpDepth()).isEqualTo(1024);
-        assertThat(own.nicHandler()).isEqualTo(NvshmemOptions.NicHandler.GPU);
+        assertThat(own.nicHandler()).isEqualTo(Network.NicHandler.GPU);
         assertThat(own.gidIndex()).hasValue(1);
         assertThat(own.hcas()).containsExactly("mlx5_bond_2:1");
         assertThat(own.bootstrapInterface()).isEqualTo("eth0");
@@ -247,7 +246,6 @@ class NvshmemSettingsTest {
     @EnumSource(Network.NicHandler.class)
     void everyHandlerOfTheApiIsOneOfNvshmem(Network.NicHandler handler) {
         Network.Nvshmem network = Network.nvshmem(Network.Transport.IBGDA).withNicHandler(handler);
-        assertThat(settings(0, network).nicHandler().name()).isEqualTo(handler.name());
-        assertThat(Arrays.asList(NvshmemOptions.NicHandler.values())).hasSize(4);
+        assertThat(settings(0, network).nicHandler()).isEqualTo(handler);
     }
 }

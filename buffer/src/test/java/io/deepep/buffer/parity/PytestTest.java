@@ -1,13 +1,10 @@
 package io.deepep.buffer.parity;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
+import io.deepep.testkit.Programs;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -34,8 +31,7 @@ class PytestTest {
                                 + " has torch, numpy and pytest; on Debian: apt-get install"
                                 + " python3-torch python3-pytest, elsewhere name one with -D"
                                 + PYTHON_PROPERTY);
-        Output run = run(python, "-m", "pytest", "-q", "-rs");
-        assertThat(run.status()).as(run.text()).isZero();
+        run(python, "-m", "pytest", "-q", "-rs").requireSuccess();
     }
 
     /** The Python to use, or null if no usual one will do. */
@@ -56,22 +52,9 @@ class PytestTest {
         return null;
     }
 
-    /** What a program printed, and its exit status. */
-    private record Output(int status, String text) {}
-
-    private static Output run(String... command) throws IOException, InterruptedException {
-        ProcessBuilder builder =
-                new ProcessBuilder(command).directory(FOLDER.toFile()).redirectErrorStream(true);
+    private static Programs.Ended run(String... command) throws IOException, InterruptedException {
+        ProcessBuilder builder = new ProcessBuilder(command).directory(FOLDER.toFile());
         builder.environment().put("PYTHONDONTWRITEBYTECODE", "1");
-        Process process = builder.start();
-        try {
-            process.getOutputStream().close();
-            String text =
-                    new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-            process.waitFor(1, TimeUnit.MINUTES); // it has closed its output
-            return new Output(process.exitValue(), text);
-        } finally {
-            process.destroyForcibly();
-        }
+        return Programs.run(builder);
     }
 }

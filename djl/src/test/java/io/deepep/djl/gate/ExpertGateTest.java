@@ -49,28 +49,24 @@ class ExpertGateTest {
 
     @Test
     void sigmoidWithBiasAndGroups() {
-        TopkRule rule = TopkRule.of(EXPERTS, TOPK).withScalingFactor(2.5f);
-        DeepSeekV3Gate gate = new DeepSeekV3Gate(rule, 4, 2);
-        double[] bias = new double[EXPERTS];
-        check(
-                gate,
-                logits -> {
-                    double[] scores = sigmoid(logits);
-                    readBias(gate, bias);
-                    return choose(withinBestGroups(scores, bias, 4, 2), scores, true, 2.5);
-                });
+        checkDeepSeek(TopkRule.of(EXPERTS, TOPK).withScalingFactor(2.5f), 4, 2, 2.5);
     }
 
     @Test
     void sigmoidWithoutGroups() {
-        DeepSeekV3Gate gate = new DeepSeekV3Gate(TopkRule.of(EXPERTS, TOPK), 1, 1);
+        checkDeepSeek(TopkRule.of(EXPERTS, TOPK), 1, 1, 1);
+    }
+
+    private void checkDeepSeek(TopkRule rule, int numGroups, int numTopkGroups, double factor) {
+        DeepSeekV3Gate gate = new DeepSeekV3Gate(rule, numGroups, numTopkGroups);
         double[] bias = new double[EXPERTS];
         check(
                 gate,
                 logits -> {
                     double[] scores = sigmoid(logits);
                     readBias(gate, bias);
-                    return choose(withinBestGroups(scores, bias, 1, 1), scores, true, 1);
+                    double[] within = withinBestGroups(scores, bias, numGroups, numTopkGroups);
+                    return choose(within, scores, true, factor);
                 });
     }
 

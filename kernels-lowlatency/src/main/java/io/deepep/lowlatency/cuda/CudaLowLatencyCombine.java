@@ -170,11 +170,6 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
     }
 
     @Override
-    public boolean isCapturable() {
-        return true;
-    }
-
-    @Override
     public void endsWithStream(boolean may) {
         event.followStream(may);
     }

@@ -243,11 +243,6 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     }
 
     @Override
-    public boolean isCapturable() {
-        return true;
-    }
-
-    @Override
     public void endsWithStream(boolean may) {
         event.followStream(may);
     }

@@ -64,19 +64,13 @@ final class LowLatencyStructs {
     /** Halves of a call that a launch does. */
     enum Phases implements KernelEnum {
         /** The first. */
-        SEND(1),
+        SEND,
         /** The second. */
-        RECEIVE(2);
-
-        private final int value;
-
-        Phases(int value) {
-            this.value = value;
-        }
+        RECEIVE;
 
         @Override
         public int value() {
-            return value;
+            return 1 << ordinal();
         }
     }
 

@@ -283,11 +283,6 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     }
 
     @Override
-    public boolean isCapturable() {
-        return true;
-    }
-
-    @Override
     public DeviceEvent event() {
         return event;
     }

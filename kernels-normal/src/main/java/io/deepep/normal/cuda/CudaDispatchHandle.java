@@ -2,9 +2,10 @@ package io.deepep.normal.cuda;
 
 import io.deepep.DispatchHandle;
 import io.deepep.cuda.memory.DevicePool;
+import io.deepep.normal.NormalHandle;
 
 /** The routing of one plan's latest dispatch, in the memory of its GPU. */
-final class CudaDispatchHandle implements DispatchHandle {
+final class CudaDispatchHandle extends NormalHandle {
     final CudaNormalState owner;
 
     /** i32 [T][R]: row of each token at each rank, or -1; null across nodes. */
@@ -30,13 +31,8 @@ final class CudaDispatchHandle implements DispatchHandle {
 
     final int expertAlignment;
     private final int numTokens;
-    private final int hidden;
-    private final int numTopk;
-    private final int numExperts;
-    private final int numWorstTokens;
     private int numReceived;
     private int numResultRows;
-    private boolean valid;
 
     /** What observers learn of the dispatch; null if it was not observed. */
     DispatchTrace trace;
@@ -50,12 +46,9 @@ final class CudaDispatchHandle implements DispatchHandle {
             int numWorstTokens,
             boolean expanded,
             int expertAlignment) {
+        super(hidden, numTopk, numExperts, numWorstTokens);
         this.owner = owner;
         this.numTokens = numTokens;
-        this.hidden = hidden;
-        this.numTopk = numTopk;
-        this.numExperts = numExperts;
-        this.numWorstTokens = numWorstTokens;
         this.expertAlignment = expertAlignment;
         this.numReceived = numWorstTokens;
         this.numResultRows = numWorstTokens;
@@ -81,13 +74,7 @@ final class CudaDispatchHandle implements DispatchHandle {
         if (handle instanceof CudaDispatchHandle cuda && cuda.owner == state) {
             return cuda;
         }
-        throw new IllegalArgumentException(
-                "the handle comes from another buffer or mode; use one that this buffer's dispatch"
-                        + " returned");
-    }
-
-    void invalidate() {
-        valid = false;
+        throw foreign();
     }
 
     /**
@@ -96,32 +83,16 @@ final class CudaDispatchHandle implements DispatchHandle {
     void validate(int received, int shown) {
         numReceived = received;
         numResultRows = shown;
-        valid = true;
-    }
-
-    boolean isValid() {
-        return valid;
-    }
-
-    void requireValid() {
-        if (!valid) {
-            throw new IllegalArgumentException(
-                    "the dispatch of the handle has not run, or failed; dispatch its plan again"
-                            + " first");
-        }
+        setValid();
     }
 
     int numLocalExperts() {
-        return numExperts / owner.topology.numRanks();
+        return numExperts() / owner.topology.numRanks();
     }
 
     /** Rows of the result, and of the x that combine takes. */
     int numResultRows() {
         return numResultRows;
-    }
-
-    int numWorstTokens() {
-        return numWorstTokens;
     }
 
     @Override
@@ -132,21 +103,6 @@ final class CudaDispatchHandle implements DispatchHandle {
     @Override
     public int numRecvTokens() {
         return numReceived;
-    }
-
-    @Override
-    public int hidden() {
-        return hidden;
-    }
-
-    @Override
-    public int numTopk() {
-        return numTopk;
-    }
-
-    @Override
-    public int numExperts() {
-        return numExperts;
     }
 
     @Override

@@ -33,11 +33,10 @@ final class GoodCalls {
         return topkIdx;
     }
 
-    static void expectWorks(HostNormalKernels kernels, int rank, int numRanks) {
-        DispatchResult got =
-                RankGroup.dispatch(kernels, plan(rank, numRanks, 2 * numRanks).build());
+    static void expectWorks(Rank rank, int numRanks) {
+        DispatchResult got = rank.dispatch(plan(rank.rank(), numRanks, 2 * numRanks));
         assertThat(got.numRecvTokens()).isPositive();
-        RankGroup.combine(kernels, CombinePlan.builder(got.recvX(), got.handle()).build());
+        rank.combine(CombinePlan.builder(got.recvX(), got.handle()));
     }
 
     /** The limits that just suffice. */

@@ -56,12 +56,12 @@ class HostNormalBlameTest {
         Routings routings = Routings.random(3, numRanks, 2 * numRanks, NUM_TOPK, NUM_TOKENS);
         group(numNodes, numNvlRanks)
                 .run(
-                        (topology, kernels) -> {
+                        rank -> {
                             Operation<DispatchResult> operation =
-                                    kernels.prepareDispatch(plan(routings, topology.rank()));
+                                    rank.kernels().prepareDispatch(plan(routings, rank.rank()));
                             operation.begin();
-                            if (topology.rank() != CULPRIT) {
-                                requireCulprit(operation, topology.rank());
+                            if (rank.rank() != CULPRIT) {
+                                requireCulprit(operation, rank.rank());
                             }
                         });
     }
@@ -73,15 +73,16 @@ class HostNormalBlameTest {
         Routings routings = Routings.random(5, numRanks, 2 * numRanks, NUM_TOPK, NUM_TOKENS);
         group(numNodes, numNvlRanks)
                 .run(
-                        (topology, kernels) -> {
-                            DispatchResult got =
-                                    RankGroup.dispatch(kernels, plan(routings, topology.rank()));
+                        rank -> {
+                            DispatchResult got = rank.dispatch(plan(routings, rank.rank()));
                             Operation<?> operation =
-                                    kernels.prepareCombine(
-                                            CombinePlan.builder(got.recvX(), got.handle()).build());
+                                    rank.kernels()
+                                            .prepareCombine(
+                                                    CombinePlan.builder(got.recvX(), got.handle())
+                                                            .build());
                             operation.begin();
-                            if (topology.rank() != CULPRIT) {
-                                requireCulprit(operation, topology.rank());
+                            if (rank.rank() != CULPRIT) {
+                                requireCulprit(operation, rank.rank());
                             }
                         });
     }

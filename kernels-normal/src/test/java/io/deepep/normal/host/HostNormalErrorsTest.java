@@ -41,17 +41,17 @@ class HostNormalErrorsTest {
     private static <E extends Throwable> void expectEverywhere(
             NormalLimits limits, FaultyPlans faulty, Class<E> type, Consumer<E> check)
             throws Exception {
-        RankGroup.of(2, 2, limits)
-                .run(
-                        (topology, kernels) -> {
-                            expectWorks(kernels, topology.rank(), 4);
-                            Operation<DispatchResult> operation =
-                                    kernels.prepareDispatch(faulty.of(topology.rank()));
-                            E failure = catchThrowableOfType(type, operation::begin);
-                            assertThat(failure).isNotNull();
-                            check.accept(failure);
-                            expectWorks(kernels, topology.rank(), 4);
-                        });
+        RankGroup group = RankGroup.of(2, 2, limits);
+        group.run(
+                rank -> {
+                    expectWorks(rank, 4);
+                    Operation<DispatchResult> operation =
+                            rank.kernels().prepareDispatch(faulty.of(rank.rank()));
+                    E failure = catchThrowableOfType(type, operation::begin);
+                    assertThat(failure).isNotNull();
+                    check.accept(failure);
+                    expectWorks(rank, 4);
+                });
     }
 
     private interface FaultyPlans {
@@ -145,99 +145,78 @@ class HostNormalErrorsTest {
 
     @Test
     void aLayoutThatContradictsItself() throws Exception {
-        RankGroup.of(2, 2, limits())
-                .run(
-                        (topology, kernels) -> {
-                            Tensor topkIdx = topkIdx(topology.rank(), 4);
-                            DispatchLayout layout = kernels.layout(topkIdx, 8, Event.completed());
-                            Tensor x =
-                                    Tensor.allocate(Arena.ofAuto(), DType.BF16, NUM_TOKENS, HIDDEN);
-                            DispatchPlan byLayout = DispatchPlan.builder(x).layout(layout).build();
-                            DispatchResult got = RankGroup.dispatch(kernels, byLayout);
-                            assertThat(got.numRecvTokens()).isEqualTo(12);
-                            assertThat(got.recvTopkIdx()).isNull();
-                            RankGroup.dispatch(
-                                    kernels,
-                                    DispatchPlan.builder(x)
-                                            .topk(topkIdx, null, 8)
-                                            .expectLayout(layout)
-                                            .build());
-                            if (topology.rank() == 1) {
-                                layout.numTokensPerRank().setLong(5, 2);
-                            }
-                            assertThatThrownBy(() -> RankGroup.dispatch(kernels, byLayout))
-                                    .isInstanceOf(RoutingException.class)
-                                    .hasMessageContaining(
-                                            "rank 1: layout.numTokensPerRank[2]=5 but");
-                            if (topology.rank() == 1) {
-                                layout.isTokenInRank()
-                                        .setLong(1 - layout.isTokenInRank().getLong(0, 3), 0, 3);
-                            }
-                            assertThatThrownBy(
-                                            () ->
-                                                    RankGroup.dispatch(
-                                                            kernels,
-                                                            DispatchPlan.builder(x)
-                                                                    .topk(topkIdx, null, 8)
-                                                                    .expectLayout(layout)
-                                                                    .build()))
-                                    .isInstanceOf(RoutingException.class)
-                                    .hasMessageContaining("rank 1: layout.isTokenInRank[0][3]=");
-                            expectWorks(kernels, topology.rank(), 4);
-                        });
+        RankGroup group = RankGroup.of(2, 2, limits());
+        group.run(
+                rank -> {
+                    Tensor topkIdx = topkIdx(rank.rank(), 4);
+                    DispatchLayout layout = rank.kernels().layout(topkIdx, 8, Event.completed());
+                    Tensor x = Tensor.allocate(Arena.ofAuto(), DType.BF16, NUM_TOKENS, HIDDEN);
+                    DispatchPlan byLayout = DispatchPlan.builder(x).layout(layout).build();
+                    DispatchResult got = rank.dispatch(byLayout);
+                    assertThat(got.numRecvTokens()).isEqualTo(12);
+                    assertThat(got.recvTopkIdx()).isNull();
+                    rank.dispatch(
+                            DispatchPlan.builder(x).topk(topkIdx, null, 8).expectLayout(layout));
+                    if (rank.rank() == 1) {
+                        layout.numTokensPerRank().setLong(5, 2);
+                    }
+                    assertThatThrownBy(() -> rank.dispatch(byLayout))
+                            .isInstanceOf(RoutingException.class)
+                            .hasMessageContaining("rank 1: layout.numTokensPerRank[2]=5 but");
+                    if (rank.rank() == 1) {
+                        layout.isTokenInRank()
+                                .setLong(1 - layout.isTokenInRank().getLong(0, 3), 0, 3);
+                    }
+                    assertThatThrownBy(
+                                    () ->
+                                            rank.dispatch(
+                                                    DispatchPlan.builder(x)
+                                                            .topk(topkIdx, null, 8)
+                                                            .expectLayout(layout)))
+                            .isInstanceOf(RoutingException.class)
+                            .hasMessageContaining("rank 1: layout.isTokenInRank[0][3]=");
+                    expectWorks(rank, 4);
+                });
     }
 
     @Test
     void differentCalls() throws Exception {
-        RankGroup.of(2, 2, limits())
-                .run(
-                        (topology, kernels) -> {
-                            DispatchResult got =
-                                    RankGroup.dispatch(
-                                            kernels, plan(topology.rank(), 4, 8).build());
-                            CombinePlan combine =
-                                    CombinePlan.builder(got.recvX(), got.handle()).build();
-                            Operation<?> operation =
-                                    topology.rank() == 2
-                                            ? kernels.prepareCombine(combine)
-                                            : kernels.prepareDispatch(
-                                                    plan(topology.rank(), 4, 8).build());
-                            assertThatThrownBy(operation::begin)
-                                    .isInstanceOf(RankMismatchException.class)
-                                    .hasMessageContaining(
-                                            "rank 0 has dispatch, rank 2 has combine");
-                            RankGroup.combine(kernels, combine);
-                        });
+        RankGroup group = RankGroup.of(2, 2, limits());
+        group.run(
+                rank -> {
+                    DispatchResult got = rank.dispatch(plan(rank.rank(), 4, 8));
+                    CombinePlan combine = CombinePlan.builder(got.recvX(), got.handle()).build();
+                    Operation<?> operation =
+                            rank.rank() == 2
+                                    ? rank.kernels().prepareCombine(combine)
+                                    : rank.kernels()
+                                            .prepareDispatch(plan(rank.rank(), 4, 8).build());
+                    assertThatThrownBy(operation::begin)
+                            .isInstanceOf(RankMismatchException.class)
+                            .hasMessageContaining("rank 0 has dispatch, rank 2 has combine");
+                    rank.combine(combine);
+                });
     }
 
     @Test
     void handlesOfDifferentDispatches() throws Exception {
-        RankGroup.of(1, 2, limits())
-                .run(
-                        (topology, kernels) -> {
-                            DispatchResult first =
-                                    RankGroup.dispatch(
-                                            kernels, plan(topology.rank(), 2, 4).build());
-                            DispatchResult second =
-                                    RankGroup.dispatch(
-                                            kernels, plan(topology.rank(), 2, 4).build());
-                            DispatchResult mine = topology.rank() == 0 ? first : second;
-                            assertThatThrownBy(
-                                            () ->
-                                                    RankGroup.combine(
-                                                            kernels,
-                                                            CombinePlan.builder(
-                                                                            mine.recvX(),
-                                                                            mine.handle())
-                                                                    .build()))
-                                    .isInstanceOf(RankMismatchException.class)
-                                    .hasMessageContaining(
-                                            "dispatch of the handle: rank 0 has call 1, rank 1"
-                                                    + " has call 2");
-                            RankGroup.combine(
-                                    kernels,
-                                    CombinePlan.builder(second.recvX(), first.handle()).build());
-                        });
+        RankGroup group = RankGroup.of(1, 2, limits());
+        group.run(
+                rank -> {
+                    DispatchResult first = rank.dispatch(plan(rank.rank(), 2, 4));
+                    DispatchResult second = rank.dispatch(plan(rank.rank(), 2, 4));
+                    DispatchResult mine = rank.rank() == 0 ? first : second;
+                    assertThatThrownBy(
+                                    () ->
+                                            rank.combine(
+                                                    CombinePlan.builder(
+                                                            mine.recvX(), mine.handle())))
+                            .isInstanceOf(RankMismatchException.class)
+                            .hasMessageContaining(
+                                    "dispatch of the handle: rank 0 has call 1, rank 1"
+                                            + " has call 2");
+                    rank.combine(CombinePlan.builder(second.recvX(), first.handle()));
+                });
     }
 
     @Test
@@ -245,15 +224,12 @@ class HostNormalErrorsTest {
         RankGroup group =
                 new RankGroup(2, 2, limits(), new Config(2, 1, 2), Duration.ofMillis(300));
         group.run(
-                (topology, kernels) -> {
-                    if (topology.rank() != 3) {
+                rank -> {
+                    if (rank.rank() != 3) {
                         DeepEpTimeoutException failure =
                                 catchThrowableOfType(
                                         DeepEpTimeoutException.class,
-                                        () ->
-                                                RankGroup.dispatch(
-                                                        kernels,
-                                                        plan(topology.rank(), 4, 8).build()));
+                                        () -> rank.dispatch(plan(rank.rank(), 4, 8)));
                         assertThat(failure.peer()).isEqualTo(3);
                         assertThat(failure.phase()).startsWith("dispatch.header");
                     }

@@ -28,90 +28,81 @@ class HostNormalRefusalsTest {
 
     @Test
     void plansThatDoNotFitAreRefusedBeforeAnythingStarts() throws Exception {
-        RankGroup.of(1, 2, limits())
-                .run(
-                        (topology, kernels) -> {
-                            DispatchResult got =
-                                    RankGroup.dispatch(
-                                            kernels, plan(topology.rank(), 2, 4).build());
-                            refuse(
-                                    kernels,
-                                    plan(topology.rank(), 2, 5),
-                                    "numExperts=5 is not a multiple of numRanks=2");
-                            refuse(
-                                    kernels,
-                                    plan(topology.rank(), 2, 18),
-                                    "numExperts=18 is not in [1, NormalLimits.maxExperts=16]");
-                            refuse(
-                                    kernels,
-                                    DispatchPlan.builder(tokens(2, HIDDEN), topkIdx(0, 2))
-                                            .topk(topkIdx(0, 2), null, 4),
-                                    "scales are given but x is BF16");
-                            refuse(
-                                    kernels,
-                                    plan(topology.rank(), 2, 4).expertAlignment(0),
-                                    "expertAlignment=0 is not in [1, 65536]");
-                            refuse(
-                                    kernels,
-                                    plan(topology.rank(), 2, 4).numWorstTokens(99),
-                                    "numWorstTokens=99 exceeds the buffer's 12 rows");
-                            refuse(
-                                    kernels,
-                                    plan(topology.rank(), 2, 4).config(new Config(8, 2, 4)),
-                                    "numChannels=4 exceeds the 3");
-                            refuse(
-                                    kernels,
-                                    DispatchPlan.builder(tokens(7, HIDDEN))
-                                            .topk(experts(7), null, 4),
-                                    "x has 7 tokens, more than NormalLimits.maxTokens=6");
-                            refuse(
-                                    kernels,
-                                    DispatchPlan.builder(tokens(2, 60)).topk(experts(2), null, 4),
-                                    "hidden=60 is not a positive multiple of 8");
-                            refuse(
-                                    kernels,
-                                    DispatchPlan.builder(tokens(2, 72)).topk(experts(2), null, 4),
-                                    "hidden=72 exceeds NormalLimits.hidden=64");
-                            refuse(
-                                    kernels,
-                                    DispatchPlan.builder(tokens(2, HIDDEN)).cached(got.handle()),
-                                    "the handle is of a dispatch of [6, 64]");
-                            refuse(
-                                    kernels,
-                                    DispatchPlan.builder(got.recvX().slice(0, 0, 6))
-                                            .topk(topkIdx(0, 2), null, 4),
-                                    "x is a view of received rows");
-                            assertThatIllegalArgumentException()
-                                    .isThrownBy(
-                                            () ->
-                                                    kernels.prepareCombine(
-                                                            CombinePlan.builder(
-                                                                            tokens(1, HIDDEN),
-                                                                            got.handle())
-                                                                    .build()))
-                                    .withMessageContaining("x is BF16[1, 64]");
-                            assertThatIllegalArgumentException()
-                                    .isThrownBy(
-                                            () ->
-                                                    kernels.prepareCombine(
-                                                            CombinePlan.builder(
-                                                                            got.recvX(),
-                                                                            got.handle())
-                                                                    .bias(tokens(5, HIDDEN))
-                                                                    .build()))
-                                    .withMessageContaining("bias0 is BF16[5, 64]");
-                            expectWorks(kernels, topology.rank(), 2);
-                        });
+        RankGroup group = RankGroup.of(1, 2, limits());
+        group.run(
+                rank -> {
+                    DispatchResult got = rank.dispatch(plan(rank.rank(), 2, 4));
+                    refuse(
+                            rank,
+                            plan(rank.rank(), 2, 5),
+                            "numExperts=5 is not a multiple of numRanks=2");
+                    refuse(
+                            rank,
+                            plan(rank.rank(), 2, 18),
+                            "numExperts=18 is not in [1, NormalLimits.maxExperts=16]");
+                    refuse(
+                            rank,
+                            DispatchPlan.builder(tokens(2, HIDDEN), topkIdx(0, 2))
+                                    .topk(topkIdx(0, 2), null, 4),
+                            "scales are given but x is BF16");
+                    refuse(
+                            rank,
+                            plan(rank.rank(), 2, 4).expertAlignment(0),
+                            "expertAlignment=0 is not in [1, 65536]");
+                    refuse(
+                            rank,
+                            plan(rank.rank(), 2, 4).numWorstTokens(99),
+                            "numWorstTokens=99 exceeds the buffer's 12 rows");
+                    refuse(
+                            rank,
+                            plan(rank.rank(), 2, 4).config(new Config(8, 2, 4)),
+                            "numChannels=4 exceeds the 3");
+                    refuse(
+                            rank,
+                            DispatchPlan.builder(tokens(7, HIDDEN)).topk(experts(7), null, 4),
+                            "x has 7 tokens, more than NormalLimits.maxTokens=6");
+                    refuse(
+                            rank,
+                            DispatchPlan.builder(tokens(2, 60)).topk(experts(2), null, 4),
+                            "hidden=60 is not a positive multiple of 8");
+                    refuse(
+                            rank,
+                            DispatchPlan.builder(tokens(2, 72)).topk(experts(2), null, 4),
+                            "hidden=72 exceeds NormalLimits.hidden=64");
+                    refuse(
+                            rank,
+                            DispatchPlan.builder(tokens(2, HIDDEN)).cached(got.handle()),
+                            "the handle is of a dispatch of [6, 64]");
+                    refuse(
+                            rank,
+                            DispatchPlan.builder(got.recvX().slice(0, 0, 6))
+                                    .topk(topkIdx(0, 2), null, 4),
+                            "x is a view of received rows");
+                    refuse(
+                            rank,
+                            CombinePlan.builder(tokens(1, HIDDEN), got.handle()),
+                            "x is BF16[1, 64]");
+                    refuse(
+                            rank,
+                            CombinePlan.builder(got.recvX(), got.handle()).bias(tokens(5, HIDDEN)),
+                            "bias0 is BF16[5, 64]");
+                    expectWorks(rank, 2);
+                });
     }
 
     private static Tensor tokens(int numTokens, int hidden) {
         return Tensor.allocate(Arena.ofAuto(), DType.BF16, numTokens, hidden);
     }
 
-    private static void refuse(
-            HostNormalKernels kernels, DispatchPlan.Builder plan, String message) {
+    private static void refuse(Rank rank, DispatchPlan.Builder plan, String message) {
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> kernels.prepareDispatch(plan.build()))
+                .isThrownBy(() -> rank.kernels().prepareDispatch(plan.build()))
+                .withMessageContaining(message);
+    }
+
+    private static void refuse(Rank rank, CombinePlan.Builder plan, String message) {
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> rank.kernels().prepareCombine(plan.build()))
                 .withMessageContaining(message);
     }
 
@@ -119,18 +110,17 @@ class HostNormalRefusalsTest {
     void aHandleOfAnotherBuffer() throws Exception {
         DispatchResult[] foreign = new DispatchResult[1];
         RankGroup group = RankGroup.of(1, 1, limits());
-        group.run(
-                (topology, kernels) ->
-                        foreign[0] = RankGroup.dispatch(kernels, plan(0, 1, 2).build()));
+        group.run(rank -> foreign[0] = rank.dispatch(plan(0, 1, 2)));
         assertThatThrownBy(
                         () ->
                                 group.run(
-                                        (topology, kernels) ->
-                                                kernels.prepareCombine(
-                                                        CombinePlan.builder(
-                                                                        tokens(6, HIDDEN),
-                                                                        foreign[0].handle())
-                                                                .build())))
+                                        rank ->
+                                                rank.kernels()
+                                                        .prepareCombine(
+                                                                CombinePlan.builder(
+                                                                                tokens(6, HIDDEN),
+                                                                                foreign[0].handle())
+                                                                        .build())))
                 .isInstanceOf(RankFailedException.class)
                 .hasMessageContaining("the handle comes from another buffer");
     }

@@ -30,47 +30,39 @@ class HostNormalTest {
     @CsvSource({"1, 1", "1, 2", "1, 8", "2, 1", "2, 2", "3, 4", "2, 8"})
     void tokensGoOutAndComeHome(int numNodes, int numNvlRanks) throws Exception {
         int numRanks = numNodes * numNvlRanks;
-        RankGroup.of(numNodes, numNvlRanks, limits(5, 4 * numRanks))
-                .run(
-                        (topology, kernels) -> {
-                            for (long seed = 0; seed < 6; seed++) {
-                                Routings routings =
-                                        Routings.random(
-                                                seed,
-                                                numRanks,
-                                                4 * numRanks,
-                                                1 + (int) seed % 5,
-                                                MAX_TOKENS);
-                                roundTrip(routings, topology.rank(), kernels);
-                            }
-                        });
+        RankGroup group = RankGroup.of(numNodes, numNvlRanks, limits(5, 4 * numRanks));
+        group.run(
+                rank -> {
+                    for (long seed = 0; seed < 6; seed++) {
+                        Routings routings =
+                                Routings.random(
+                                        seed,
+                                        numRanks,
+                                        4 * numRanks,
+                                        1 + (int) seed % 5,
+                                        MAX_TOKENS);
+                        roundTrip(routings, rank);
+                    }
+                });
     }
 
-    private static void roundTrip(Routings routings, int rank, HostNormalKernels kernels) {
-        DispatchPlan plan =
-                DispatchPlan.builder(routings.tokens(rank, HIDDEN))
-                        .topk(
-                                routings.topkIdxTensor(rank),
-                                routings.weightsTensor(rank),
-                                routings.numExperts())
-                        .build();
-        Operation<DispatchResult> operation = kernels.prepareDispatch(plan);
+    private static void roundTrip(Routings routings, Rank rank) {
+        DispatchPlan plan = routings.plan(rank.rank(), HIDDEN).build();
+        Operation<DispatchResult> operation = rank.kernels().prepareDispatch(plan);
         for (int run = 0; run < 2; run++) {
-            DispatchResult got = RankGroup.run(operation);
-            checkReceived(routings, rank, got);
-            checkCombined(routings, rank, kernels, got, got.recvX());
-            Tensor filled = kernels.combineBuffer(got.handle());
+            DispatchResult got = Rank.run(operation);
+            checkReceived(routings, rank.rank(), got);
+            checkCombined(routings, rank, got, got.recvX());
+            Tensor filled = rank.kernels().combineBuffer(got.handle());
             copy(got.recvX(), filled);
-            checkCombined(routings, rank, kernels, got, filled);
+            checkCombined(routings, rank, got, filled);
             DispatchResult cached =
-                    RankGroup.dispatch(
-                            kernels,
+                    rank.dispatch(
                             DispatchPlan.builder(plan.x())
                                     .cached(got.handle())
-                                    .receive(DispatchPlan.Receive.COPY)
-                                    .build());
+                                    .receive(DispatchPlan.Receive.COPY));
             assertThat(cached.numRecvTokens()).isEqualTo(got.numRecvTokens());
-            checkCombined(routings, rank, kernels, got, cached.recvX());
+            checkCombined(routings, rank, got, cached.recvX());
         }
     }
 
@@ -117,32 +109,29 @@ class HostNormalTest {
     }
 
     private static void checkCombined(
-            Routings routings,
-            int rank,
-            HostNormalKernels kernels,
-            DispatchResult dispatched,
-            Tensor x) {
-        int numTokens = routings.numTokens(rank);
+            Routings routings, Rank rank, DispatchResult dispatched, Tensor x) {
+        int numTokens = routings.numTokens(rank.rank());
         Tensor bias = Tensor.allocate(Arena.ofAuto(), DType.BF16, numTokens, HIDDEN);
         for (int token = 0; token < numTokens; token++) {
             bias.setFloat(token, token, 1);
         }
         CombineResult home =
-                RankGroup.combine(
-                        kernels,
+                rank.combine(
                         CombinePlan.builder(x, dispatched.handle())
                                 .topkWeights(dispatched.recvTopkWeights())
-                                .bias(bias, bias)
-                                .build());
+                                .bias(bias, bias));
         for (int token = 0; token < numTokens; token++) {
-            int copies = routings.numDestinations(rank, token);
+            int copies = routings.numDestinations(rank.rank(), token);
             for (int h = 0; h < HIDDEN; h++) {
-                float expected = copies * Routings.value(rank, token, h) + (h == 1 ? 2 * token : 0);
+                float expected =
+                        copies * Routings.value(rank.rank(), token, h) + (h == 1 ? 2 * token : 0);
                 assertThat(home.x().getFloat(token, h)).isEqualTo(expected);
             }
             for (int k = 0; k < routings.numTopk(); k++) {
                 float expected =
-                        routings.expert(rank, token, k) < 0 ? 0 : Routings.weight(rank, token, k);
+                        routings.expert(rank.rank(), token, k) < 0
+                                ? 0
+                                : Routings.weight(rank.rank(), token, k);
                 assertThat(home.topkWeights().getFloat(token, k)).isEqualTo(expected);
             }
         }
@@ -152,87 +141,70 @@ class HostNormalTest {
     @CsvSource({"1, 4", "2, 3"})
     void sumsHaveTheSameBitsOnEveryRun(int numNodes, int numNvlRanks) throws Exception {
         int numRanks = numNodes * numNvlRanks;
-        RankGroup.of(numNodes, numNvlRanks, limits(6, numRanks))
-                .run(
-                        (topology, kernels) -> {
-                            Routings routings =
-                                    Routings.random(5, numRanks, numRanks, 6, MAX_TOKENS);
-                            DispatchResult got =
-                                    RankGroup.dispatch(
-                                            kernels,
-                                            DispatchPlan.builder(
-                                                            routings.tokens(
-                                                                    topology.rank(), HIDDEN))
-                                                    .topk(
-                                                            routings.topkIdxTensor(topology.rank()),
-                                                            null,
-                                                            numRanks)
-                                                    .build());
-                            Tensor x =
-                                    Tensor.allocate(
-                                            Arena.ofAuto(),
-                                            DType.BF16,
-                                            got.numRecvTokens(),
-                                            HIDDEN);
-                            Random random = new Random(topology.rank());
-                            for (int row = 0; row < got.numRecvTokens(); row++) {
-                                for (int h = 0; h < HIDDEN; h++) {
-                                    x.setFloat(
-                                            (float)
-                                                    (random.nextGaussian()
-                                                            * Math.pow(10, random.nextInt(5))),
-                                            row,
-                                            h);
-                                }
-                            }
-                            MemorySegment first = null;
-                            for (int run = 0; run < 20; run++) {
-                                Tensor home =
-                                        RankGroup.combine(
-                                                        kernels,
-                                                        CombinePlan.builder(x, got.handle())
-                                                                .build())
-                                                .x();
-                                first = first == null ? home.segment() : first;
-                                assertThat(first.mismatch(home.segment())).isEqualTo(-1);
-                            }
-                        });
+        RankGroup group = RankGroup.of(numNodes, numNvlRanks, limits(6, numRanks));
+        group.run(
+                rank -> {
+                    Routings routings = Routings.random(5, numRanks, numRanks, 6, MAX_TOKENS);
+                    DispatchResult got =
+                            rank.dispatch(
+                                    DispatchPlan.builder(routings.tokens(rank.rank(), HIDDEN))
+                                            .topk(
+                                                    routings.topkIdxTensor(rank.rank()),
+                                                    null,
+                                                    numRanks));
+                    Tensor x =
+                            Tensor.allocate(
+                                    Arena.ofAuto(), DType.BF16, got.numRecvTokens(), HIDDEN);
+                    Random random = new Random(rank.rank());
+                    for (int row = 0; row < got.numRecvTokens(); row++) {
+                        for (int h = 0; h < HIDDEN; h++) {
+                            x.setFloat(
+                                    (float)
+                                            (random.nextGaussian()
+                                                    * Math.pow(10, random.nextInt(5))),
+                                    row,
+                                    h);
+                        }
+                    }
+                    MemorySegment first = null;
+                    for (int run = 0; run < 20; run++) {
+                        Tensor home = rank.combine(CombinePlan.builder(x, got.handle())).x();
+                        first = first == null ? home.segment() : first;
+                        assertThat(first.mismatch(home.segment())).isEqualTo(-1);
+                    }
+                });
     }
 
     @Test
     void aWorstCaseResultIsKnownBeforeItsRunAndReused() throws Exception {
-        RankGroup.of(2, 2, limits(3, 8))
-                .run(
-                        (topology, kernels) -> {
-                            Routings routings = Routings.random(3, 4, 8, 3, MAX_TOKENS);
-                            Operation<DispatchResult> operation =
-                                    kernels.prepareDispatch(
-                                            DispatchPlan.builder(
-                                                            routings.tokens(
-                                                                    topology.rank(), HIDDEN))
-                                                    .topk(
-                                                            routings.topkIdxTensor(topology.rank()),
-                                                            routings.weightsTensor(topology.rank()),
-                                                            8)
+        RankGroup group = RankGroup.of(2, 2, limits(3, 8));
+        group.run(
+                rank -> {
+                    Routings routings = Routings.random(3, 4, 8, 3, MAX_TOKENS);
+                    Operation<DispatchResult> operation =
+                            rank.kernels()
+                                    .prepareDispatch(
+                                            routings.plan(rank.rank(), HIDDEN)
                                                     .numWorstTokens(4 * MAX_TOKENS)
                                                     .receive(DispatchPlan.Receive.COPY)
                                                     .build());
-                            DispatchResult before = operation.result(Event.completed(), null);
-                            Operation<CombineResult> home =
-                                    kernels.prepareCombine(
+                    DispatchResult before = operation.result(Event.completed(), null);
+                    Operation<CombineResult> home =
+                            rank.kernels()
+                                    .prepareCombine(
                                             CombinePlan.builder(before.recvX(), before.handle())
                                                     .build());
-                            assertThat(RankGroup.run(operation)).isSameAs(before);
-                            assertThat(before.handle().numRecvTokens()).isEqualTo(4 * MAX_TOKENS);
-                            CombineResult sums = RankGroup.run(home);
-                            assertThat(RankGroup.run(operation)).isSameAs(before);
-                            assertThat(RankGroup.run(home)).isSameAs(sums);
-                            for (int token = 0; token < sums.x().size(0); token++) {
-                                float expected =
-                                        routings.numDestinations(topology.rank(), token)
-                                                * Routings.value(topology.rank(), token, 3);
-                                assertThat(sums.x().getFloat(token, 3)).isEqualTo(expected);
-                            }
-                        });
+                    assertThat(Rank.run(operation)).isSameAs(before);
+                    assertThat(before.handle().numRecvTokens()).isEqualTo(4 * MAX_TOKENS);
+                    CombineResult sums = Rank.run(home);
+                    assertThat(Rank.run(operation)).isSameAs(before);
+                    assertThat(Rank.run(home)).isSameAs(sums);
+                    for (int token = 0; token < sums.x().size(0); token++) {
+                        float expected =
+                                routings.numDestinations(rank.rank(), token)
+                                        * Routings.value(rank.rank(), token, 3);
+                        assertThat(sums.x().getFloat(token, 3)).isEqualTo(expected);
+                    }
+                });
     }
 }

@@ -1,12 +1,7 @@
 package io.deepep.normal.host;
 
-import io.deepep.CombinePlan;
-import io.deepep.CombineResult;
 import io.deepep.Config;
-import io.deepep.DispatchPlan;
-import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
-import io.deepep.Event;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
 import io.deepep.host.HostContext;
@@ -14,7 +9,6 @@ import io.deepep.host.HostHeaps;
 import io.deepep.host.HostWait;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
-import io.deepep.spi.Operation;
 import java.time.Duration;
 
 /**
@@ -25,7 +19,7 @@ record RankGroup(
         int numNodes, int numNvlRanks, NormalLimits limits, Config config, Duration timeout) {
     /** What one rank does. */
     interface Task {
-        void run(EpTopology topology, HostNormalKernels kernels) throws Exception;
+        void run(Rank rank) throws Exception;
     }
 
     static RankGroup of(int numNodes, int numNvlRanks, NormalLimits limits) {
@@ -58,25 +52,11 @@ record RankGroup(
                                             topology.rank(), heaps.doorbell(), timeout.toNanos());
                             HostContext context =
                                     new HostContext(topology, heaps.nvl(), heaps.rdma(), waiter);
-                            task.run(
-                                    topology,
-                                    new HostNormalKernels(context, limits, config, config, false));
+                            HostNormalKernels kernels =
+                                    new HostNormalKernels(context, limits, config, config, false);
+                            task.run(new Rank(topology.rank(), kernels));
                         }
                     });
         }
-    }
-
-    static DispatchResult dispatch(HostNormalKernels kernels, DispatchPlan plan) {
-        return run(kernels.prepareDispatch(plan));
-    }
-
-    static CombineResult combine(HostNormalKernels kernels, CombinePlan plan) {
-        return run(kernels.prepareCombine(plan));
-    }
-
-    static <R> R run(Operation<R> operation) {
-        operation.begin();
-        operation.complete();
-        return operation.result(Event.completed(), null);
     }
 }

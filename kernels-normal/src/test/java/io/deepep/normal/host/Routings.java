@@ -1,6 +1,7 @@
 package io.deepep.normal.host;
 
 import io.deepep.DType;
+import io.deepep.DispatchPlan;
 import io.deepep.Tensor;
 import java.lang.foreign.Arena;
 import java.util.Random;
@@ -80,6 +81,12 @@ final class Routings {
             count += goesTo(rank, token, destination) ? 1 : 0;
         }
         return count;
+    }
+
+    /** Tokens with indices and weights. */
+    DispatchPlan.Builder plan(int rank, int hidden) {
+        return DispatchPlan.builder(tokens(rank, hidden))
+                .topk(topkIdxTensor(rank), weightsTensor(rank), numExperts);
     }
 
     Tensor topkIdxTensor(int rank) {

@@ -133,14 +133,6 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
         }
     }
 
-    public int call(long a, long b, MemorySegment c) {
-        try {
-            return check((int) handle.invokeExact(a, b, c));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
     public int call(long a, MemorySegment b, long c) {
         try {
             return check((int) handle.invokeExact(a, b, c));

@@ -6,9 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
-import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
-import java.util.Optional;
 
 /**
  * The environment variables that native libraries of this process see. {@link System#getenv} shows
@@ -21,24 +19,8 @@ public final class NativeEnvironment {
             LINKER.downcallHandle(
                     LINKER.defaultLookup().find("setenv").orElseThrow(),
                     FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT));
-    private static final MethodHandle GETENV =
-            LINKER.downcallHandle(
-                    LINKER.defaultLookup().find("getenv").orElseThrow(),
-                    FunctionDescriptor.of(ADDRESS, ADDRESS));
 
     private NativeEnvironment() {}
-
-    /** The value that a native library would see. */
-    public static Optional<String> get(String name) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment value = (MemorySegment) GETENV.invokeExact(arena.allocateFrom(name));
-            return value.address() == 0
-                    ? Optional.empty()
-                    : Optional.of(value.reinterpret(Long.MAX_VALUE).getString(0));
-        } catch (Throwable t) {
-            throw CuCall.rethrow(t);
-        }
-    }
 
     /**
      * Sets a variable. Not safe while native threads read the environment: call it before the

@@ -34,11 +34,6 @@ public enum Syndrome {
         this.code = code;
     }
 
-    /** The byte in the completion. */
-    public int code() {
-        return code;
-    }
-
     /** Its name for messages, or its number where it has none. */
     public static String describe(int code) {
         Optional<Syndrome> known = Arrays.stream(values()).filter(s -> s.code == code).findFirst();

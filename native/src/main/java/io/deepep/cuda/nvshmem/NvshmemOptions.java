@@ -1,5 +1,6 @@
 package io.deepep.cuda.nvshmem;
 
+import io.deepep.Network.NicHandler;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -36,18 +37,6 @@ public record NvshmemOptions(
         boolean usePeerAccess,
         int numTeams,
         String bootstrapInterface) {
-    /** Who rings a NIC's doorbells under IBGDA. */
-    public enum NicHandler {
-        /** The GPU where the driver allows it, else the CPU. */
-        AUTO,
-        /** The GPU; needs the driver options that {@code deepep doctor} names. */
-        GPU,
-        /** The CPU, through memory that GDRCopy maps. */
-        CPU,
-        /** The CPU, through host memory. */
-        CPU_HOST_MEMORY
-    }
-
     /** Teams that NVSHMEM makes for itself. */
     static final int NUM_OWN_TEAMS = 6;
 

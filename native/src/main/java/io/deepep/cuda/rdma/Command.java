@@ -174,12 +174,9 @@ final class Command {
         return value;
     }
 
-    MemorySegment in() {
-        return in;
-    }
-
-    MemorySegment out() {
-        return out;
+    /** Of a call that sends it: what it is sent to, the command, room for the answer. */
+    Object[] argumentsFor(MemorySegment object) {
+        return new Object[] {object, in, in.byteSize(), out, out.byteSize()};
     }
 
     /** Whether the firmware has refused it; else it never came there. */

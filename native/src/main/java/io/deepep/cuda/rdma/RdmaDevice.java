@@ -161,13 +161,7 @@ public final class RdmaDevice implements AutoCloseable {
     }
 
     private void query(Command command) {
-        libraries.generalCommand.check(
-                name,
-                context,
-                command.in(),
-                command.in().byteSize(),
-                command.out(),
-                command.out().byteSize());
+        libraries.generalCommand.check(name, command.argumentsFor(context));
     }
 
     /** As the card's firmware knows the protection domain. */
@@ -275,13 +269,7 @@ public final class RdmaDevice implements AutoCloseable {
     /** Makes an object by a command, whose answer then has its number. */
     MemorySegment create(String what, Command command) {
         try {
-            return libraries.createObject.make(
-                    what,
-                    context,
-                    command.in(),
-                    command.in().byteSize(),
-                    command.out(),
-                    command.out().byteSize());
+            return libraries.createObject.make(what, command.argumentsFor(context));
         } catch (NativeCallException refused) {
             throw refused(refused, what, command);
         }
@@ -290,13 +278,7 @@ public final class RdmaDevice implements AutoCloseable {
     /** Changes an object by a command. */
     void modify(String what, MemorySegment object, Command command) {
         try {
-            libraries.modifyObject.check(
-                    what,
-                    object,
-                    command.in(),
-                    command.in().byteSize(),
-                    command.out(),
-                    command.out().byteSize());
+            libraries.modifyObject.check(what, command.argumentsFor(object));
         } catch (NativeCallException refused) {
             throw refused(refused, what, command);
         }

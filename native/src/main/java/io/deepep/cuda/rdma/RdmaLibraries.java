@@ -7,6 +7,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.cuda.driver.NativeLibrary;
 import io.deepep.error.DeepEpUnavailableException;
+import java.lang.foreign.MemoryLayout;
 import java.util.Optional;
 
 /** The functions of libibverbs and libmlx5 that are used, bound when they are first needed. */
@@ -16,6 +17,9 @@ final class RdmaLibraries {
 
     private static final String VERBS = "libibverbs.so.1";
     private static final String MLX5 = "libmlx5.so.1";
+
+    /** See {@link Command#argumentsFor}. */
+    private static final MemoryLayout[] COMMAND = {ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG};
 
     final RdmaFunction getDeviceList;
     final RdmaFunction freeDeviceList;
@@ -91,33 +95,9 @@ final class RdmaLibraries {
         regUmemEx = RdmaFunction.object(mlx5, "mlx5dv_devx_umem_reg_ex", ADDRESS, ADDRESS);
         deregUmem = RdmaFunction.status(mlx5, "mlx5dv_devx_umem_dereg", ADDRESS);
         queryEqn = RdmaFunction.status(mlx5, "mlx5dv_devx_query_eqn", ADDRESS, JAVA_INT, ADDRESS);
-        generalCommand =
-                RdmaFunction.status(
-                        mlx5,
-                        "mlx5dv_devx_general_cmd",
-                        ADDRESS,
-                        ADDRESS,
-                        JAVA_LONG,
-                        ADDRESS,
-                        JAVA_LONG);
-        createObject =
-                RdmaFunction.object(
-                        mlx5,
-                        "mlx5dv_devx_obj_create",
-                        ADDRESS,
-                        ADDRESS,
-                        JAVA_LONG,
-                        ADDRESS,
-                        JAVA_LONG);
-        modifyObject =
-                RdmaFunction.status(
-                        mlx5,
-                        "mlx5dv_devx_obj_modify",
-                        ADDRESS,
-                        ADDRESS,
-                        JAVA_LONG,
-                        ADDRESS,
-                        JAVA_LONG);
+        generalCommand = RdmaFunction.status(mlx5, "mlx5dv_devx_general_cmd", COMMAND);
+        createObject = RdmaFunction.object(mlx5, "mlx5dv_devx_obj_create", COMMAND);
+        modifyObject = RdmaFunction.status(mlx5, "mlx5dv_devx_obj_modify", COMMAND);
         destroyObject = RdmaFunction.status(mlx5, "mlx5dv_devx_obj_destroy", ADDRESS);
     }
 

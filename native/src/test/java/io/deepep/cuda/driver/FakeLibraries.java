@@ -1,13 +1,12 @@
 package io.deepep.cuda.driver;
 
+import io.deepep.testkit.Programs;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Objects;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Assumptions;
 
 /** Builds shared libraries that stand in for those a machine without GPU lacks. */
@@ -24,24 +23,18 @@ public final class FakeLibraries {
         try (InputStream in = FakeLibraries.class.getResourceAsStream("fakes/" + source + ".c")) {
             Path copy = folder.resolve(source + ".c");
             Files.write(copy, Objects.requireNonNull(in, source).readAllBytes());
-            Process gcc =
-                    new ProcessBuilder(
-                                    "gcc",
-                                    "-shared",
-                                    "-fPIC",
-                                    "-Wall",
-                                    "-Wextra",
-                                    "-Werror",
-                                    "-o",
-                                    library.toString(),
-                                    copy.toString(),
-                                    "-lpthread")
-                            .redirectErrorStream(true)
-                            .start();
-            String output = new String(gcc.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-            if (!gcc.waitFor(1, TimeUnit.MINUTES) || gcc.exitValue() != 0) {
-                throw new AssertionError("gcc: " + output);
-            }
+            Programs.run(
+                            "gcc",
+                            "-shared",
+                            "-fPIC",
+                            "-Wall",
+                            "-Wextra",
+                            "-Werror",
+                            "-o",
+                            library.toString(),
+                            copy.toString(),
+                            "-lpthread")
+                    .requireSuccess();
         } catch (IOException noCompiler) {
             Assumptions.abort(
                     "there is no gcc to build " + source + ": " + noCompiler.getMessage());

@@ -149,6 +149,12 @@ class IbgdaTest {
         }
     }
 
+    /** Runs them to the end of all that they send. */
+    private void runQuiet() {
+        command(NicCheckStructs.QUIET, 0);
+        runCommands();
+    }
+
     private long flag(int rank, long offset) {
         return ranks.memory(rank).get(JAVA_LONG, CardRanks.FLAGS + offset);
     }
@@ -176,8 +182,7 @@ class IbgdaTest {
         command(NicCheckStructs.PUT, 1).range(4096, 1000, 777, 3);
         command(NicCheckStructs.PUT_SIGNAL, 1).range(3, 1000, 1000, 2).flag(8, 1L << 40 | 77);
         command(NicCheckStructs.SIGNAL, 1).flag(24, 0x1122334455667788L);
-        command(NicCheckStructs.QUIET, 0);
-        runCommands();
+        runQuiet();
         MemorySegment arrived = ranks.memory(1).asSlice(0, 8192);
         assertThat(arrived.asSlice(3, 2000).mismatch(outbox.asSlice(3, 2000))).isEqualTo(-1);
         assertThat(arrived.asSlice(0, 3).toArray(JAVA_BYTE)).containsOnly(0);
@@ -211,15 +216,13 @@ class IbgdaTest {
     void anErrorNamesPeerAndSyndromeAndIsMendedTogether() {
         open(3, 1, options(LONG));
         command(NicCheckStructs.SIGNAL, 2).flag(0, 1);
-        command(NicCheckStructs.QUIET, 0);
-        runCommands();
+        runQuiet();
         card.faults("fail 0 retry-exceeded");
         command(NicCheckStructs.SIGNAL, 2).flag(8, 3);
         command(NicCheckStructs.QUIET, 0);
         command(NicCheckStructs.SIGNAL, 2).flag(16, 4);
         command(NicCheckStructs.SIGNAL, 1).flag(8, 5);
-        command(NicCheckStructs.QUIET, 0);
-        runCommands();
+        runQuiet();
         assertThat(ranks.failure(0))
                 .get()
                 .isInstanceOf(NativeCallException.class)
@@ -232,8 +235,7 @@ class IbgdaTest {
         ranks.onEach(rank -> ranks.mend(rank));
         requireNoFailure();
         command(NicCheckStructs.SIGNAL, 2).flag(16, 6);
-        command(NicCheckStructs.QUIET, 0);
-        runCommands();
+        runQuiet();
         assertThat(flag(2, 16)).isEqualTo(6);
         ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
         exchange(20);
@@ -254,8 +256,7 @@ class IbgdaTest {
                                 .hasMessageContaining("rank 2: Index"));
         ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
         command(NicCheckStructs.SIGNAL, 1).flag(8, 5);
-        command(NicCheckStructs.QUIET, 0);
-        runCommands();
+        runQuiet();
         assertThat(flag(1, 8)).isEqualTo(5);
         ranks.onEach(rank -> ranks.replace(rank, 2, 2, options(LONG)));
         ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
@@ -282,8 +283,7 @@ class IbgdaTest {
         command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
         command(NicCheckStructs.QUIET, 0);
         command(NicCheckStructs.SIGNAL, 1).flag(8, 2);
-        command(NicCheckStructs.QUIET, 0);
-        runCommands();
+        runQuiet();
         assertThat(ranks.failure(0))
                 .get()
                 .asString()
@@ -299,8 +299,7 @@ class IbgdaTest {
         ranks.onEach(rank -> ranks.mend(rank));
         requireNoFailure();
         command(NicCheckStructs.SIGNAL, 1).flag(16, 3);
-        command(NicCheckStructs.QUIET, 0);
-        runCommands();
+        runQuiet();
         assertThat(flag(1, 16)).isEqualTo(3);
         requireNoFailure();
     }
@@ -311,8 +310,7 @@ class IbgdaTest {
         open(2, 1, options(LONG));
         card.faults("port-down 0 100");
         command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
-        command(NicCheckStructs.QUIET, 0);
-        runCommands();
+        runQuiet();
         assertThat(flag(1, 0)).isEqualTo(1);
         requireNoFailure();
     }
@@ -327,8 +325,7 @@ class IbgdaTest {
         open(2, 1, options(doorbells, true, true, 1 << 30, LONG));
         card.faults("port down");
         command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
-        command(NicCheckStructs.QUIET, 0);
-        runCommands();
+        runQuiet();
         assertThat(ranks.failure(0))
                 .get()
                 .asString()
@@ -351,8 +348,7 @@ class IbgdaTest {
     void aRangeBeyondTheMemoryIsAnError() {
         open(2, 1, options(LONG));
         command(NicCheckStructs.PUT, 1).range(1 << 24, 0, 8, 1);
-        command(NicCheckStructs.QUIET, 0);
-        runCommands();
+        runQuiet();
         assertThat(ranks.failure(0)).get().asString().contains("to rank 1: LOCAL_PROTECTION_ERROR");
     }
 
@@ -363,8 +359,7 @@ class IbgdaTest {
         for (int i = 1; i <= 400; i++) {
             command(NicCheckStructs.SIGNAL, 1).flag(0, i);
         }
-        command(NicCheckStructs.QUIET, 0);
-        runCommands();
+        runQuiet();
         requireNoFailure();
         assertThat(flag(1, 0)).isEqualTo(400);
     }
@@ -377,8 +372,7 @@ class IbgdaTest {
         for (int i = 0; i < numSignals; i++) {
             command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
         }
-        command(NicCheckStructs.QUIET, 0);
-        runCommands();
+        runQuiet();
         assertThat(ranks.failure(0)).get().asString().contains(message);
     }
 

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.deepep.Network.NicHandler;
 import io.deepep.error.DeepEpUnavailableException;
 import java.util.List;
 import java.util.Locale;
@@ -49,8 +50,7 @@ class NvshmemOptionsTest {
                                 b ->
                                         b.queues(24, 4096)
                                                 .hcas(List.of("mlx5_bond_2:1"))
-                                                .nicHandler(
-                                                        NvshmemOptions.NicHandler.CPU_HOST_MEMORY)
+                                                .nicHandler(NicHandler.CPU_HOST_MEMORY)
                                                 .gidIndex(3)
                                                 .quality(105, 2)
                                                 .usePeerAccess(false)))

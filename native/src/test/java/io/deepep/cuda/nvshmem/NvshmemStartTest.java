@@ -97,6 +97,11 @@ class NvshmemStartTest {
         assertThat(devices).allMatch(device -> device.numClosed == 1);
     }
 
+    private void assertUnavailable(String... parts) throws InterruptedException {
+        start(PeMap.World.GLOBAL, rank -> OPTIONS);
+        assertAllFailed(DeepEpUnavailableException.class, parts);
+    }
+
     @Test
     void worldOfAllRanksHasOneIdAndTeamsOfRails() throws Exception {
         start(PeMap.World.GLOBAL, rank -> OPTIONS);
@@ -134,9 +139,7 @@ class NvshmemStartTest {
     @Test
     void silentFailureOfOneIsLearntByAll() throws Exception {
         fakes.get(2).set("fake_status", 1);
-        start(PeMap.World.GLOBAL, rank -> OPTIONS);
-        assertAllFailed(
-                DeepEpUnavailableException.class,
+        assertUnavailable(
                 "NVSHMEM cannot start: rank 2: NVSHMEM did not start on cuda:0 (fake): init_status=1 is below 2",
                 "NVSHMEM_DEBUG=WARN");
         assertThat(fakes.get(0).calls()).doesNotContain("finalize");
@@ -148,21 +151,15 @@ class NvshmemStartTest {
     @Test
     void failureIsLearntByAll() throws Exception {
         fakes.get(1).set("fake_init_status_code", 7);
-        start(PeMap.World.GLOBAL, rank -> OPTIONS);
-        assertAllFailed(
-                DeepEpUnavailableException.class,
-                "rank 1: ",
-                "nvshmemx_hostlib_init_attr failed",
-                "NVSHMEMX_ERROR_INTERNAL (7)");
+        assertUnavailable(
+                "rank 1: ", "nvshmemx_hostlib_init_attr failed", "NVSHMEMX_ERROR_INTERNAL (7)");
     }
 
     /** NVLink would do, so NVSHMEM itself reports success. */
     @Test
     void transportThatDidNotStartIsAnErrorOfAll() throws Exception {
         fakes.get(2).set("fake_transport_fails", 1);
-        start(PeMap.World.GLOBAL, rank -> OPTIONS);
-        assertAllFailed(
-                DeepEpUnavailableException.class,
+        assertUnavailable(
                 "NVSHMEM cannot start: rank 2: transport IBGDA was asked for, but NVSHMEM could not start it on cuda:0",
                 "use transport NONE");
         assertThat(fakes.get(0).calls()).doesNotContain("finalize");
@@ -171,9 +168,7 @@ class NvshmemStartTest {
     @Test
     void usersVariableThatContradictsIsRefusedByName() throws Exception {
         user = new NvshmemUserSettings(Map.of("NVSHMEM_IBGDA_ENABLE_MULTI_PORT", "true"));
-        start(PeMap.World.GLOBAL, rank -> OPTIONS);
-        assertAllFailed(
-                DeepEpUnavailableException.class,
+        assertUnavailable(
                 "NVSHMEM_IBGDA_ENABLE_MULTI_PORT=true is set in the environment, but this buffer needs"
                         + " NVSHMEM_IBGDA_ENABLE_MULTI_PORT=0",
                 "unset it");
@@ -183,9 +178,7 @@ class NvshmemStartTest {
     @Test
     void noIdMeansNoStart() throws Exception {
         fakes.get(0).set("fake_uniqueid_status", 7);
-        start(PeMap.World.GLOBAL, rank -> OPTIONS);
-        assertAllFailed(
-                DeepEpUnavailableException.class,
+        assertUnavailable(
                 "rank 0: nvshmemx_get_uniqueid: NVSHMEMX_ERROR_INTERNAL (7)",
                 "bootstrapInterface=eth0");
         assertThat(fakes).allMatch(f -> f.calls().stream().noneMatch(c -> c.startsWith("init")));
@@ -197,9 +190,7 @@ class NvshmemStartTest {
         Files.delete(fakes.get(1).installation().libraryFolder().resolve(plugin));
         Files.writeString(
                 fakes.get(3).installation().libraryFolder().resolve(plugin), "no library");
-        start(PeMap.World.GLOBAL, rank -> OPTIONS);
-        assertAllFailed(
-                DeepEpUnavailableException.class,
+        assertUnavailable(
                 "rank 1: there is no ",
                 "; rank 3: ",
                 "nvshmem_transport_ibgda.so.3 cannot be loaded");
@@ -208,9 +199,7 @@ class NvshmemStartTest {
     @Test
     void olderLibraryIsRefused() throws Exception {
         fakes.get(3).setMinorVersion(3);
-        start(PeMap.World.GLOBAL, rank -> OPTIONS);
-        assertAllFailed(
-                DeepEpUnavailableException.class,
+        assertUnavailable(
                 "rank 3: ",
                 "is NVSHMEM 3.3.5, which does not take device code of 3.4.5",
                 NvshmemInstallation.CURE);
@@ -241,11 +230,7 @@ class NvshmemStartTest {
     @Test
     void moreRdmaDevicesThanNvshmemHasRoomForAreRefused() throws Exception {
         createHcas(49);
-        start(PeMap.World.GLOBAL, rank -> OPTIONS);
-        assertAllFailed(
-                DeepEpUnavailableException.class,
-                "this host has 49 RDMA devices, NVSHMEM has room for 48",
-                "sriov_numvfs");
+        assertUnavailable("this host has 49 RDMA devices, NVSHMEM has room for 48", "sriov_numvfs");
     }
 
     @Test

@@ -3,8 +3,8 @@ package io.deepep.cuda.nvshmem;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.testkit.CardFolder;
+import io.deepep.testkit.Programs;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -12,7 +12,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Assumptions;
@@ -43,8 +42,6 @@ class SoftwareCardTest {
     @TempDir private Path shared;
 
     /** What a run printed, and how it ended. */
-    private record Run(int exitCode, String output) {}
-
     @BeforeAll
     static void build() throws Exception {
         Assumptions.assumeTrue(Files.exists(SOURCES), SOURCES + " is not here");
@@ -55,8 +52,7 @@ class SoftwareCardTest {
                 "NVSHMEM_HOME names no NVSHMEM");
         nvshmem = Path.of(home);
         libraries = Path.of("target/softcard").toAbsolutePath();
-        Run card = run(Map.of(), SOURCES.resolve("build.sh").toString(), libraries.toString());
-        assertThat(card.exitCode).as(card.output).isZero();
+        Programs.run(SOURCES.resolve("build.sh").toString(), libraries.toString()).requireSuccess();
         program = compile("transport_test", "-rdynamic", "-I" + nvshmem.resolve("include"), "-ldl");
     }
 
@@ -66,23 +62,20 @@ class SoftwareCardTest {
         command.addAll(List.of("-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"));
         command.addAll(List.of("-o", target.toString(), SOURCES + "/test/" + source + ".cpp"));
         command.addAll(Arrays.asList(options));
-        Run compiler = run(Map.of(), command.toArray(String[]::new));
-        assertThat(compiler.exitCode).as(compiler.output).isZero();
+        Programs.run(command.toArray(String[]::new)).requireSuccess();
         return target;
     }
 
-    private static Run run(Map<String, String> environment, String... command)
+    private static Programs.Ended run(Map<String, String> environment, String... command)
             throws IOException, InterruptedException {
-        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+        ProcessBuilder builder = new ProcessBuilder(command);
         builder.environment().putAll(environment);
-        Process process = builder.start();
-        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-        assertThat(process.waitFor(2, TimeUnit.MINUTES)).as(output).isTrue();
-        return new Run(process.exitValue(), output);
+        return Programs.run(builder);
     }
 
     /** Runs cases with the settings that the library makes, changed by {@code environment}. */
-    private Run run(NvshmemTransport transport, Map<String, String> environment, String... cases)
+    private Programs.Ended run(
+            NvshmemTransport transport, Map<String, String> environment, String... cases)
             throws Exception {
         Map<String, String> all =
                 new TreeMap<>(
@@ -112,7 +105,7 @@ class SoftwareCardTest {
     void queuesInMemoryOfTheUser() throws Exception {
         Path test =
                 compile("queue_test", "-L" + libraries, "-l:libibverbs.so.1", "-l:libmlx5.so.1");
-        Run run =
+        Programs.Ended run =
                 run(
                         Map.of(
                                 "LD_LIBRARY_PATH",
@@ -120,17 +113,17 @@ class SoftwareCardTest {
                                 "DEEPEP_CARD_FOLDER",
                                 shared.toString()),
                         test.toString());
-        assertThat(run.exitCode).as(run.output).isZero();
-        assertThat(run.output).contains("ok states", "ok wraps", "ok keys", "ok stale entry");
+        run.requireSuccess();
+        assertThat(run.output()).contains("ok states", "ok wraps", "ok keys", "ok stale entry");
     }
 
     @ParameterizedTest
     @EnumSource(names = {"IBRC", "IBDEVX"})
     void dataArriveAsTheyWereSentAndBeforeTheirSignals(NvshmemTransport transport)
             throws Exception {
-        Run run = run(transport, Map.of(), "puts", "signals", "adds");
-        assertThat(run.exitCode).as(run.output).isZero();
-        assertThat(run.output).contains("ok puts", "ok signals", "ok adds");
+        Programs.Ended run = run(transport, Map.of(), "puts", "signals", "adds");
+        run.requireSuccess();
+        assertThat(run.output()).contains("ok puts", "ok signals", "ok adds");
         for (int process = 1; process <= 2; process++) {
             Map<String, Long> counters = counters(process);
             assertThat(counters.get("errors")).isZero();
@@ -151,35 +144,35 @@ class SoftwareCardTest {
     })
     void slowOrInterruptedNetworkKeepsOrder(NvshmemTransport transport, String faults, String seed)
             throws Exception {
-        Run run =
+        Programs.Ended run =
                 run(
                         transport,
                         Map.of("DEEPEP_CARD_FAULTS", faults, "DEEPEP_CARD_SEED", seed),
                         "puts",
                         "adds");
-        assertThat(run.exitCode).as(run.output).isZero();
+        run.requireSuccess();
     }
 
     /** What a later one has told, an earlier one never takes back. */
     @ParameterizedTest
     @EnumSource(names = {"IBRC", "IBDEVX"})
     void acknowledgementsAreSignalsThatKeepTheirOrder(NvshmemTransport transport) throws Exception {
-        Run run = run(transport, Map.of(), "acknowledgements");
-        assertThat(run.exitCode).as(run.output).isZero();
+        Programs.Ended run = run(transport, Map.of(), "acknowledgements");
+        run.requireSuccess();
     }
 
     /** IBDEVX carries puts to memory with relaxed ordering. */
     @Test
     void asPutsOlderAcknowledgementsMayComeLastUnderIbdevx() throws Exception {
-        Run run = run(NvshmemTransport.IBDEVX, Map.of(), "acknowledgements-as-puts");
-        assertThat(run.exitCode).as(run.output).isZero();
+        Programs.Ended run = run(NvshmemTransport.IBDEVX, Map.of(), "acknowledgements-as-puts");
+        run.requireSuccess();
     }
 
     /** So that order holds, and a PE has one port whatever it is shown. */
     @ParameterizedTest
     @EnumSource(names = {"IBRC", "IBDEVX"})
     void ofTwoPortsTheProxyUsesTheFirst(NvshmemTransport transport) throws Exception {
-        Run run =
+        Programs.Ended run =
                 run(
                         transport,
                         Map.of(
@@ -188,25 +181,25 @@ class SoftwareCardTest {
                                 "NVSHMEM_HCA_LIST", "mlx5_0:1,mlx5_0:2"),
                         "puts",
                         "signals");
-        assertThat(run.exitCode).as(run.output).isZero();
+        run.requireSuccess();
         assertThat(new CardFolder(shared).bytesByPort()).containsOnlyKeys("mlx5_0:1");
     }
 
     /** NVSHMEM's own choice: signals of IBRC are writes to memory with relaxed ordering. */
     @Test
     void withoutOurSettingsSignalsOvertakeDataUnderIbrc() throws Exception {
-        Run run =
+        Programs.Ended run =
                 run(
                         NvshmemTransport.IBRC,
                         Map.of("NVSHMEM_IB_ENABLE_RELAXED_ORDERING", "1"),
                         "overtaken");
-        assertThat(run.exitCode).as(run.output).isZero();
+        run.requireSuccess();
     }
 
     /** IBDEVX's fence waits for the first of its queues alone. */
     @Test
     void withSeveralQueuesSignalsOvertakeDataUnderIbdevx() throws Exception {
-        Run run =
+        Programs.Ended run =
                 run(
                         NvshmemTransport.IBDEVX,
                         Map.of(
@@ -215,7 +208,7 @@ class SoftwareCardTest {
                                 "DEEPEP_CARD_FAULTS",
                                 "delay 300"),
                         "overtaken");
-        assertThat(run.exitCode).as(run.output).isZero();
+        run.requireSuccess();
     }
 
     @ParameterizedTest
@@ -229,12 +222,12 @@ class SoftwareCardTest {
     })
     void transportLearnsOfErrors(NvshmemTransport transport, String fault, String error)
             throws Exception {
-        Run run =
+        Programs.Ended run =
                 run(
                         transport,
                         Map.of("DEEPEP_CARD_FAULTS", fault, "DEEPEP_CARD_RETRY", "300"),
                         "refused");
-        assertThat(run.exitCode).as(run.output).isZero();
-        assertThat(run.output).contains("fails: " + error);
+        run.requireSuccess();
+        assertThat(run.output()).contains("fails: " + error);
     }
 }

@@ -2,9 +2,9 @@ package io.deepep.cuda.rdma;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.testkit.Programs;
 import java.io.IOException;
 import java.lang.reflect.Modifier;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -74,12 +74,6 @@ class RdmaStructsTest {
                 source,
                 "#include <cstddef>\n#include <infiniband/mlx5dv.h>\n#include <infiniband/verbs.h>\n"
                         + asserts);
-        Process compiler =
-                new ProcessBuilder("g++", "-std=c++17", "-fsyntax-only", source.toString())
-                        .redirectErrorStream(true)
-                        .start();
-        String output =
-                new String(compiler.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-        assertThat(compiler.waitFor()).as(output).isZero();
+        Programs.run("g++", "-std=c++17", "-fsyntax-only", source.toString()).requireSuccess();
     }
 }

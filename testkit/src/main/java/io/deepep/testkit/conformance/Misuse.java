@@ -42,25 +42,12 @@ public record Misuse<R>(
         long offset = numBytes / 2 / 128 * 128;
         Tensor flat = context.buffer().getLocalBufferTensor(dtype, elements, offset, rdma);
         long[] strides = HostTensors.allocate(dtype, shape).strides();
-        return view(flat, shape, strides);
+        return HostTensors.view(flat, shape, strides);
     }
 
     /** All rows of a matrix where its first one lies. */
     public static Tensor repeated(Tensor matrix) {
-        return view(matrix, matrix.shape(), new long[] {0, 1});
-    }
-
-    private static Tensor view(Tensor memory, long[] shape, long[] strides) {
-        return memory.device().isHost()
-                ? Tensor.strided(memory.segment(), memory.dtype(), shape, strides)
-                : Tensor.onDevice(
-                        memory.device(),
-                        memory.address(),
-                        memory.capacityBytes(),
-                        memory.dtype(),
-                        shape,
-                        strides,
-                        memory.owner());
+        return HostTensors.view(matrix, matrix.shape(), new long[] {0, 1});
     }
 
     @Override

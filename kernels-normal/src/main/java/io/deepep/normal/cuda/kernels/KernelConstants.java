@@ -71,24 +71,14 @@ public final class KernelConstants {
     /** What a rank waits for, of each other rank. */
     public enum WaitIdx implements KernelEnum {
         HEADER,
-        END;
-
-        @Override
-        public int value() {
-            return ordinal();
-        }
+        END
     }
 
     /** What the launch that copies received rows out does. */
     public enum ExpandMode implements KernelEnum {
         COPY_ROWS,
         BUILD_MAP,
-        USE_MAP;
-
-        @Override
-        public int value() {
-            return ordinal();
-        }
+        USE_MAP
     }
 
     private KernelConstants() {}

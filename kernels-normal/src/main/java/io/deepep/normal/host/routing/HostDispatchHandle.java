@@ -4,6 +4,7 @@ import io.deepep.DispatchHandle;
 import io.deepep.EpTopology;
 import io.deepep.normal.Fault;
 import io.deepep.normal.HeaderWord;
+import io.deepep.normal.NormalHandle;
 import io.deepep.normal.host.call.HeaderExchange;
 import io.deepep.normal.host.call.HostNormalState;
 import io.deepep.spi.FaultCode;
@@ -11,21 +12,16 @@ import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Region;
 
 /** The routing of one plan's latest dispatch, on the host. */
-public final class HostDispatchHandle implements DispatchHandle {
+public final class HostDispatchHandle extends NormalHandle {
     private final HostNormalState owner;
     private final Routing routing;
     private final ExpertGroups groups;
-    private final int hidden;
-    private final int numTopk;
-    private final int numExperts;
-    private final int numWorstTokens;
     private final int[] receivedRows;
     private final Region recvTopk;
     private final Region recvWeights;
     private int numReceived;
     private int epoch;
     private int masked;
-    private boolean valid;
 
     public HostDispatchHandle(
             HostNormalState owner,
@@ -35,13 +31,10 @@ public final class HostDispatchHandle implements DispatchHandle {
             int numTopk,
             int numExperts,
             int numWorstTokens) {
+        super(hidden, numTopk, numExperts, numWorstTokens);
         this.owner = owner;
         this.routing = routing;
         this.groups = groups;
-        this.hidden = hidden;
-        this.numTopk = numTopk;
-        this.numExperts = numExperts;
-        this.numWorstTokens = numWorstTokens;
         this.receivedRows = new int[owner.topology.numRanks()];
         long topkBytes = (long) Integer.BYTES * numTopk;
         this.recvTopk = numTopk == 0 ? null : owner.nvlLayout.recvTopk().of(topkBytes);
@@ -53,31 +46,18 @@ public final class HostDispatchHandle implements DispatchHandle {
         if (handle instanceof HostDispatchHandle host && host.owner == state) {
             return host;
         }
-        throw new IllegalArgumentException(
-                "the handle comes from another buffer or mode; use one that this buffer's dispatch returned");
-    }
-
-    /** Forgets the routing while it is overwritten. */
-    public void invalidate() {
-        valid = false;
+        throw foreign();
     }
 
     /** The routing is that of the dispatch {@code atEpoch}, which had these headers. */
     public void validate(int atEpoch, HeaderExchange headers) {
         epoch = atEpoch;
         masked = owner.exchange.masks().word();
-        valid = true;
+        setValid();
         numReceived = 0;
         for (int source = 0; source < receivedRows.length; source++) {
             receivedRows[source] = headers.rows(source, owner.topology.rank());
             numReceived += receivedRows[source];
-        }
-    }
-
-    public void requireValid() {
-        if (!valid) {
-            throw new IllegalArgumentException(
-                    "the dispatch of the handle has not run, or failed; dispatch its plan again first");
         }
     }
 
@@ -142,8 +122,8 @@ public final class HostDispatchHandle implements DispatchHandle {
 
     /** Rows of the result: received, expanded, or the worst case. */
     public int numResultRows() {
-        if (numWorstTokens > 0) {
-            return numWorstTokens;
+        if (numWorstTokens() > 0) {
+            return numWorstTokens();
         }
         return groups == null ? numReceived : groups.numRows();
     }
@@ -155,22 +135,7 @@ public final class HostDispatchHandle implements DispatchHandle {
 
     @Override
     public int numRecvTokens() {
-        return numWorstTokens > 0 ? numWorstTokens : numReceived;
-    }
-
-    @Override
-    public int hidden() {
-        return hidden;
-    }
-
-    @Override
-    public int numTopk() {
-        return numTopk;
-    }
-
-    @Override
-    public int numExperts() {
-        return numExperts;
+        return numWorstTokens() > 0 ? numWorstTokens() : numReceived;
     }
 
     @Override

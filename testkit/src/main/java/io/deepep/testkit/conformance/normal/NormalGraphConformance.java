@@ -9,7 +9,6 @@ import io.deepep.CallOptions;
 import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
-import io.deepep.DType;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
@@ -234,15 +233,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     @Cases
     @MethodSource("maskableGroups")
     public void maskedBetweenReplays(EpTopology topology) {
-        NormalShape shape =
-                new NormalShape(
-                        topology.numRdmaRanks(),
-                        topology.numNvlRanks(),
-                        20,
-                        256,
-                        DType.BF16,
-                        4,
-                        16);
+        NormalShape shape = NormalShape.small(topology);
         int absent = 2;
         NormalWorld whole = shape.world();
         NormalWorld rest = whole.without(absent);

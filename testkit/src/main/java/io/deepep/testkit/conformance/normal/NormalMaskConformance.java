@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.deepep.Buffer;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
-import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
 import io.deepep.EpTopology;
@@ -36,7 +35,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     private static final int ROUNDS = 3;
 
     private static NormalWorld world(int numRanks) {
-        return new NormalShape(1, numRanks, 20, 256, DType.BF16, 4, 4 * numRanks).world();
+        return NormalShape.small(Ranks.topology(1, numRanks)).world();
     }
 
     /** Every kind of call, verified. */
@@ -181,8 +180,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     @Cases
     @MethodSource("groupsOverNetworks")
     public void refusedOverNetworks(EpTopology topology) {
-        NormalWorld whole =
-                new NormalShape(2, 2, 20, 256, DType.BF16, 4, 4 * topology.numRanks()).world();
+        NormalWorld whole = NormalShape.small(topology).world();
         Ranks.run(
                 backend,
                 topology,

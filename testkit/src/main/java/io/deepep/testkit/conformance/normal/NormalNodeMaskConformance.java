@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
-import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.EpTopology;
 import io.deepep.error.DeepEpTimeoutException;
@@ -35,16 +34,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     private static final Duration PATIENCE = Duration.ofSeconds(50);
 
     private static NormalWorld world(EpTopology topology) {
-        int numRanks = topology.numRanks();
-        return new NormalShape(
-                        topology.numRdmaRanks(),
-                        topology.numNvlRanks(),
-                        20,
-                        256,
-                        DType.BF16,
-                        4,
-                        4 * numRanks)
-                .world();
+        return NormalShape.small(topology).world();
     }
 
     private void withMasks(Buffer.Builder builder, NormalWorld world) {

@@ -21,6 +21,12 @@ import java.util.stream.Stream;
 record NormalShape(
         int nodes, int ranksPerNode, int tokens, int hidden, DType dtype, int topk, int experts)
         implements RankGroup {
+    /** For what does not depend on shapes; each rank has four experts. */
+    static NormalShape small(EpTopology topology) {
+        int numRanks = topology.numRanks();
+        return bf16(topology.numRdmaRanks(), topology.numNvlRanks(), 20, 256, 4, 4 * numRanks);
+    }
+
     /** Those that the backend has groups for. */
     static Stream<NormalShape> all(TestBackend backend) {
         return fitting(
@@ -162,10 +168,6 @@ record NormalShape(
 
     NormalWorld world() {
         return NormalWorld.of(spec(), hidden, dtype);
-    }
-
-    NormalWorld raggedWorld() {
-        return NormalWorld.of(raggedSpec(), hidden, dtype);
     }
 
     /** The exchange of a routing of this shape, which its ranks share. */

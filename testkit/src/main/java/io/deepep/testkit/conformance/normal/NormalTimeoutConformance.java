@@ -5,7 +5,6 @@ import static io.deepep.testkit.conformance.Misbehaviour.stayAway;
 
 import io.deepep.Buffer;
 import io.deepep.CombinePlan;
-import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
 import io.deepep.Plan;
@@ -34,12 +33,11 @@ public record NormalTimeoutConformance(TestBackend backend) implements NormalSui
             int ranksPerNode,
             Consumer<Buffer.Builder> options,
             Consumer<NormalRank> work) {
-        int numRanks = nodes * ranksPerNode;
-        NormalWorld world =
-                new NormalShape(nodes, ranksPerNode, 20, 256, DType.BF16, 4, 4 * numRanks).world();
+        NormalShape shape = NormalShape.small(Ranks.topology(nodes, ranksPerNode));
+        NormalWorld world = shape.world();
         Ranks.run(
                 backend,
-                Ranks.topology(nodes, ranksPerNode),
+                shape.topology(),
                 builder -> options.accept(builder.normal(world.limits())),
                 context -> work.accept(new NormalRank(context, world)));
     }

@@ -1,0 +1,60 @@
+package io.deepep.testkit;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Programs that tests start as processes. */
+public final class Programs {
+    private Programs() {}
+
+    /** How one ended, and what it printed, also on standard error. */
+    public record Ended(int status, String output) {
+        /** What it printed, if it ended well. */
+        public String requireSuccess() {
+            assertThat(status).as(output).isZero();
+            return output;
+        }
+    }
+
+    /**
+     * How to start a program in a JVM of its own, with this one's class path.
+     *
+     * @param options for the JVM
+     */
+    public static ProcessBuilder java(Class<?> program, List<String> options, String... arguments) {
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.add("--enable-native-access=ALL-UNNAMED");
+        command.addAll(options);
+        command.addAll(List.of("-cp", System.getProperty("java.class.path"), program.getName()));
+        command.addAll(List.of(arguments));
+        return new ProcessBuilder(command).redirectErrorStream(true);
+    }
+
+    /** Runs a program to its end. */
+    public static Ended run(String... command) throws IOException, InterruptedException {
+        return run(new ProcessBuilder(command));
+    }
+
+    /** Runs a program to its end. */
+    public static Ended run(ProcessBuilder program) throws IOException, InterruptedException {
+        Process process = program.redirectErrorStream(true).start();
+        try {
+            process.getOutputStream().close();
+            return awaitEnd(process);
+        } finally {
+            process.destroyForcibly();
+        }
+    }
+
+    /** Waits for the end of one whose streams are one. */
+    public static Ended awaitEnd(Process process) throws IOException, InterruptedException {
+        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        return new Ended(process.waitFor(), output);
+    }
+}
