@@ -3,10 +3,14 @@ package io.deepep.testkit;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
+import org.junit.jupiter.api.Assumptions;
 
 /** Programs that tests start as processes. */
 public final class Programs {
@@ -49,6 +53,29 @@ public final class Programs {
             return awaitEnd(process);
         } finally {
             process.destroyForcibly();
+        }
+    }
+
+    /**
+     * Compiles a shared library from a resource in C; skips the test where there is no compiler.
+     *
+     * @param resource beside {@code owner}
+     * @param folder for the source
+     */
+    public static void compile(Class<?> owner, String resource, Path folder, Path library) {
+        Path source = folder.resolve(Path.of(resource).getFileName());
+        try (InputStream in = owner.getResourceAsStream(resource)) {
+            Files.write(source, Objects.requireNonNull(in, resource).readAllBytes());
+            List<String> command = new ArrayList<>();
+            command.addAll(List.of("gcc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"));
+            command.addAll(List.of("-o", library.toString(), source.toString(), "-lpthread"));
+            run(new ProcessBuilder(command)).requireSuccess();
+        } catch (IOException noCompiler) {
+            Assumptions.abort(
+                    "there is no gcc to build " + resource + ": " + noCompiler.getMessage());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new AssertionError(e);
         }
     }
 

@@ -9,6 +9,7 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.error.DeepEpUnavailableException;
 import java.nio.charset.StandardCharsets;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -162,8 +163,7 @@ public record GpuSharing(int mostRanksPerGpu, int mostRanksPerShare, List<Intege
      */
     static GpuSharing of(List<Seat> seats, Map<String, Integer> numSms, int fewest) {
         List<String> gpus = seats.stream().map(seat -> seat.gpu().uuid()).toList();
-        Map<String, List<Integer>> ranksByShare =
-                byName(seats.stream().map(seat -> shareOf(seat, seats)).toList());
+        Map<String, List<Integer>> ranksByShare = byName(shares(seats));
         for (List<Integer> ranks : ranksByShare.values()) {
             Gpu gpu = seats.get(ranks.getFirst()).gpu();
             new TreeMap<>(numSms)
@@ -188,18 +188,28 @@ public record GpuSharing(int mostRanksPerGpu, int mostRanksPerShare, List<Intege
         return ranks.values().stream().mapToInt(List::size).max().orElse(0);
     }
 
-    /** What a rank has its multiprocessors of: the GPU, or its process's share, if all have one. */
-    private static String shareOf(Seat seat, List<Seat> seats) {
-        String gpu = seat.gpu().uuid();
-        int shared =
+    /**
+     * By rank, what its multiprocessors are a part of: the GPU; or the share of its process, if all
+     * shares of the GPU are there at once.
+     */
+    private static List<String> shares(List<Seat> seats) {
+        Map<String, Map<String, Integer>> percentByProcess =
                 seats.stream()
-                        .filter(each -> each.gpu().uuid().equals(gpu))
-                        .collect(Collectors.toMap(Seat::process, Seat::percent, Math::max))
-                        .values()
-                        .stream()
-                        .mapToInt(Integer::intValue)
-                        .sum();
-        return shared <= WHOLE ? gpu + " " + seat.process() : gpu;
+                        .collect(
+                                Collectors.groupingBy(
+                                        seat -> seat.gpu().uuid(),
+                                        Collectors.toMap(Seat::process, Seat::percent, Math::max)));
+        Map<String, Integer> percentOfAll = new HashMap<>();
+        percentByProcess.forEach(
+                (gpu, percents) ->
+                        percentOfAll.put(gpu, percents.values().stream().reduce(0, Integer::sum)));
+        return seats.stream()
+                .map(
+                        seat ->
+                                percentOfAll.get(seat.gpu().uuid()) <= WHOLE
+                                        ? seat.gpu().uuid() + " " + seat.process()
+                                        : seat.gpu().uuid())
+                .toList();
     }
 
     /** Multiprocessors that each rank on a GPU can hold while all run at once: even, or 1, or 0. */

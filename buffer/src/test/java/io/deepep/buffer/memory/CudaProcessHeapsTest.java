@@ -4,15 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.testkit.Programs;
 import java.io.IOException;
-import java.io.InputStream;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.concurrent.ThreadLocalRandom;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeAll;
@@ -36,25 +33,9 @@ class CudaProcessHeapsTest {
     @TempDir private static Path folder;
 
     @BeforeAll
-    static void buildStandIn() throws InterruptedException {
-        Path source = folder.resolve("fake_cuda.c");
-        try (InputStream in = CudaProcessHeapsTest.class.getResourceAsStream("fake_cuda.c")) {
-            Files.write(source, Objects.requireNonNull(in).readAllBytes());
-            String library = folder.resolve("libcuda.so.1").toString();
-            Programs.run(
-                            "gcc",
-                            "-shared",
-                            "-fPIC",
-                            "-Wall",
-                            "-Wextra",
-                            "-Werror",
-                            "-o",
-                            library,
-                            source.toString())
-                    .requireSuccess();
-        } catch (IOException noCompiler) {
-            Assumptions.abort("there is no gcc: " + noCompiler.getMessage());
-        }
+    static void buildStandIn() {
+        Path library = folder.resolve("libcuda.so.1");
+        Programs.compile(CudaProcessHeapsTest.class, "fake_cuda.c", folder, library);
     }
 
     /** Runs as many processes as there are environments. */
