@@ -88,6 +88,9 @@ final class GivenOptions {
 
     private NormalDefaults defaults(
             EpTopology topology, ProfileFile measured, BufferProvider provider) {
+        if (!lacksConfigs()) { // a GPU's management library starts slowly
+            return NormalDefaults.recommended(topology.numRanks());
+        }
         if (measured == null) {
             return NormalDefaults.of(topology, device, provider);
         }

@@ -142,6 +142,21 @@ class NormalDefaultsTest {
     }
 
     @Test
+    void aGpuIsNotAskedForWhatIsNotNeeded() {
+        Config own = Config.recommended(1).withNumSms(2);
+        BufferOptions given = options(2, all -> all.dispatchConfig = all.combineConfig = own);
+        assertThat(given.defaults()).isEqualTo(NormalDefaults.recommended(1));
+        BufferOptions lowLatency =
+                options(
+                        2,
+                        all -> {
+                            all.normal = null;
+                            all.lowLatency = new LowLatencyLimits(1, 128, 1, 1);
+                        });
+        assertThat(lowLatency.defaults()).isEqualTo(NormalDefaults.recommended(1));
+    }
+
+    @Test
     void aProfileOfAnotherMachineIsRefused() throws IOException {
         Path file = profile("p", new MachineProfile("NVIDIA H200", 1, 12, 24));
         String cure = "; measure with deepep bench normal --profile there, or give dispatchConfig";
