@@ -31,6 +31,8 @@ num_gpus=$({ [ -n "${CUDA_VISIBLE_DEVICES:-}" ] && tr , '\n' <<< "$CUDA_VISIBLE_
 port=$((20000 + RANDOM % 10000))
 failed=0 rows=0
 
+connections=${CUDA_DEVICE_MAX_CONNECTIONS:-}
+
 # Enough queue pairs for every buffer of a suite.
 export NVSHMEM_IBGDA_NUM_RC_PER_PE=${NVSHMEM_IBGDA_NUM_RC_PER_PE:-32} NVSHMEM_QP_DEPTH=${NVSHMEM_QP_DEPTH:-1024}
 
@@ -42,7 +44,7 @@ start_daemon() { # PROCESSES
     # NVSHMEM has teams if the shares of a GPU's processes are at most 100 together.
     CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$((100 * num_gpus / $1))
     # MPS has about 96 hardware queues for all processes.
-    export CUDA_DEVICE_MAX_CONNECTIONS=8
+    export CUDA_DEVICE_MAX_CONNECTIONS=${connections:-8}
     export CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
     nvidia-cuda-mps-control -d > "$CUDA_MPS_PIPE_DIRECTORY/started" 2>&1
 }
@@ -50,7 +52,8 @@ start_daemon() { # PROCESSES
 end_daemon() {
     echo quit | timeout 20 nvidia-cuda-mps-control > /dev/null 2>&1 || true
     rm -rf "$CUDA_MPS_PIPE_DIRECTORY"
-    unset CUDA_DEVICE_MAX_CONNECTIONS CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
+    [ -n "$connections" ] || unset CUDA_DEVICE_MAX_CONNECTIONS
+    unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
 }
 
 # The cards' counts of a kind: only processes that have ended have told all.
