@@ -137,7 +137,7 @@ line transport part passed failed seconds writes signals doorbells completions b
 for transport in ${transports//,/ }; do
     for shape in '2 2' '4 1' '2 4'; do
         # shellcheck disable=SC2086 # two numbers
-        command test-internode $shape --num-tokens 256 --hidden 2048 --sms 8
+        command test-internode $shape --num-tokens 256 --hidden 2048 --sms 6
         # shellcheck disable=SC2086
         command test-low-latency $shape --num-tokens 32 --hidden 2048
     done

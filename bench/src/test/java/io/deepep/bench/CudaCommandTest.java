@@ -81,6 +81,28 @@ final class CudaCommandTest {
         }
     }
 
+    /** The selections of a token, three here, leave a row on the wire at no whole vector. */
+    @ParameterizedTest
+    @ValueSource(strings = {"--ranks 2", "--nodes 2 --ranks-per-node 1"})
+    void lowLatencyIsMeasuredBesideCopiesOfWholeVectors(String ranks, @TempDir Path folder)
+            throws Exception {
+        Path file = folder.resolve("l.json");
+        List<String> out =
+                run(
+                        "bench low-latency --num-experts 8 --sms 4 --warmups 1 --repeats 2 "
+                                + ranks
+                                + " --measured-tokens 3 --json "
+                                + file
+                                + SMALL);
+        assertThat(out).anyMatch(line -> line.startsWith("bare copy, rows of 544 bytes, push: 4"));
+        JsonNode records = new ObjectMapper().readTree(file.toFile());
+        assertThat(records).hasSizeGreaterThan(4);
+        for (JsonNode each : records) {
+            assertThat(each.get("p50Micros").asDouble()).isPositive();
+            assertThat(each.get("gpu").get("ceilingBytesPerSecond").asDouble()).isPositive();
+        }
+    }
+
     @Test
     void moreMultiprocessorsThanThereAreIsWrongUsage() {
         Outcome outcome =

@@ -26,6 +26,9 @@ import java.util.TreeMap;
  * <p>Bytes are those of a GPU: of all its ranks together.
  */
 public final class LinkCeiling {
+    /** A row is copied in vectors of so many bytes. */
+    public static final int VECTOR_BYTES = 16;
+
     /** Enough for a steady rate; a toy job is compared with fewer. */
     private static final long BYTES_PER_RANK = 256L << 20;
 
@@ -61,12 +64,16 @@ public final class LinkCeiling {
     /**
      * Measures.
      *
-     * @param rowBytes a multiple of 16
+     * @param rowBytes a multiple of {@link #VECTOR_BYTES}
      * @param sms numbers of multiprocessors
      * @throws IllegalStateException if rows did not arrive
      */
     public static Ceiling measure(
             CudaStopwatch stopwatch, Session session, int rowBytes, Collection<Integer> sms) {
+        if (rowBytes % VECTOR_BYTES != 0) {
+            throw new IllegalArgumentException(
+                    "rowBytes=%s is not a multiple of %s".formatted(rowBytes, VECTOR_BYTES));
+        }
         RankTeam team = session.team();
         LinkCeiling ceiling = new LinkCeiling(stopwatch, session, rowBytes);
         try (PeerMemory memory = PeerMemory.allocate(session, 2 * ceiling.halfBytes)) {

@@ -58,10 +58,13 @@ public record Placement(Device.Kind kind, int numGpus, String note) {
         if (!isCuda()) {
             return Integer.MAX_VALUE;
         }
-        // Under MPS a process divides only its own share.
-        int processes = gpu().mpsPercentage() < 100 ? LaunchedGroup.size().orElse(1) : 1;
-        int ranks = Math.ceilDiv(ranksPerGpu(numRanks), processes);
-        return Math.max(1, GpuSharing.smsPerRank(gpu().numSms(), ranks));
+        int ranks = ranksPerGpu(numRanks);
+        int processes = LaunchedGroup.size().orElse(1);
+        int parts =
+                gpu().mpsPercentage() < 100
+                        ? GpuSharing.partsOfAShare(Math.ceilDiv(ranks, processes), ranks)
+                        : ranks;
+        return Math.max(1, GpuSharing.smsPerRank(gpu().numSms(), parts));
     }
 
     /**

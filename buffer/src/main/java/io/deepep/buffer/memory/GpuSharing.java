@@ -9,7 +9,6 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.error.DeepEpUnavailableException;
 import java.nio.charset.StandardCharsets;
 import java.util.Collections;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -20,15 +19,15 @@ import java.util.stream.IntStream;
 
 /**
  * Which ranks share a GPU, be they threads or processes. They share its multiprocessors: a kernel
- * that waits for a peer keeps its own while it waits, so the peer's must fit beside it. Under
- * NVIDIA's MPS processes may have a share of a GPU each, which only their own ranks divide.
+ * that waits for a peer keeps its own while it waits, so the peer's must fit beside it.
  *
  * @param mostRanksPerGpu the same on every rank, as is the next number, so that all come to the
  *     same verdict about a configuration
- * @param mostRanksPerShare the most ranks that divide the multiprocessors that one of them sees
+ * @param mostParts the most parts into which the multiprocessors that a rank sees are divided; a
+ *     kernel uses one part
  * @param gpuIdxs by rank: the GPUs, numbered in the order in which ranks first name them
  */
-public record GpuSharing(int mostRanksPerGpu, int mostRanksPerShare, List<Integer> gpuIdxs) {
+public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuIdxs) {
     /** The smallest number of multiprocessors that a rank can work with. */
     private static final int FEWEST_SMS = 1;
 
@@ -36,6 +35,13 @@ public record GpuSharing(int mostRanksPerGpu, int mostRanksPerShare, List<Intege
     private static final int FEWEST_SMS_OF_SEVERAL_NODES = 2;
 
     private static final int WHOLE = 100; // percent
+
+    /**
+     * MPS may give two processes the same multiprocessors, even if the shares of all are no more
+     * than the GPU: of an H100, four processes with 25 or 24 % each never ran side by side when
+     * each used all of its share; with 20 % they did.
+     */
+    private static final int PARTS_OF_A_SHARE = 2;
 
     /** Copies the list. */
     public GpuSharing {
@@ -163,17 +169,18 @@ public record GpuSharing(int mostRanksPerGpu, int mostRanksPerShare, List<Intege
      */
     static GpuSharing of(List<Seat> seats, Map<String, Integer> numSms, int fewest) {
         List<String> gpus = seats.stream().map(seat -> seat.gpu().uuid()).toList();
-        Map<String, List<Integer>> ranksByShare = byName(shares(seats));
-        for (List<Integer> ranks : ranksByShare.values()) {
+        int mostParts = 0;
+        for (List<Integer> ranks : byName(gpus).values()) {
             Gpu gpu = seats.get(ranks.getFirst()).gpu();
+            int parts = parts(ranks.stream().map(seats::get).toList());
             new TreeMap<>(numSms)
-                    .forEach((name, number) -> requireRoom(gpu, ranks, name, number, fewest));
+                    .forEach(
+                            (name, number) -> requireRoom(gpu, ranks, parts, name, number, fewest));
+            mostParts = Math.max(mostParts, parts);
         }
         List<String> inOrder = List.copyOf(byName(gpus).keySet());
         return new GpuSharing(
-                most(byName(gpus)),
-                most(ranksByShare),
-                gpus.stream().map(inOrder::indexOf).toList());
+                most(byName(gpus)), mostParts, gpus.stream().map(inOrder::indexOf).toList());
     }
 
     /** Ranks by the name that each of them has given, in the order in which they come. */
@@ -188,39 +195,36 @@ public record GpuSharing(int mostRanksPerGpu, int mostRanksPerShare, List<Intege
         return ranks.values().stream().mapToInt(List::size).max().orElse(0);
     }
 
+    /** Of the ranks of one GPU. */
+    private static int parts(List<Seat> seats) {
+        Map<String, List<Integer>> ranksByProcess =
+                byName(seats.stream().map(Seat::process).toList());
+        int percent =
+                ranksByProcess.values().stream()
+                        .mapToInt(ranks -> seats.get(ranks.getFirst()).percent())
+                        .sum();
+        return percent <= WHOLE
+                ? partsOfAShare(most(ranksByProcess), seats.size())
+                : seats.size(); // no share is sure to be there
+    }
+
     /**
-     * By rank, what its multiprocessors are a part of: the GPU; or the share of its process, if all
-     * shares of the GPU are there at once.
+     * Into how many parts a process under MPS divides its multiprocessors if it has a share of its
+     * own.
      */
-    private static List<String> shares(List<Seat> seats) {
-        Map<String, Map<String, Integer>> percentByProcess =
-                seats.stream()
-                        .collect(
-                                Collectors.groupingBy(
-                                        seat -> seat.gpu().uuid(),
-                                        Collectors.toMap(Seat::process, Seat::percent, Math::max)));
-        Map<String, Integer> percentOfAll = new HashMap<>();
-        percentByProcess.forEach(
-                (gpu, percents) ->
-                        percentOfAll.put(gpu, percents.values().stream().reduce(0, Integer::sum)));
-        return seats.stream()
-                .map(
-                        seat ->
-                                percentOfAll.get(seat.gpu().uuid()) <= WHOLE
-                                        ? seat.gpu().uuid() + " " + seat.process()
-                                        : seat.gpu().uuid())
-                .toList();
+    public static int partsOfAShare(int ranksOfProcess, int ranksOnGpu) {
+        return Math.min(PARTS_OF_A_SHARE * ranksOfProcess, ranksOnGpu);
     }
 
     /** Multiprocessors that each rank on a GPU can hold while all run at once: even, or 1, or 0. */
-    public static int smsPerRank(int numSms, int numRanks) {
-        int share = numSms / numRanks;
+    public static int smsPerRank(int numSms, int parts) {
+        int share = numSms / parts;
         return share == 1 ? 1 : share / 2 * 2;
     }
 
     private static void requireRoom(
-            Gpu gpu, List<Integer> ranks, String name, int number, int fewest) {
-        int room = smsPerRank(gpu.numSms(), ranks.size());
+            Gpu gpu, List<Integer> ranks, int parts, String name, int number, int fewest) {
+        int room = smsPerRank(gpu.numSms(), parts);
         if (number > room) {
             throw new IllegalArgumentException(
                     name

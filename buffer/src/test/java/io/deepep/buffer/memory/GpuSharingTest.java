@@ -55,19 +55,27 @@ class GpuSharingTest {
         return GpuSharing.of(seats, each(numSms, numSms), 2);
     }
 
+    /** Half of it for each of two ranks, and a half for others that the driver puts there. */
     @Test
-    void processesThatHaveAShareDoNotDivideIt() {
-        GpuSharing sharing = underMps(5, 20, 12);
+    void processesUseHalfOfTheirShare() {
+        GpuSharing sharing = underMps(5, 20, 6);
         assertThat(sharing.mostRanksPerGpu()).isEqualTo(10);
-        assertThat(sharing.mostRanksPerShare()).isEqualTo(2);
-        assertThatThrownBy(() -> underMps(5, 20, 14))
-                .hasMessageContaining("ranks [0, 1] that share one NVIDIA H100 with 26; lower");
+        assertThat(sharing.mostParts()).isEqualTo(4);
+        assertThatThrownBy(() -> underMps(5, 20, 8))
+                .hasMessageContaining(
+                        "ranks [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] that share one NVIDIA H100 with 26;"
+                                + " lower Config.numSms to 6 or less");
+    }
+
+    @Test
+    void aProcessHasItsShareForItself() {
+        assertThat(underMps(1, 20, 12).mostParts()).isEqualTo(2);
     }
 
     /** Of shares that are more than the GPU together, none is sure to be there. */
     @Test
     void sharesThatAreTooLargeAreDivided() {
-        assertThat(underMps(6, 20, 2).mostRanksPerShare()).isEqualTo(12);
+        assertThat(underMps(6, 20, 2).mostParts()).isEqualTo(12);
         assertThatThrownBy(() -> underMps(6, 20, 4))
                 .hasMessageContaining("lower Config.numSms to 2");
     }
