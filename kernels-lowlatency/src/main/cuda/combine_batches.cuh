@@ -1,10 +1,10 @@
-// Rows of a combine that go to remote owners in batches: each row is one put, and one signal vouches for the whole
-// batch.
+// Rows of a combine that go to remote owners in batches: one put with a signal for each batch.
 //
-// A batch is a few items of an owner's list, one after the other. Warps compose parts of its rows in the outbox and
-// count them; who counts the last one puts all rows and, behind them in the same queue, the signal. The header of a
-// combine says how many batches come. A row cannot vouch for itself by a flag in its last bytes: where writes overtake
-// each other, on PCI or between packets, these may arrive first.
+// A batch is a few items of an owner's list, one after the other. Their rows lie one after the other too, in the outbox
+// and at the owner, who knows from its dispatch which item each of its selections is. Warps compose parts of the rows
+// and count them; who counts the last one sends the batch. The header of a combine says how many batches come. A row
+// cannot vouch for itself by a flag in its last bytes: where writes overtake each other, on PCI or between packets,
+// these may arrive first.
 //
 // Counters lie in the outbox, where flags of a part would be composed, and a batch's flag where its number is that of a
 // token and selection.
@@ -14,7 +14,7 @@
 
 namespace deepep::lowlatency {
 
-constexpr int kFewestBatchRows = 8, kMostBatchRows = 32;  // at most one for each lane
+constexpr int kFewestBatchRows = 8, kMostBatchRows = 32;
 
 // How the items for an owner are divided: as many batches as the rank has experts, if that makes them neither small
 // nor large.
@@ -44,46 +44,32 @@ __device__ __forceinline__ uint64_t batch_offset(const CombineParams& p, int sou
     return flag_offset(p, source, token, batch - token * p.max_topk, 0, epoch);
 }
 
-// All lanes of a warp that has acquired all parts of the batch.
-template <Wire kWire, typename Rows>
-__device__ __noinline__ void send_batch(const CombineParams& p, const Call& call, int owner, int batch) {
-    const Group& g = p.group;
-    int lane = threadIdx.x % 32, last_part = num_parts(p) - 1;
-    Batches batches(p, Rows::num_items(p, owner));
-    bool active = lane < batches.rows_of(batch);
-    uint32_t origin = active ? Rows::origin_of(p, owner, batch * batches.rows + lane) : 0;
-    RankCells cells = rows_of(p, call.epoch);
-    uint64_t in_cell = slot_offset(p, token_of(origin), selection_of(origin));
-    uint64_t num_bytes = part_offset<kWire>(last_part) + part_bytes<kWire>(p.hidden - last_part * kPartChannels);
-    send_many_flagged(g, active, owner, outgoing(g, cells, owner) + in_cell,
-                      cells.offset + g.rank * cells.stride + in_cell, num_bytes,
-                      batch_offset(p, g.rank, batch, call.epoch), call.epoch);
+// Where in a source's rows those of an item lie.
+__device__ __forceinline__ uint64_t item_offset(const CombineParams& p, uint32_t item) {
+    return static_cast<uint64_t>(item) * p.row_stride;
 }
 
 // A team's last warp, lane by warp that has stored, behind a fence: counts the parts of remote owners, and sends the
 // batches that are complete. item: whose part it is.
-template <Wire kWire, typename Rows>
-__device__ __forceinline__ void send_batches(const CombineParams& p, const Call& call, bool active, int owner,
-                                             int item) {
+template <typename Rows>
+__device__ __noinline__ void send_batches(const CombineParams& p, const Call& call, bool active, int owner, int item) {
     const Group& g = p.group;
-    int batch = 0;
+    int first = 0, rows = 0, batch = 0;
     bool complete = false;
     if (active) {
         Batches batches(p, Rows::num_items(p, owner));
         batch = batches.of(item);
+        first = batch * batches.rows;
+        rows = batches.rows_of(batch);
         uint64_t counter = g.heap[g.rank] + g.outbox + batch_offset(p, owner, batch, call.epoch);
-        uint32_t needed = batches.rows_of(batch) * num_parts(p);
-        complete = count_parts(counter, call.epoch, 1) == needed;  // release and acquire, with the fences
+        complete = count_parts(counter, call.epoch, 1) == static_cast<uint32_t>(rows * num_parts(p));
     }
-    uint32_t left = __ballot_sync(~0u, complete);
-    if (left == 0) return;
-    fence_sys();
-    __syncwarp();
-#pragma unroll 1
-    for (; left != 0; left &= left - 1) {
-        int lane = __ffs(left) - 1;
-        send_batch<kWire, Rows>(p, call, __shfl_sync(~0u, owner, lane), __shfl_sync(~0u, batch, lane));
-    }
+    if (!__any_sync(~0u, complete)) return;
+    fence_sys();  // acquire; the parts of other blocks come before the put that reads them
+    RankCells cells = rows_of(p, call.epoch);
+    send_flagged(g, complete, owner, complete ? outgoing(g, cells, owner) + item_offset(p, first) : 0,
+                 cells.offset + g.rank * cells.stride + item_offset(p, first), rows * p.row_stride,
+                 batch_offset(p, g.rank, batch, call.epoch), call.epoch);
 }
 
 // Waits for the batches of remote senders; those in `came` that are lost leave it. One warp.
@@ -103,7 +89,7 @@ __device__ inline void await_batches(const CombineParams& p, const Call& call, R
             for (int batch = lane % kPairs; batch < number && !missing; batch += kPairs) {
                 auto flag = at<const uint32_t>(g.heap[g.rank], batch_offset(p, sender, batch, call.epoch));
                 Wait wait(sender, kPhaseRows);
-                // acquire; pairs with the signal of send_batch
+                // acquire; pairs with the signal in send_batches
                 missing = !await(g, call, wait, call.epoch, [&] { return load_acquire_sys(flag); });
             }
         }

@@ -158,8 +158,6 @@ struct SelectionRows {
         return item < capacity ? at<const uint2>(p.selections)[static_cast<int64_t>(owner) * capacity + item] : uint2{};
     }
     __device__ static uint32_t origin(const Item& item) { return item.y; }
-    // The same of a lane's item.
-    __device__ static uint32_t origin_of(const CombineParams& p, int owner, int item) { return ask(p, owner, item).y; }
     __device__ void load(const CombineParams& p, const Errand<kChunks>& errand, const Item& item, uint8_t*) {
         part.load(x_row(p, item.x) + errand.first_channel() * 2, errand.num_channels(p));
     }
@@ -202,13 +200,6 @@ struct ReducedRows {
     __device__ static uint32_t origin(const Item& item) {
         uint32_t selected = __ballot_sync(~0u, item.place != ~0u);
         return item.token << kTopkBits | (selected != 0 ? __ffs(selected) - 1 : 0);
-    }
-    __device__ static uint32_t origin_of(const CombineParams& p, int owner, int item) {
-        size_t row = static_cast<size_t>(owner) * p.max_tokens + item;
-        uint32_t first = 0;
-#pragma unroll 1
-        while (first < p.topk && at<const uint2>(p.row_selections)[row * p.max_topk + first].x == ~0u) ++first;
-        return at<const uint32_t>(p.row_tokens)[row] << kTopkBits | (first < p.topk ? first : 0);
     }
 
     __device__ void load(const CombineParams& p, const Errand<kChunks>& errand, const Item& item, uint8_t* stage) {

@@ -45,7 +45,7 @@ __device__ inline void announce_combine(const CombineParams& p, const Call& call
             case kDispatchEpoch: first = run.dispatch_epoch, second = p.row_format; break;
             case kHasRows:
                 first = present >> dest & 1, second = status;
-                if (kSendsBatches && reaches && first != 0) first = pack_batches(p, num_items(dest));
+                if (kHasNetwork && reaches && first != 0) first = pack_batches(p, num_items(dest));
                 break;
             case kCombineToken: first = good ? 0 : bad / p.topk, second = good ? 0 : bad % p.topk; break;
             case kCombineValueLow:
@@ -62,7 +62,7 @@ __device__ inline void announce_combine(const CombineParams& p, const Call& call
 struct SendShared {
     struct Part {
         int32_t owner;    // -1: nothing
-        uint32_t origin;  // as in Selection; of what is sent in batches, the item
+        uint32_t origin;  // as in Selection; of a remote owner, the item
         int32_t part;
     } parts[kSendTeams][2][kStoreWarps];
 };
@@ -72,22 +72,9 @@ __device__ __forceinline__ bool is_flag_warp() { return threadIdx.x / 32 % (kSto
 
 __device__ __forceinline__ void send_barrier(int team) { team_barrier(kBarrierSend + team, kSendTeamThreads); }
 
-// A team's last warp, lane by warp that has stored: sends the parts of remote owners.
-template <Wire kWire>
-__device__ __forceinline__ void send_round(const CombineParams& p, const Call& call, bool active,
-                                           const SendShared::Part& stored, uint64_t flag) {
-    const Group& g = p.group;
-    int owner = active ? stored.owner : 0, num_channels = min(kPartChannels, p.hidden - stored.part * kPartChannels);
-    RankCells cells = rows_of(p, call.epoch);
-    uint64_t in_cell = slot_offset(p, token_of(stored.origin), selection_of(stored.origin)) +
-                       part_offset<kWire>(stored.part);
-    send_flagged(g, active, owner, outgoing(g, cells, owner) + in_cell, cells.offset + g.rank * cells.stride + in_cell,
-                 part_bytes<kWire>(num_channels), flag, call.epoch);
-}
-
 // A team's last warp, lane by warp that has stored: one fence for a round, because a block's fences wait for one
 // another.
-template <Wire kWire, typename Rows>
+template <typename Rows>
 __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int team, int num_rounds,
                                    const SendShared& shared) {
     const Group& g = p.group;
@@ -100,11 +87,10 @@ __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int
         bool remote = stored.owner >= 0 && is_remote(g, stored.owner), flags = stored.owner >= 0 && !remote;
         uint64_t flag = flag_offset(p, g.rank, token_of(stored.origin), selection_of(stored.origin), stored.part,
                                     call.epoch);
-        if (kHasNetwork && !kSendsBatches) send_round<kWire>(p, call, remote, stored, flag);
-        if (!__any_sync(~0u, flags || (kSendsBatches && remote))) continue;
+        if (!__any_sync(~0u, flags || remote)) continue;
         fence_sys();  // release, with the store below; pairs with the acquire in sum_chunk
         if (flags) store_relaxed_sys(at<uint32_t>(g.heap[stored.owner], flag), call.epoch);
-        if constexpr (kSendsBatches) send_batches<kWire, Rows>(p, call, remote, stored.owner, stored.origin);
+        if constexpr (kHasNetwork) send_batches<Rows>(p, call, remote, stored.owner, stored.origin);
     }
 }
 
@@ -138,7 +124,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
     int groups_per_warp = small_div(num_groups + deal.next_group - 1, deal.next_group);
     if (warp == kStoreWarps) {
         __syncthreads();
-        flag_rounds<kWire, Rows>(p, call, team, rounds_per_group * groups_per_warp, shared);
+        flag_rounds<Rows>(p, call, team, rounds_per_group * groups_per_warp, shared);
         return;
     }
     Task errand(g, deal.group);
@@ -155,7 +141,8 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
         for (int j = 0; j < rounds_per_group; ++j, ++round) {
             typename Rows::Item now = next;
             uint32_t origin = Rows::origin(now);
-            uint32_t counted = kSendsBatches && is_remote(g, errand.owner) ? item : origin;
+            bool remote = is_remote(g, errand.owner);
+            uint32_t stored = remote ? item : origin;
             bool sends = item < num_mine;
             if (sends && round != 0) rows.load(p, errand, now, stage);
             item += deal.next_item;
@@ -163,10 +150,10 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
             sends = sends && (call.reached >> errand.owner & 1);
             if (sends) {
                 uint64_t to = outgoing(g, rows_of(p, call.epoch), errand.owner) +
-                              slot_offset(p, token_of(origin), selection_of(origin));
+                              (remote ? item_offset(p, stored) : slot_offset(p, token_of(origin), selection_of(origin)));
                 rows.store(to + part_offset<kWire>(errand.part), errand.num_channels(p), stage);
             }
-            if (lane == 0) shared.parts[team][round & 1][warp] = {sends ? errand.owner : -1, counted, errand.part};
+            if (lane == 0) shared.parts[team][round & 1][warp] = {sends ? errand.owner : -1, stored, errand.part};
             send_barrier(team);
         }
         group += deal.next_group;

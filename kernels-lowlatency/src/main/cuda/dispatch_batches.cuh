@@ -1,8 +1,7 @@
-// Rows of a dispatch that go to remote ranks in batches: each row is one put, and one signal vouches for the whole
-// batch.
+// Rows of a dispatch that go to remote ranks in batches: one put with a signal for each batch.
 //
 // A batch is some slots of a receiver, one after the other; its flag is that of the first one. Blocks compose rows in
-// the outbox and count them; who counts the last one puts all rows and, behind them in the same queue, the signal. How
+// the outbox, where they lie as they do at the receiver, and count them; who counts the last one sends the batch. How
 // many rows there are in all is known to the block that announces them, which counts the slots that the last batch
 // lacks. A row has no flag of its own, so it carries its tag itself.
 //
@@ -13,7 +12,7 @@
 
 namespace deepep::lowlatency {
 
-constexpr int kDispatchBatchRows = 16;  // at most one for each lane
+constexpr int kDispatchBatchRows = 16;
 constexpr int kLackingShift = 16;       // of a counter's value: slots that the batch lacks, above all that are counted
 constexpr uint32_t kOneRow = 1, kOneLacking = 1 | 1 << kLackingShift;  // what they add to it
 
@@ -22,14 +21,9 @@ __device__ __forceinline__ RankCells rows_of(const DispatchParams& p) { return {
 
 __device__ __forceinline__ int batch_of(int slot) { return slot / kDispatchBatchRows; }
 
-// Whether rows between this rank and another go in batches.
-__device__ __forceinline__ bool has_batches(const DispatchParams& p, int rank) {
-    return kSendsBatches && is_remote(p.group, rank);
-}
-
 // The slot whose flag vouches for a row from `source`.
 __device__ __forceinline__ int flagged_slot(const DispatchParams& p, int source, int slot) {
-    return has_batches(p, source) ? batch_of(slot) * kDispatchBatchRows : slot;
+    return is_remote(p.group, source) ? batch_of(slot) * kDispatchBatchRows : slot;
 }
 
 // Where in a row its tag lies.
@@ -42,18 +36,6 @@ __device__ __forceinline__ uint64_t batch_flag(const DispatchParams& p, int rank
            static_cast<uint64_t>(batch) * kDispatchBatchRows * sizeof(uint64_t);
 }
 
-// All lanes of a warp that has acquired all rows of the batch.
-__device__ __forceinline__ void send_batch(const DispatchParams& p, const Call& call, int dest, int batch, int rows) {
-    const Group& g = p.group;
-    int lane = threadIdx.x % 32;
-    RankCells cells = rows_of(p);
-    uint64_t in_cell = (call.epoch & 1) * p.row_parity_stride +
-                       static_cast<uint64_t>(batch * kDispatchBatchRows + lane) * p.row_stride;
-    send_many_flagged(g, lane < rows, dest, outgoing(g, cells, dest) + in_cell,
-                      cells.offset + g.rank * cells.stride + in_cell, p.sent_row_bytes,
-                      batch_flag(p, g.rank, batch, call.epoch), pack_word(call.epoch, 0));
-}
-
 // All lanes of a warp behind a fence, the active ones for remote receivers that differ: counts rows that have been
 // composed, or slots that are lacking, and sends the batches that are complete.
 __device__ __noinline__ void count_slots(const DispatchParams& p, const Call& call, bool active, int dest, int batch,
@@ -63,16 +45,15 @@ __device__ __noinline__ void count_slots(const DispatchParams& p, const Call& ca
     if (active)
         counted = count_parts(g.heap[g.rank] + g.outbox + batch_flag(p, dest, batch, call.epoch), call.epoch, more);
     bool complete = active && (counted & ((1 << kLackingShift) - 1)) == kDispatchBatchRows;
-    uint32_t left = __ballot_sync(~0u, complete);
-    if (left == 0) return;
-    fence_sys();
-    __syncwarp();
-#pragma unroll 1
-    for (; left != 0; left &= left - 1) {
-        int lane = __ffs(left) - 1;
-        send_batch(p, call, __shfl_sync(~0u, dest, lane), __shfl_sync(~0u, batch, lane),
-                   kDispatchBatchRows - (__shfl_sync(~0u, counted, lane) >> kLackingShift));
-    }
+    if (!__any_sync(~0u, complete)) return;
+    fence_sys();  // acquire; the rows of other blocks come before the put that reads them
+    RankCells cells = rows_of(p);
+    uint64_t rows = kDispatchBatchRows - (counted >> kLackingShift);
+    uint64_t in_cell = (call.epoch & 1) * p.row_parity_stride +
+                       static_cast<uint64_t>(batch) * kDispatchBatchRows * p.row_stride;
+    send_flagged(g, complete, dest, complete ? outgoing(g, cells, dest) + in_cell : 0,
+                 cells.offset + g.rank * cells.stride + in_cell, rows * p.row_stride,
+                 batch_flag(p, g.rank, batch, call.epoch), pack_word(call.epoch, 0));
 }
 
 // One warp of the block that has announced so many rows: the last batch of each remote receiver has no more.

@@ -362,7 +362,7 @@ __device__ inline void receive_rows(const DispatchParams& p, const Call& call, c
         for (int slot = deal.item; slot < p.max_tokens; slot += deal.next_item) {
             uint64_t seen = 0;
             auto look = [&] {
-                // Pairs with the release in flag_rows, or the signal of send_batch.
+                // Pairs with the release in flag_rows, or the signal in count_slots.
                 return word_epoch(seen = load_acquire_sys(flags + flagged_slot(p, source, slot)));
             };
             auto is_row = [&] { return shared.ok && slot < table.word(source, kNumRows); };
@@ -384,7 +384,7 @@ __device__ inline void receive_rows(const DispatchParams& p, const Call& call, c
             if (!placed) barrier_wait(&shared.placed, 0);
             placed = true;
             if (!is_row()) break;
-            uint32_t tag = has_batches(p, source) ? *at<const uint32_t>(row + tag_offset(p)) : word_value(seen);
+            uint32_t tag = is_remote(g, source) ? *at<const uint32_t>(row + tag_offset(p)) : word_value(seen);
             unpack_part<kCast>(p, table, source, part, selection, r, tag, rows, slot);
         }
     }

@@ -34,7 +34,7 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     __shared__ uint32_t bad[kAnnounceWarps];
     const Group& g = p.group;
     bool sends = g.phases & kSend, receives = g.phases & kReceive;
-    Selected first = {-1, 0};  // of the first token that the warp sums
+    Selected first = {-1, 0, 0};  // of the first token that the warp sums
     if (sends && threadIdx.x < kCombineSenders) {
         send_home<kWire, kReduce>(p, call, sent, stages);
         Deal deal = deal_sums(p, num_summed<kWire>(p));

@@ -225,6 +225,7 @@ struct DispatchParams {
     uint64_t bank;                      // Bank
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
     uint64_t sent_topk_idx;             // i32 [num_tokens][topk]: a copy of topk_idx
+    uint64_t sent_items;                // over a network: u32 [num_tokens][topk]: which of the receiver's selections of this rank it is << kTokenBits | which of its rows
     uint64_t row_selections;            // with weights: RowSelection [num_ranks][max_tokens][max_topk]
     uint64_t row_tokens;                // with weights: u32 [num_ranks][max_tokens]
     uint64_t out_x;                     // [local experts][num_ranks * max_tokens][hidden]
@@ -243,13 +244,11 @@ struct DispatchParams {
     int32_t max_tokens;
     int32_t max_topk;
     int32_t header_words;               // of a dispatch; even
-    int32_t row_stride;                 // bytes, a multiple of 128
+    int32_t row_stride;                 // bytes, a multiple of 128; of this format
     int32_t selections_offset;          // in a row: u32 [topk], and a tag in batches
     int32_t weights_offset;             // in a row: f32 [topk]
-    int32_t sent_row_bytes;             // of a row that a network carries
     int32_t counts_shared_offset;       // in dynamic shared memory
     int32_t scales_shared_offset;       // in dynamic shared memory
-    int32_t reserved;
 };
 static_assert(sizeof(DispatchParams) == 688);
 static_assert(offsetof(DispatchParams, group) == 0);
@@ -266,31 +265,30 @@ static_assert(offsetof(DispatchParams, topk_weights) == 520);
 static_assert(offsetof(DispatchParams, bank) == 528);
 static_assert(offsetof(DispatchParams, selections) == 536);
 static_assert(offsetof(DispatchParams, sent_topk_idx) == 544);
-static_assert(offsetof(DispatchParams, row_selections) == 552);
-static_assert(offsetof(DispatchParams, row_tokens) == 560);
-static_assert(offsetof(DispatchParams, out_x) == 568);
-static_assert(offsetof(DispatchParams, out_scales) == 576);
-static_assert(offsetof(DispatchParams, out_src_info) == 584);
-static_assert(offsetof(DispatchParams, out_layout_range) == 592);
-static_assert(offsetof(DispatchParams, out_counts) == 600);
-static_assert(offsetof(DispatchParams, cumulative_stats) == 608);
-static_assert(offsetof(DispatchParams, wait_stats) == 616);
-static_assert(offsetof(DispatchParams, num_tokens) == 624);
-static_assert(offsetof(DispatchParams, topk) == 628);
-static_assert(offsetof(DispatchParams, num_experts) == 632);
-static_assert(offsetof(DispatchParams, experts_per_rank) == 636);
-static_assert(offsetof(DispatchParams, hidden) == 640);
-static_assert(offsetof(DispatchParams, format) == 644);
-static_assert(offsetof(DispatchParams, max_tokens) == 648);
-static_assert(offsetof(DispatchParams, max_topk) == 652);
-static_assert(offsetof(DispatchParams, header_words) == 656);
-static_assert(offsetof(DispatchParams, row_stride) == 660);
-static_assert(offsetof(DispatchParams, selections_offset) == 664);
-static_assert(offsetof(DispatchParams, weights_offset) == 668);
-static_assert(offsetof(DispatchParams, sent_row_bytes) == 672);
-static_assert(offsetof(DispatchParams, counts_shared_offset) == 676);
-static_assert(offsetof(DispatchParams, scales_shared_offset) == 680);
-static_assert(offsetof(DispatchParams, reserved) == 684);
+static_assert(offsetof(DispatchParams, sent_items) == 552);
+static_assert(offsetof(DispatchParams, row_selections) == 560);
+static_assert(offsetof(DispatchParams, row_tokens) == 568);
+static_assert(offsetof(DispatchParams, out_x) == 576);
+static_assert(offsetof(DispatchParams, out_scales) == 584);
+static_assert(offsetof(DispatchParams, out_src_info) == 592);
+static_assert(offsetof(DispatchParams, out_layout_range) == 600);
+static_assert(offsetof(DispatchParams, out_counts) == 608);
+static_assert(offsetof(DispatchParams, cumulative_stats) == 616);
+static_assert(offsetof(DispatchParams, wait_stats) == 624);
+static_assert(offsetof(DispatchParams, num_tokens) == 632);
+static_assert(offsetof(DispatchParams, topk) == 636);
+static_assert(offsetof(DispatchParams, num_experts) == 640);
+static_assert(offsetof(DispatchParams, experts_per_rank) == 644);
+static_assert(offsetof(DispatchParams, hidden) == 648);
+static_assert(offsetof(DispatchParams, format) == 652);
+static_assert(offsetof(DispatchParams, max_tokens) == 656);
+static_assert(offsetof(DispatchParams, max_topk) == 660);
+static_assert(offsetof(DispatchParams, header_words) == 664);
+static_assert(offsetof(DispatchParams, row_stride) == 668);
+static_assert(offsetof(DispatchParams, selections_offset) == 672);
+static_assert(offsetof(DispatchParams, weights_offset) == 676);
+static_assert(offsetof(DispatchParams, counts_shared_offset) == 680);
+static_assert(offsetof(DispatchParams, scales_shared_offset) == 684);
 
 // See lowlatency_combine.cu.
 struct CombineParams {
@@ -313,6 +311,7 @@ struct CombineParams {
     uint64_t bank;                      // Bank
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
     uint64_t sent_topk_idx;             // i32 [num_tokens][topk] of the dispatch
+    uint64_t sent_items;                // over a network: u32 [num_tokens][topk] of the dispatch
     uint64_t row_selections;            // pre-reduced: RowSelection [num_ranks][max_tokens][max_topk]
     uint64_t row_tokens;                // pre-reduced: u32 [num_ranks][max_tokens]
     uint64_t topk_idx;                  // i64 [num_tokens][topk]
@@ -331,7 +330,7 @@ struct CombineParams {
     int32_t max_topk;
     int32_t reserved;
 };
-static_assert(sizeof(CombineParams) == 688);
+static_assert(sizeof(CombineParams) == 696);
 static_assert(offsetof(CombineParams, group) == 0);
 static_assert(offsetof(CombineParams, flag_offset) == 448);
 static_assert(offsetof(CombineParams, flag_parity_stride) == 456);
@@ -351,27 +350,28 @@ static_assert(offsetof(CombineParams, x_row_stride) == 560);
 static_assert(offsetof(CombineParams, bank) == 568);
 static_assert(offsetof(CombineParams, selections) == 576);
 static_assert(offsetof(CombineParams, sent_topk_idx) == 584);
-static_assert(offsetof(CombineParams, row_selections) == 592);
-static_assert(offsetof(CombineParams, row_tokens) == 600);
-static_assert(offsetof(CombineParams, topk_idx) == 608);
-static_assert(offsetof(CombineParams, topk_weights) == 616);
-static_assert(offsetof(CombineParams, out) == 624);
-static_assert(offsetof(CombineParams, out_stride) == 632);
-static_assert(offsetof(CombineParams, wait_stats) == 640);
-static_assert(offsetof(CombineParams, run) == 648);
-static_assert(offsetof(CombineParams, num_tokens) == 652);
-static_assert(offsetof(CombineParams, topk) == 656);
-static_assert(offsetof(CombineParams, num_experts) == 660);
-static_assert(offsetof(CombineParams, experts_per_rank) == 664);
-static_assert(offsetof(CombineParams, hidden) == 668);
-static_assert(offsetof(CombineParams, row_format) == 672);
-static_assert(offsetof(CombineParams, max_tokens) == 676);
-static_assert(offsetof(CombineParams, max_topk) == 680);
-static_assert(offsetof(CombineParams, reserved) == 684);
+static_assert(offsetof(CombineParams, sent_items) == 592);
+static_assert(offsetof(CombineParams, row_selections) == 600);
+static_assert(offsetof(CombineParams, row_tokens) == 608);
+static_assert(offsetof(CombineParams, topk_idx) == 616);
+static_assert(offsetof(CombineParams, topk_weights) == 624);
+static_assert(offsetof(CombineParams, out) == 632);
+static_assert(offsetof(CombineParams, out_stride) == 640);
+static_assert(offsetof(CombineParams, wait_stats) == 648);
+static_assert(offsetof(CombineParams, run) == 656);
+static_assert(offsetof(CombineParams, num_tokens) == 660);
+static_assert(offsetof(CombineParams, topk) == 664);
+static_assert(offsetof(CombineParams, num_experts) == 668);
+static_assert(offsetof(CombineParams, experts_per_rank) == 672);
+static_assert(offsetof(CombineParams, hidden) == 676);
+static_assert(offsetof(CombineParams, row_format) == 680);
+static_assert(offsetof(CombineParams, max_tokens) == 684);
+static_assert(offsetof(CombineParams, max_topk) == 688);
+static_assert(offsetof(CombineParams, reserved) == 692);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0xaea3a79643b5483b;
+__device__ uint64_t deepep_lowlatency_structs = 0x667129b9aa175e67;
 }
 
 }  // namespace deepep::lowlatency

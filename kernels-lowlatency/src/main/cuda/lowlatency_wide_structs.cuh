@@ -227,6 +227,7 @@ struct DispatchParams {
     uint64_t bank;                      // Bank
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
     uint64_t sent_topk_idx;             // i32 [num_tokens][topk]: a copy of topk_idx
+    uint64_t sent_items;                // over a network: u32 [num_tokens][topk]: which of the receiver's selections of this rank it is << kTokenBits | which of its rows
     uint64_t row_selections;            // with weights: RowSelection [num_ranks][max_tokens][max_topk]
     uint64_t row_tokens;                // with weights: u32 [num_ranks][max_tokens]
     uint64_t out_x;                     // [local experts][num_ranks * max_tokens][hidden]
@@ -245,13 +246,11 @@ struct DispatchParams {
     int32_t max_tokens;
     int32_t max_topk;
     int32_t header_words;               // of a dispatch; even
-    int32_t row_stride;                 // bytes, a multiple of 128
+    int32_t row_stride;                 // bytes, a multiple of 128; of this format
     int32_t selections_offset;          // in a row: u32 [topk], and a tag in batches
     int32_t weights_offset;             // in a row: f32 [topk]
-    int32_t sent_row_bytes;             // of a row that a network carries
     int32_t counts_shared_offset;       // in dynamic shared memory
     int32_t scales_shared_offset;       // in dynamic shared memory
-    int32_t reserved;
 };
 static_assert(sizeof(DispatchParams) == 2480);
 static_assert(offsetof(DispatchParams, group) == 0);
@@ -268,31 +267,30 @@ static_assert(offsetof(DispatchParams, topk_weights) == 2312);
 static_assert(offsetof(DispatchParams, bank) == 2320);
 static_assert(offsetof(DispatchParams, selections) == 2328);
 static_assert(offsetof(DispatchParams, sent_topk_idx) == 2336);
-static_assert(offsetof(DispatchParams, row_selections) == 2344);
-static_assert(offsetof(DispatchParams, row_tokens) == 2352);
-static_assert(offsetof(DispatchParams, out_x) == 2360);
-static_assert(offsetof(DispatchParams, out_scales) == 2368);
-static_assert(offsetof(DispatchParams, out_src_info) == 2376);
-static_assert(offsetof(DispatchParams, out_layout_range) == 2384);
-static_assert(offsetof(DispatchParams, out_counts) == 2392);
-static_assert(offsetof(DispatchParams, cumulative_stats) == 2400);
-static_assert(offsetof(DispatchParams, wait_stats) == 2408);
-static_assert(offsetof(DispatchParams, num_tokens) == 2416);
-static_assert(offsetof(DispatchParams, topk) == 2420);
-static_assert(offsetof(DispatchParams, num_experts) == 2424);
-static_assert(offsetof(DispatchParams, experts_per_rank) == 2428);
-static_assert(offsetof(DispatchParams, hidden) == 2432);
-static_assert(offsetof(DispatchParams, format) == 2436);
-static_assert(offsetof(DispatchParams, max_tokens) == 2440);
-static_assert(offsetof(DispatchParams, max_topk) == 2444);
-static_assert(offsetof(DispatchParams, header_words) == 2448);
-static_assert(offsetof(DispatchParams, row_stride) == 2452);
-static_assert(offsetof(DispatchParams, selections_offset) == 2456);
-static_assert(offsetof(DispatchParams, weights_offset) == 2460);
-static_assert(offsetof(DispatchParams, sent_row_bytes) == 2464);
-static_assert(offsetof(DispatchParams, counts_shared_offset) == 2468);
-static_assert(offsetof(DispatchParams, scales_shared_offset) == 2472);
-static_assert(offsetof(DispatchParams, reserved) == 2476);
+static_assert(offsetof(DispatchParams, sent_items) == 2344);
+static_assert(offsetof(DispatchParams, row_selections) == 2352);
+static_assert(offsetof(DispatchParams, row_tokens) == 2360);
+static_assert(offsetof(DispatchParams, out_x) == 2368);
+static_assert(offsetof(DispatchParams, out_scales) == 2376);
+static_assert(offsetof(DispatchParams, out_src_info) == 2384);
+static_assert(offsetof(DispatchParams, out_layout_range) == 2392);
+static_assert(offsetof(DispatchParams, out_counts) == 2400);
+static_assert(offsetof(DispatchParams, cumulative_stats) == 2408);
+static_assert(offsetof(DispatchParams, wait_stats) == 2416);
+static_assert(offsetof(DispatchParams, num_tokens) == 2424);
+static_assert(offsetof(DispatchParams, topk) == 2428);
+static_assert(offsetof(DispatchParams, num_experts) == 2432);
+static_assert(offsetof(DispatchParams, experts_per_rank) == 2436);
+static_assert(offsetof(DispatchParams, hidden) == 2440);
+static_assert(offsetof(DispatchParams, format) == 2444);
+static_assert(offsetof(DispatchParams, max_tokens) == 2448);
+static_assert(offsetof(DispatchParams, max_topk) == 2452);
+static_assert(offsetof(DispatchParams, header_words) == 2456);
+static_assert(offsetof(DispatchParams, row_stride) == 2460);
+static_assert(offsetof(DispatchParams, selections_offset) == 2464);
+static_assert(offsetof(DispatchParams, weights_offset) == 2468);
+static_assert(offsetof(DispatchParams, counts_shared_offset) == 2472);
+static_assert(offsetof(DispatchParams, scales_shared_offset) == 2476);
 
 // See lowlatency_combine.cu.
 struct CombineParams {
@@ -315,6 +313,7 @@ struct CombineParams {
     uint64_t bank;                      // Bank
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
     uint64_t sent_topk_idx;             // i32 [num_tokens][topk] of the dispatch
+    uint64_t sent_items;                // over a network: u32 [num_tokens][topk] of the dispatch
     uint64_t row_selections;            // pre-reduced: RowSelection [num_ranks][max_tokens][max_topk]
     uint64_t row_tokens;                // pre-reduced: u32 [num_ranks][max_tokens]
     uint64_t topk_idx;                  // i64 [num_tokens][topk]
@@ -333,7 +332,7 @@ struct CombineParams {
     int32_t max_topk;
     int32_t reserved;
 };
-static_assert(sizeof(CombineParams) == 2480);
+static_assert(sizeof(CombineParams) == 2488);
 static_assert(offsetof(CombineParams, group) == 0);
 static_assert(offsetof(CombineParams, flag_offset) == 2240);
 static_assert(offsetof(CombineParams, flag_parity_stride) == 2248);
@@ -353,27 +352,28 @@ static_assert(offsetof(CombineParams, x_row_stride) == 2352);
 static_assert(offsetof(CombineParams, bank) == 2360);
 static_assert(offsetof(CombineParams, selections) == 2368);
 static_assert(offsetof(CombineParams, sent_topk_idx) == 2376);
-static_assert(offsetof(CombineParams, row_selections) == 2384);
-static_assert(offsetof(CombineParams, row_tokens) == 2392);
-static_assert(offsetof(CombineParams, topk_idx) == 2400);
-static_assert(offsetof(CombineParams, topk_weights) == 2408);
-static_assert(offsetof(CombineParams, out) == 2416);
-static_assert(offsetof(CombineParams, out_stride) == 2424);
-static_assert(offsetof(CombineParams, wait_stats) == 2432);
-static_assert(offsetof(CombineParams, run) == 2440);
-static_assert(offsetof(CombineParams, num_tokens) == 2444);
-static_assert(offsetof(CombineParams, topk) == 2448);
-static_assert(offsetof(CombineParams, num_experts) == 2452);
-static_assert(offsetof(CombineParams, experts_per_rank) == 2456);
-static_assert(offsetof(CombineParams, hidden) == 2460);
-static_assert(offsetof(CombineParams, row_format) == 2464);
-static_assert(offsetof(CombineParams, max_tokens) == 2468);
-static_assert(offsetof(CombineParams, max_topk) == 2472);
-static_assert(offsetof(CombineParams, reserved) == 2476);
+static_assert(offsetof(CombineParams, sent_items) == 2384);
+static_assert(offsetof(CombineParams, row_selections) == 2392);
+static_assert(offsetof(CombineParams, row_tokens) == 2400);
+static_assert(offsetof(CombineParams, topk_idx) == 2408);
+static_assert(offsetof(CombineParams, topk_weights) == 2416);
+static_assert(offsetof(CombineParams, out) == 2424);
+static_assert(offsetof(CombineParams, out_stride) == 2432);
+static_assert(offsetof(CombineParams, wait_stats) == 2440);
+static_assert(offsetof(CombineParams, run) == 2448);
+static_assert(offsetof(CombineParams, num_tokens) == 2452);
+static_assert(offsetof(CombineParams, topk) == 2456);
+static_assert(offsetof(CombineParams, num_experts) == 2460);
+static_assert(offsetof(CombineParams, experts_per_rank) == 2464);
+static_assert(offsetof(CombineParams, hidden) == 2468);
+static_assert(offsetof(CombineParams, row_format) == 2472);
+static_assert(offsetof(CombineParams, max_tokens) == 2476);
+static_assert(offsetof(CombineParams, max_topk) == 2480);
+static_assert(offsetof(CombineParams, reserved) == 2484);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x682361071ada74b1;
+__device__ uint64_t deepep_lowlatency_structs = 0x6fd47bd4babcd302;
 }
 
 }  // namespace deepep::lowlatency

@@ -17,13 +17,11 @@ namespace deepep::lowlatency {
 #ifdef DEEPEP_LOWLATENCY_NETWORK
 constexpr bool kHasNetwork = true;
 using NetworkPolicy = DEEPEP_LOWLATENCY_NETWORK;
-constexpr bool kSendsBatches = NetworkPolicy::kPutsMany;  // of rows, see dispatch_batches.cuh, combine_batches.cuh
 // Whether what send_words sends must come from the same block in all launches.
 constexpr bool kWordsFollowTheirBlock = NetworkPolicy::kWordsFollowTheirBlock;
 #else
 constexpr bool kHasNetwork = false;
 using NetworkPolicy = void;
-constexpr bool kSendsBatches = false;
 constexpr bool kWordsFollowTheirBlock = false;
 #endif
 
@@ -78,16 +76,6 @@ __device__ __forceinline__ void send_flagged(const Group& g, bool active, int ra
                                              uint64_t num_bytes, uint64_t flag, uint64_t value) {
 #ifdef DEEPEP_LOWLATENCY_NETWORK
     NetworkPolicy::put_signal_from(g.network, active, rank, from, to, num_bytes, flag, value);
-#endif
-}
-
-// The same for ranges of several lanes that go to one remote rank, with one flag behind them all. All lanes of a warp.
-template <class Policy = NetworkPolicy>  // a parameter, so that a policy need not have what it does not use
-__device__ __forceinline__ void send_many_flagged(const Group& g, bool active, int rank, uint64_t from, uint64_t to,
-                                                  uint64_t num_bytes, uint64_t flag, uint64_t value) {
-#ifdef DEEPEP_LOWLATENCY_NETWORK
-    if constexpr (Policy::kPutsMany)
-        Policy::put_many_signal_from(g.network, active, rank, from, to, num_bytes, flag, value);
 #endif
 }
 

@@ -24,7 +24,6 @@ namespace deepep {
 
 class Ibgda {
   public:
-    static constexpr bool kPutsMany = true;
     static constexpr bool kWordsFollowTheirBlock = false;
 
     static __device__ __forceinline__ uint64_t outgoing(const Network& net, const Cells& cells, int node) {
@@ -68,26 +67,6 @@ class Ibgda {
             write_put(queue, index, false, to, from, num_bytes);
             write_signal(queue, index + mlx5::kWriteBlocks, last, flag, value);
         });
-    }
-
-    // All lanes of a warp: what the active ones, at least one of them, put to the same node; one signal follows it all.
-    static __device__ __forceinline__ void put_many_signal_from(const Network& net, bool active, int node,
-                                                                uint64_t from, uint64_t to, uint64_t num_bytes,
-                                                                uint64_t flag, uint64_t value) {
-        if (is_long(net, active, num_bytes)) put_long(net, active, node, from, to, num_bytes), active = false;
-        uint32_t lanes = __ballot_sync(~0u, active), lane = threadIdx.x % 32;
-        uint32_t num_puts = __popc(lanes) * mlx5::kWriteBlocks, num_blocks = num_puts + mlx5::kSwapBlocks;
-        Queue queue = queue_of_block(net, node);
-        uint64_t first = 0;
-        if (lane == 0) first = reserve(queue, num_blocks);
-        first = __shfl_sync(~0u, first, 0);
-        if (first == kRefused) return;
-        __syncwarp();  // as in submit_warp
-        int place = __popc(lanes & ((1u << lane) - 1));
-        if (active) write_put(queue, first + place * mlx5::kWriteBlocks, false, to, from, num_bytes);
-        if (lane == 0) write_signal(queue, first + num_puts, true, flag, value);
-        __syncwarp();
-        if (lane == 0) ring(queue, first, first + num_blocks);
     }
 
     // Two words side by side, by atomics in the first queue pair to the node, whichever the block.

@@ -36,10 +36,10 @@ class IbgdaCountsTest {
 
     private static final Routing ROUTING = SHAPE.spec().generate();
 
-    /** That one signal of dispatch vouches for. */
+    /** That one write of dispatch brings. */
     private static final int DISPATCH_BATCH_ROWS = 16;
 
-    /** That one signal of combine vouches for, in this shape. */
+    /** That one write of combine brings, in this shape. */
     private static final int COMBINE_BATCH_ROWS = 8;
 
     /** By which a rank tells another of another node what it has received. */
@@ -119,21 +119,21 @@ class IbgdaCountsTest {
     }
 
     /**
-     * A low-latency call: each row has one write, and so has each header.
+     * A low-latency call: each header has one write.
      *
      * @param rows what crosses
-     * @param rowSignals that vouch for them
+     * @param batches that bring them, each by a write and a signal
      */
-    private static void requireLowLatency(String call, long rows, long rowSignals, Calls calls)
+    private static void requireLowLatency(String call, long rows, long batches, Calls calls)
             throws IOException {
         EpTopology topology = SHAPE.topology();
         int remoteRanks = topology.numRanks() - topology.numNvlRanks();
         long pairs = (long) topology.numRanks() * remoteRanks;
-        long signals = rowSignals + ACK_WORDS * pairs;
+        long signals = batches + ACK_WORDS * pairs;
         long deepEp = entriesOfDeepEp(ROUTING, topology);
         CardCounts counts = count(topology, SHAPE::limit, calls, all -> all.signals() >= signals);
         assertThat(counts.signals()).isEqualTo(signals);
-        assertThat(counts.writes()).isEqualTo(rows + pairs);
+        assertThat(counts.writes()).isEqualTo(batches + pairs);
         assertThat(counts.entries()).isLessThanOrEqualTo(deepEp);
         // A submission asks for one completion, and rings at most once.
         assertThat(counts.completions()).isBetween(1L, counts.writes() + pairs);
@@ -149,10 +149,9 @@ class IbgdaCountsTest {
 
     @Test
     void lowLatencyDispatch() throws IOException {
-        long rows = rowsSent(ROUTING, SHAPE.topology());
         requireLowLatency(
                 "dispatch",
-                rows,
+                rowsSent(ROUTING, SHAPE.topology()),
                 acrossNodes(
                         SHAPE.topology(),
                         ROUTING.tokensPerRank(),

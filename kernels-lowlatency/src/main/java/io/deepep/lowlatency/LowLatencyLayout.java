@@ -1,5 +1,6 @@
 package io.deepep.lowlatency;
 
+import io.deepep.CombineFormat;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
@@ -21,7 +22,8 @@ import io.deepep.spi.RowFormat;
  *   combinePacks     [2][R][P*K]   the same result of token t of few, in packs that carry the epoch; GPUs of one node
  *   dispatchRows     [2][R][T]     i-th token the source sends here: elements, scales, u32 selection[K], u32 tag where
  *                                  rows come in batches, f32 weight[K]
- *   combineRows      [2][R][T*K]   the source's result of selection k of token t, in the {@link io.deepep.CombineFormat}
+ *   combineRows      [2][R][T*K]   the source's result of selection k of token t, in the {@link io.deepep.CombineFormat};
+ *                                  where rows come in batches, the i-th of the results that the source has
  * </pre>
  *
  * What combine brings has a slot and a flag for every source that could send it, though one alone
@@ -161,6 +163,26 @@ public record LowLatencyLayout(
     /** How a dispatch's rows lie in their slots. */
     public static RowFormat rows(LowLatencyFormat format, int hidden) {
         return format.isFp8() ? RowFormat.fp8(hidden) : RowFormat.bf16(hidden);
+    }
+
+    /**
+     * Where the i-th row from a source lies. Rows are as close together as their format allows, on
+     * lines, and so one range for whoever puts several.
+     *
+     * @param numTopk of the dispatch, at most the limit
+     */
+    public long dispatchRow(int parity, int source, int i, RowFormat rows, int numTopk) {
+        return dispatchRows.at(parity, source, 0) + i * rows.strideBytes(numTopk);
+    }
+
+    /** Bytes from one result to the next on GPUs, as the sender casts them: on lines. */
+    public static long combineRowStride(CombineFormat format, int hidden) {
+        return Layout.alignToLine(
+                switch (format) {
+                    case BF16 -> RowFormat.bf16(hidden).dataBytes();
+                    case FP8 -> Fp8Parts.rowBytes(hidden);
+                    case LOGFMT -> LogFmt10.rowBytes(hidden);
+                });
     }
 
     /** The headers of a kind of call. */

@@ -2,6 +2,7 @@ package io.deepep.lowlatency;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.CombineFormat;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
 import io.deepep.spi.Layout;
@@ -39,15 +40,22 @@ class LowLatencyLayoutProperties {
         for (RowFormat rows : List.of(RowFormat.bf16(hidden), RowFormat.fp8(hidden))) {
             assertThat(layout.dispatchRows().recordBytes())
                     .isGreaterThanOrEqualTo(rows.weightsOffset(maxTopk) + 4L * maxTopk);
+            long last = layout.dispatchRow(1, numRanks - 1, maxTokens - 1, rows, maxTopk);
+            assertThat(last % Layout.LINE_BYTES).isZero();
+            assertThat(last + rows.strideBytes(maxTopk))
+                    .isLessThanOrEqualTo(layout.dispatchRows().end());
         }
         // Every part of every source's row has a flag of its own.
         int parts = layout.numParts();
         long last = layout.combineFlag(1, maxTokens - 1, parts - 1, numRanks - 1, maxTopk - 1);
         assertThat(last + layout.flagBytes()).isEqualTo(layout.combineFlags().end());
         assertThat(layout.combineFlag(0, 0, 0, 0, 0)).isEqualTo(layout.combineFlags().offset());
-        assertThat(layout.combineRows().recordBytes())
-                .isGreaterThanOrEqualTo(LogFmt10.rowBytes(limits.hidden()))
-                .isGreaterThanOrEqualTo(Fp8Parts.rowBytes(limits.hidden()));
+        for (CombineFormat format : CombineFormat.values()) {
+            assertThat(LowLatencyLayout.combineRowStride(format, hidden) % Layout.LINE_BYTES)
+                    .isZero();
+            assertThat(LowLatencyLayout.combineRowStride(format, hidden))
+                    .isLessThanOrEqualTo(layout.combineRows().recordBytes());
+        }
         // Packs hold a row, 12 bytes in 16, and are zero before the first call.
         assertThat(layout.combinePacks().recordBytes()).isGreaterThanOrEqualTo(2L * hidden * 4 / 3);
         assertThat(layout.combinePacks().end()).isLessThanOrEqualTo(layout.headersEnd());

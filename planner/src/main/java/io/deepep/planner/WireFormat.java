@@ -88,7 +88,7 @@ public record WireFormat(
         return new WireFormat(
                 row.dataBytes(),
                 sent + FLAG_BYTES,
-                sent,
+                dispatch ? row.strideBytes(shape.numTopk()) : sent,
                 onNode * (header + 2 * FLAG_BYTES),
                 elsewhere * header,
                 elsewhere * 3);

@@ -27,6 +27,9 @@ final class CudaBank extends Bank {
     /** I32 [maxTokens * maxTopk]: the indices that were dispatched. */
     final DevicePool.Block sentTopkIdx;
 
+    /** U32 [maxTokens * maxTopk]: where a network brings the results of these. */
+    final DevicePool.Block sentItems;
+
     /** {@code RowSelection} [R][maxTokens][maxTopk] of such a dispatch. */
     final DevicePool.Block rowSelections;
 
@@ -52,6 +55,7 @@ final class CudaBank extends Bank {
                 memory.allocateZeroed(
                         LowLatencyStructs.SELECTION.numBytes() * numSlots * limits.maxTopk());
         sentTopkIdx = memory.allocate((long) Integer.BYTES * limits.maxTokens() * limits.maxTopk());
+        sentItems = memory.allocateZeroed(sentTopkIdx.numBytes());
         rowSelections =
                 memory.allocateZeroed(
                         LowLatencyStructs.ROW_SELECTION.numBytes() * numSlots * limits.maxTopk());

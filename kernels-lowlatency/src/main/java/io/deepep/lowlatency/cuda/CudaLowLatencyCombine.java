@@ -83,7 +83,9 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
                 .set("row_offset", layout.combineRows().offset())
                 .set("row_parity_stride", layout.combineRows().stride0())
                 .set("row_rank_stride", layout.combineRows().stride1())
-                .set("row_stride", layout.combineRows().recordBytes())
+                .set(
+                        "row_stride",
+                        LowLatencyLayout.combineRowStride(plan.format(), state.limits.hidden()))
                 .set("pack_offset", layout.combinePacks().offset())
                 .set("pack_parity_stride", layout.combinePacks().stride0())
                 .set("pack_rank_stride", layout.combinePacks().stride1())
@@ -94,6 +96,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
                 .set("bank", bank.struct.address())
                 .set("selections", bank.selections.address())
                 .set("sent_topk_idx", bank.sentTopkIdx.address())
+                .set("sent_items", bank.sentItems.address())
                 .set("row_selections", bank.rowSelections.address())
                 .set("row_tokens", bank.rowTokens.address())
                 .set("topk_idx", plan.topkIdx().address())

@@ -137,7 +137,6 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         LowLatencyLayout layout = state.layout;
         CudaBank bank = state.banks.at(bankIdx);
         LowLatencyFormat format = plan.format();
-        boolean weighted = plan.topkWeights() != null;
         RowFormat rows = LowLatencyLayout.rows(format, hidden());
         params.set("flag_offset", layout.dispatchFlags().offset())
                 .set("flag_parity_stride", layout.dispatchFlags().stride0())
@@ -152,6 +151,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .set("bank", bank.struct.address())
                 .set("selections", bank.selections.address())
                 .set("sent_topk_idx", bank.sentTopkIdx.address())
+                .set("sent_items", bank.sentItems.address())
                 .set("row_selections", bank.rowSelections.address())
                 .set("row_tokens", bank.rowTokens.address())
                 .set("out_x", recvX[bankIdx].address())
@@ -170,12 +170,9 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .setInt("max_tokens", state.limits.maxTokens())
                 .setInt("max_topk", state.limits.maxTopk())
                 .setInt("header_words", headerWords())
-                .setInt("row_stride", (int) layout.dispatchRows().recordBytes())
+                .setInt("row_stride", (int) rows.strideBytes(numTopk))
                 .setInt("selections_offset", (int) rows.selectionsOffset())
                 .setInt("weights_offset", (int) rows.weightsOffset(numTopk))
-                .setInt(
-                        "sent_row_bytes",
-                        (int) rows.weightsOffset(numTopk) + (weighted ? Float.BYTES * numTopk : 0))
                 .setInt("counts_shared_offset", (int) countsSharedOffset())
                 .setInt("scales_shared_offset", (int) scalesSharedOffset());
     }

@@ -240,6 +240,10 @@ final class LowLatencyStructs {
                 .u64("selections", "Selection [num_ranks][max_tokens * max_topk]")
                 .u64("sent_topk_idx", "i32 [num_tokens][topk]: a copy of topk_idx")
                 .u64(
+                        "sent_items",
+                        "over a network: u32 [num_tokens][topk]: which of the receiver's selections"
+                                + " of this rank it is << kTokenBits | which of its rows")
+                .u64(
                         "row_selections",
                         "with weights: RowSelection [num_ranks][max_tokens][max_topk]")
                 .u64("row_tokens", "with weights: u32 [num_ranks][max_tokens]")
@@ -259,13 +263,11 @@ final class LowLatencyStructs {
                 .i32("max_tokens", "")
                 .i32("max_topk", "")
                 .i32("header_words", "of a dispatch; even")
-                .i32("row_stride", "bytes, a multiple of 128")
+                .i32("row_stride", "bytes, a multiple of 128; of this format")
                 .i32("selections_offset", "in a row: u32 [topk], and a tag in batches")
                 .i32("weights_offset", "in a row: f32 [topk]")
-                .i32("sent_row_bytes", "of a row that a network carries")
                 .i32("counts_shared_offset", "in dynamic shared memory")
                 .i32("scales_shared_offset", "in dynamic shared memory")
-                .i32("reserved", "")
                 .build();
     }
 
@@ -290,6 +292,7 @@ final class LowLatencyStructs {
                 .u64("bank", "Bank")
                 .u64("selections", "Selection [num_ranks][max_tokens * max_topk]")
                 .u64("sent_topk_idx", "i32 [num_tokens][topk] of the dispatch")
+                .u64("sent_items", "over a network: u32 [num_tokens][topk] of the dispatch")
                 .u64(
                         "row_selections",
                         "pre-reduced: RowSelection [num_ranks][max_tokens][max_topk]")

@@ -132,7 +132,7 @@ final class DispatchReceiver {
         int numRows = headers.get(call, source, DispatchWord.NUM_ROWS);
         bank.receivedRows[source] = numRows;
         for (int i = 0; i < numRows; i++) {
-            long slot = layout.dispatchRows().at(parity, source, i);
+            long slot = layout.dispatchRow(parity, source, i, format, bank.numTopk());
             long flag = local.get(LONG, layout.dispatchFlags().at(parity, source, i));
             if (CallWord.epoch(flag) != CallEpoch.of(call)) {
                 throw new IllegalStateException(

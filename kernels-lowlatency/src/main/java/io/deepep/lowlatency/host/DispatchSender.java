@@ -200,7 +200,7 @@ final class DispatchSender {
         MemorySegment to = rdma.of(peer);
         int row = numRows[peer]++;
         int tag = CallWord.tag(numSelections[peer], token);
-        long slot = layout.dispatchRows().at(epoch & 1, rank, row);
+        long slot = layout.dispatchRow(epoch & 1, rank, row, format, numTopk);
         MemorySegment.copy(wire, 0, to, slot, format.dataBytes());
         long selections = slot + format.selectionsOffset();
         for (int k = 0; k < numTopk; k++) {
