@@ -8,8 +8,8 @@
 namespace deepep::lowlatency {
 
 // The smallest token * topk + k that names no expert, or another one than was dispatched, of those that the warp looks
-// at; ~0 if none does. A selection may be left out (-1), unless rows are summed before they are sent. All receivers of
-// one block.
+// at; ~0 if none does. A selection may be left out (-1), unless rows are summed before they are sent. Keeps the items
+// for a receive half of its own: a later dispatch may come before it. All receivers of one block.
 template <bool kReduce>
 __device__ inline uint32_t find_bad_selection(const CombineParams& p, int thread, int num_threads) {
     auto topk_idx = at<const int64_t>(p.topk_idx);
@@ -21,6 +21,7 @@ __device__ inline uint32_t find_bad_selection(const CombineParams& p, int thread
         bool is_left_out = expert == -1 && (!kReduce || sent == -1);
         bool is_good = expert == sent && is_expert(expert, p.num_experts);
         if (!is_left_out && !is_good) bad = min(bad, static_cast<uint32_t>(i));
+        if (kSendsBatches && p.kept_items) at<uint32_t>(p.kept_items)[i] = at<const uint32_t>(p.sent_items)[i];
     }
     return __reduce_min_sync(~0u, bad);
 }
@@ -45,7 +46,7 @@ __device__ inline void announce_combine(const CombineParams& p, const Call& call
             case kDispatchEpoch: first = run.dispatch_epoch, second = p.row_format; break;
             case kHasRows:
                 first = present >> dest & 1, second = status;
-                if (kHasNetwork && reaches && first != 0) first = pack_batches(p, num_items(dest));
+                if (kSendsBatches && reaches && first != 0) first = pack_batches(p, num_items(dest));
                 break;
             case kCombineToken: first = good ? 0 : bad / p.topk, second = good ? 0 : bad % p.topk; break;
             case kCombineValueLow:
@@ -62,7 +63,7 @@ __device__ inline void announce_combine(const CombineParams& p, const Call& call
 struct SendShared {
     struct Part {
         int32_t owner;    // -1: nothing
-        uint32_t origin;  // as in Selection; of a remote owner, the item
+        uint32_t origin;  // as in Selection; of what is sent in batches, the item
         int32_t part;
     } parts[kSendTeams][2][kStoreWarps];
 };
@@ -72,9 +73,22 @@ __device__ __forceinline__ bool is_flag_warp() { return threadIdx.x / 32 % (kSto
 
 __device__ __forceinline__ void send_barrier(int team) { team_barrier(kBarrierSend + team, kSendTeamThreads); }
 
+// A team's last warp, lane by warp that has stored: sends the parts of remote owners.
+template <Wire kWire>
+__device__ __forceinline__ void send_round(const CombineParams& p, const Call& call, bool active,
+                                           const SendShared::Part& stored, uint64_t flag) {
+    const Group& g = p.group;
+    int owner = active ? stored.owner : 0, num_channels = min(kPartChannels, p.hidden - stored.part * kPartChannels);
+    RankCells cells = rows_of(p, call.epoch);
+    uint64_t in_cell = slot_offset(p, token_of(stored.origin), selection_of(stored.origin)) +
+                       part_offset<kWire>(stored.part);
+    send_flagged(g, active, owner, outgoing(g, cells, owner) + in_cell, cells.offset + g.rank * cells.stride + in_cell,
+                 part_bytes<kWire>(num_channels), flag, call.epoch);
+}
+
 // A team's last warp, lane by warp that has stored: one fence for a round, because a block's fences wait for one
 // another.
-template <typename Rows>
+template <Wire kWire, typename Rows>
 __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int team, int num_rounds,
                                    const SendShared& shared) {
     const Group& g = p.group;
@@ -87,10 +101,11 @@ __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int
         bool remote = stored.owner >= 0 && is_remote(g, stored.owner), flags = stored.owner >= 0 && !remote;
         uint64_t flag = flag_offset(p, g.rank, token_of(stored.origin), selection_of(stored.origin), stored.part,
                                     call.epoch);
-        if (!__any_sync(~0u, flags || remote)) continue;
+        if (kHasNetwork && !kSendsBatches) send_round<kWire>(p, call, remote, stored, flag);
+        if (!__any_sync(~0u, flags || (kSendsBatches && remote))) continue;
         fence_sys();  // release, with the store below; pairs with the acquire in sum_chunk
         if (flags) store_relaxed_sys(at<uint32_t>(g.heap[stored.owner], flag), call.epoch);
-        if constexpr (kHasNetwork) send_batches<Rows>(p, call, remote, stored.owner, stored.origin);
+        if constexpr (kSendsBatches) send_batches<Rows>(p, call, remote, stored.owner, stored.origin);
     }
 }
 
@@ -124,7 +139,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
     int groups_per_warp = small_div(num_groups + deal.next_group - 1, deal.next_group);
     if (warp == kStoreWarps) {
         __syncthreads();
-        flag_rounds<Rows>(p, call, team, rounds_per_group * groups_per_warp, shared);
+        flag_rounds<kWire, Rows>(p, call, team, rounds_per_group * groups_per_warp, shared);
         return;
     }
     Task errand(g, deal.group);
@@ -141,8 +156,8 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
         for (int j = 0; j < rounds_per_group; ++j, ++round) {
             typename Rows::Item now = next;
             uint32_t origin = Rows::origin(now);
-            bool remote = is_remote(g, errand.owner);
-            uint32_t stored = remote ? item : origin;
+            bool in_batch = has_batches(g, errand.owner);
+            uint32_t stored = in_batch ? item : origin;
             bool sends = item < num_mine;
             if (sends && round != 0) rows.load(p, errand, now, stage);
             item += deal.next_item;
@@ -150,7 +165,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
             sends = sends && (call.reached >> errand.owner & 1);
             if (sends) {
                 uint64_t to = outgoing(g, rows_of(p, call.epoch), errand.owner) +
-                              (remote ? item_offset(p, stored) : slot_offset(p, token_of(origin), selection_of(origin)));
+                              (in_batch ? item_offset(p, stored) : slot_offset(p, token_of(origin), selection_of(origin)));
                 rows.store(to + part_offset<kWire>(errand.part), errand.num_channels(p), stage);
             }
             if (lane == 0) shared.parts[team][round & 1][warp] = {sends ? errand.owner : -1, stored, errand.part};

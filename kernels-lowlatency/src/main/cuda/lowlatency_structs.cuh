@@ -225,7 +225,7 @@ struct DispatchParams {
     uint64_t bank;                      // Bank
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
     uint64_t sent_topk_idx;             // i32 [num_tokens][topk]: a copy of topk_idx
-    uint64_t sent_items;                // over a network: u32 [num_tokens][topk]: which of the receiver's selections of this rank it is << kTokenBits | which of its rows
+    uint64_t sent_items;                // with batches: u32 [num_tokens][topk]: which of the receiver's selections of this rank it is << kTokenBits | which of its rows
     uint64_t row_selections;            // with weights: RowSelection [num_ranks][max_tokens][max_topk]
     uint64_t row_tokens;                // with weights: u32 [num_ranks][max_tokens]
     uint64_t out_x;                     // [local experts][num_ranks * max_tokens][hidden]
@@ -311,7 +311,8 @@ struct CombineParams {
     uint64_t bank;                      // Bank
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
     uint64_t sent_topk_idx;             // i32 [num_tokens][topk] of the dispatch
-    uint64_t sent_items;                // over a network: u32 [num_tokens][topk] of the dispatch
+    uint64_t sent_items;                // with batches: u32 [num_tokens][topk] of the dispatch
+    uint64_t kept_items;                // the same, written for a receive half of its own, or 0
     uint64_t row_selections;            // pre-reduced: RowSelection [num_ranks][max_tokens][max_topk]
     uint64_t row_tokens;                // pre-reduced: u32 [num_ranks][max_tokens]
     uint64_t topk_idx;                  // i64 [num_tokens][topk]
@@ -330,7 +331,7 @@ struct CombineParams {
     int32_t max_topk;
     int32_t reserved;
 };
-static_assert(sizeof(CombineParams) == 696);
+static_assert(sizeof(CombineParams) == 704);
 static_assert(offsetof(CombineParams, group) == 0);
 static_assert(offsetof(CombineParams, flag_offset) == 448);
 static_assert(offsetof(CombineParams, flag_parity_stride) == 456);
@@ -351,27 +352,28 @@ static_assert(offsetof(CombineParams, bank) == 568);
 static_assert(offsetof(CombineParams, selections) == 576);
 static_assert(offsetof(CombineParams, sent_topk_idx) == 584);
 static_assert(offsetof(CombineParams, sent_items) == 592);
-static_assert(offsetof(CombineParams, row_selections) == 600);
-static_assert(offsetof(CombineParams, row_tokens) == 608);
-static_assert(offsetof(CombineParams, topk_idx) == 616);
-static_assert(offsetof(CombineParams, topk_weights) == 624);
-static_assert(offsetof(CombineParams, out) == 632);
-static_assert(offsetof(CombineParams, out_stride) == 640);
-static_assert(offsetof(CombineParams, wait_stats) == 648);
-static_assert(offsetof(CombineParams, run) == 656);
-static_assert(offsetof(CombineParams, num_tokens) == 660);
-static_assert(offsetof(CombineParams, topk) == 664);
-static_assert(offsetof(CombineParams, num_experts) == 668);
-static_assert(offsetof(CombineParams, experts_per_rank) == 672);
-static_assert(offsetof(CombineParams, hidden) == 676);
-static_assert(offsetof(CombineParams, row_format) == 680);
-static_assert(offsetof(CombineParams, max_tokens) == 684);
-static_assert(offsetof(CombineParams, max_topk) == 688);
-static_assert(offsetof(CombineParams, reserved) == 692);
+static_assert(offsetof(CombineParams, kept_items) == 600);
+static_assert(offsetof(CombineParams, row_selections) == 608);
+static_assert(offsetof(CombineParams, row_tokens) == 616);
+static_assert(offsetof(CombineParams, topk_idx) == 624);
+static_assert(offsetof(CombineParams, topk_weights) == 632);
+static_assert(offsetof(CombineParams, out) == 640);
+static_assert(offsetof(CombineParams, out_stride) == 648);
+static_assert(offsetof(CombineParams, wait_stats) == 656);
+static_assert(offsetof(CombineParams, run) == 664);
+static_assert(offsetof(CombineParams, num_tokens) == 668);
+static_assert(offsetof(CombineParams, topk) == 672);
+static_assert(offsetof(CombineParams, num_experts) == 676);
+static_assert(offsetof(CombineParams, experts_per_rank) == 680);
+static_assert(offsetof(CombineParams, hidden) == 684);
+static_assert(offsetof(CombineParams, row_format) == 688);
+static_assert(offsetof(CombineParams, max_tokens) == 692);
+static_assert(offsetof(CombineParams, max_topk) == 696);
+static_assert(offsetof(CombineParams, reserved) == 700);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x667129b9aa175e67;
+__device__ uint64_t deepep_lowlatency_structs = 0x274a2671976ed539;
 }
 
 }  // namespace deepep::lowlatency

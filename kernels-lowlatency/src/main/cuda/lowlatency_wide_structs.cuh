@@ -227,7 +227,7 @@ struct DispatchParams {
     uint64_t bank;                      // Bank
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
     uint64_t sent_topk_idx;             // i32 [num_tokens][topk]: a copy of topk_idx
-    uint64_t sent_items;                // over a network: u32 [num_tokens][topk]: which of the receiver's selections of this rank it is << kTokenBits | which of its rows
+    uint64_t sent_items;                // with batches: u32 [num_tokens][topk]: which of the receiver's selections of this rank it is << kTokenBits | which of its rows
     uint64_t row_selections;            // with weights: RowSelection [num_ranks][max_tokens][max_topk]
     uint64_t row_tokens;                // with weights: u32 [num_ranks][max_tokens]
     uint64_t out_x;                     // [local experts][num_ranks * max_tokens][hidden]
@@ -313,7 +313,8 @@ struct CombineParams {
     uint64_t bank;                      // Bank
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
     uint64_t sent_topk_idx;             // i32 [num_tokens][topk] of the dispatch
-    uint64_t sent_items;                // over a network: u32 [num_tokens][topk] of the dispatch
+    uint64_t sent_items;                // with batches: u32 [num_tokens][topk] of the dispatch
+    uint64_t kept_items;                // the same, written for a receive half of its own, or 0
     uint64_t row_selections;            // pre-reduced: RowSelection [num_ranks][max_tokens][max_topk]
     uint64_t row_tokens;                // pre-reduced: u32 [num_ranks][max_tokens]
     uint64_t topk_idx;                  // i64 [num_tokens][topk]
@@ -332,7 +333,7 @@ struct CombineParams {
     int32_t max_topk;
     int32_t reserved;
 };
-static_assert(sizeof(CombineParams) == 2488);
+static_assert(sizeof(CombineParams) == 2496);
 static_assert(offsetof(CombineParams, group) == 0);
 static_assert(offsetof(CombineParams, flag_offset) == 2240);
 static_assert(offsetof(CombineParams, flag_parity_stride) == 2248);
@@ -353,27 +354,28 @@ static_assert(offsetof(CombineParams, bank) == 2360);
 static_assert(offsetof(CombineParams, selections) == 2368);
 static_assert(offsetof(CombineParams, sent_topk_idx) == 2376);
 static_assert(offsetof(CombineParams, sent_items) == 2384);
-static_assert(offsetof(CombineParams, row_selections) == 2392);
-static_assert(offsetof(CombineParams, row_tokens) == 2400);
-static_assert(offsetof(CombineParams, topk_idx) == 2408);
-static_assert(offsetof(CombineParams, topk_weights) == 2416);
-static_assert(offsetof(CombineParams, out) == 2424);
-static_assert(offsetof(CombineParams, out_stride) == 2432);
-static_assert(offsetof(CombineParams, wait_stats) == 2440);
-static_assert(offsetof(CombineParams, run) == 2448);
-static_assert(offsetof(CombineParams, num_tokens) == 2452);
-static_assert(offsetof(CombineParams, topk) == 2456);
-static_assert(offsetof(CombineParams, num_experts) == 2460);
-static_assert(offsetof(CombineParams, experts_per_rank) == 2464);
-static_assert(offsetof(CombineParams, hidden) == 2468);
-static_assert(offsetof(CombineParams, row_format) == 2472);
-static_assert(offsetof(CombineParams, max_tokens) == 2476);
-static_assert(offsetof(CombineParams, max_topk) == 2480);
-static_assert(offsetof(CombineParams, reserved) == 2484);
+static_assert(offsetof(CombineParams, kept_items) == 2392);
+static_assert(offsetof(CombineParams, row_selections) == 2400);
+static_assert(offsetof(CombineParams, row_tokens) == 2408);
+static_assert(offsetof(CombineParams, topk_idx) == 2416);
+static_assert(offsetof(CombineParams, topk_weights) == 2424);
+static_assert(offsetof(CombineParams, out) == 2432);
+static_assert(offsetof(CombineParams, out_stride) == 2440);
+static_assert(offsetof(CombineParams, wait_stats) == 2448);
+static_assert(offsetof(CombineParams, run) == 2456);
+static_assert(offsetof(CombineParams, num_tokens) == 2460);
+static_assert(offsetof(CombineParams, topk) == 2464);
+static_assert(offsetof(CombineParams, num_experts) == 2468);
+static_assert(offsetof(CombineParams, experts_per_rank) == 2472);
+static_assert(offsetof(CombineParams, hidden) == 2476);
+static_assert(offsetof(CombineParams, row_format) == 2480);
+static_assert(offsetof(CombineParams, max_tokens) == 2484);
+static_assert(offsetof(CombineParams, max_topk) == 2488);
+static_assert(offsetof(CombineParams, reserved) == 2492);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x6fd47bd4babcd302;
+__device__ uint64_t deepep_lowlatency_structs = 0x63683da792d4eb31;
 }
 
 }  // namespace deepep::lowlatency

@@ -17,11 +17,13 @@ namespace deepep::lowlatency {
 #ifdef DEEPEP_LOWLATENCY_NETWORK
 constexpr bool kHasNetwork = true;
 using NetworkPolicy = DEEPEP_LOWLATENCY_NETWORK;
+constexpr bool kSendsBatches = NetworkPolicy::kSendsBatches;  // of rows, see dispatch_batches.cuh, combine_batches.cuh
 // Whether what send_words sends must come from the same block in all launches.
 constexpr bool kWordsFollowTheirBlock = NetworkPolicy::kWordsFollowTheirBlock;
 #else
 constexpr bool kHasNetwork = false;
 using NetworkPolicy = void;
+constexpr bool kSendsBatches = false;
 constexpr bool kWordsFollowTheirBlock = false;
 #endif
 
@@ -33,6 +35,9 @@ constexpr bool kHasOneNode = true;
 
 // False at compile time in a binary without a network.
 __device__ __forceinline__ bool is_remote(const Group& g, int rank) { return kHasNetwork && g.heap[rank] == 0; }
+
+// Whether rows between this rank and another go in batches.
+__device__ __forceinline__ bool has_batches(const Group& g, int rank) { return kSendsBatches && is_remote(g, rank); }
 
 // A region with a cell for each rank, in all heaps.
 struct RankCells {

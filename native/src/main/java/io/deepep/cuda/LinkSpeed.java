@@ -29,8 +29,6 @@ public record LinkSpeed(long bytesPerSecond, long clockHz) {
     private static final long KILO = 1_000;
     private static final LinkSpeed H200 = new LinkSpeed(MEGA * 18 * 26_562, 1_980 * MEGA);
     private static final int ATTRIBUTE_CLOCK_KHZ = 13;
-    private static final int MAX_LINKS = 36;
-    private static final int ENABLED = 1;
     private static final int SPEED_MBPS_COMMON = 90;
 
     /** {@code nvmlFieldValue_t}, its value an unsigned int. */
@@ -81,20 +79,12 @@ public record LinkSpeed(long bytesPerSecond, long clockHz) {
     }
 
     private static OptionalLong ask(Nvml nvml, PciAddress gpu) {
-        var linkState = nvml.bind("nvmlDeviceGetNvLinkState", ADDRESS, JAVA_INT, ADDRESS);
         var fieldValues = nvml.bind("nvmlDeviceGetFieldValues", ADDRESS, JAVA_INT, ADDRESS);
         MemorySegment device = nvml.device(gpu);
         if (device.address() == 0) {
             return OptionalLong.empty();
         }
-        MemorySegment state = nvml.arena().allocate(JAVA_INT);
-        int numLinks = 0;
-        for (int link = 0; link < MAX_LINKS; link++) {
-            boolean active =
-                    nvml.status(linkState, device, link, state) == Nvml.SUCCESS
-                            && state.get(JAVA_INT, 0) == ENABLED;
-            numLinks += active ? 1 : 0;
-        }
+        int numLinks = nvml.activeLinks(device).size();
         MemorySegment field = nvml.arena().allocate(FIELD_VALUE);
         field.set(JAVA_INT, CuStructs.offset(FIELD_VALUE, "fieldId"), SPEED_MBPS_COMMON);
         boolean told =

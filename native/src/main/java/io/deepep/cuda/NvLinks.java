@@ -11,6 +11,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Predicate;
 
 /**
  * How GPUs are linked by NVLink, asked of the driver's management library (NVML).
@@ -20,8 +21,6 @@ import java.util.Optional;
  *     directly or through switches; 0 for a GPU and itself
  */
 public record NvLinks(String driverVersion, List<List<Integer>> numLinks) {
-    private static final int MAX_LINKS = 36;
-    private static final int ENABLED = 1;
     private static final int P2P_CAPABILITY_NVLINK = 2;
     private static final int P2P_STATUS_OK = 0;
     private static final int REMOTE_IS_GPU = 0;
@@ -78,7 +77,6 @@ public record NvLinks(String driverVersion, List<List<Integer>> numLinks) {
         private final Nvml nvml;
         private final MethodHandle driverVersion;
         private final MethodHandle p2pStatus;
-        private final MethodHandle linkState;
         private final MethodHandle remoteType;
         private final MethodHandle remotePci;
         private final MemorySegment number;
@@ -88,7 +86,6 @@ public record NvLinks(String driverVersion, List<List<Integer>> numLinks) {
             this.nvml = nvml;
             driverVersion = nvml.bind("nvmlSystemGetDriverVersion", ADDRESS, JAVA_INT);
             p2pStatus = nvml.bind("nvmlDeviceGetP2PStatus", ADDRESS, ADDRESS, JAVA_INT, ADDRESS);
-            linkState = nvml.bind("nvmlDeviceGetNvLinkState", ADDRESS, JAVA_INT, ADDRESS);
             remoteType =
                     nvml.bind("nvmlDeviceGetNvLinkRemoteDeviceType", ADDRESS, JAVA_INT, ADDRESS);
             remotePci =
@@ -112,32 +109,21 @@ public record NvLinks(String driverVersion, List<List<Integer>> numLinks) {
             if (asked != Nvml.SUCCESS || number.get(JAVA_INT, 0) != P2P_STATUS_OK) {
                 return 0;
             }
-            int direct = 0;
-            for (int link = 0; link < MAX_LINKS; link++) {
-                if (isActive(a, link) && remoteAddress(a, link).equals(Optional.of(b.address))) {
-                    direct++;
-                }
-            }
+            int direct = count(a, link -> remoteAddress(a, link).equals(Optional.of(b.address)));
             return direct > 0 ? direct : Math.min(numSwitchLinks(a), numSwitchLinks(b));
         }
 
         /** Links to switches; a virtual machine may not be told what is at the other end. */
         private int numSwitchLinks(Gpu gpu) {
-            int count = 0;
-            for (int link = 0; link < MAX_LINKS; link++) {
-                boolean toGpu =
-                        nvml.status(remoteType, gpu.handle, link, number) == Nvml.SUCCESS
-                                && number.get(JAVA_INT, 0) == REMOTE_IS_GPU;
-                if (isActive(gpu, link) && !toGpu) {
-                    count++;
-                }
-            }
-            return count;
+            return count(
+                    gpu,
+                    link ->
+                            nvml.status(remoteType, gpu.handle, link, number) != Nvml.SUCCESS
+                                    || number.get(JAVA_INT, 0) != REMOTE_IS_GPU);
         }
 
-        private boolean isActive(Gpu gpu, int link) {
-            return nvml.status(linkState, gpu.handle, link, number) == Nvml.SUCCESS
-                    && number.get(JAVA_INT, 0) == ENABLED;
+        private int count(Gpu gpu, Predicate<Integer> kind) {
+            return (int) nvml.activeLinks(gpu.handle).stream().filter(kind).count();
         }
 
         private Optional<PciAddress> remoteAddress(Gpu gpu, int link) {

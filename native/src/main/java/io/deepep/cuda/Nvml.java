@@ -12,17 +12,23 @@ import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
+import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
+import java.util.stream.IntStream;
 
 /** The driver's management library, while something is asked of it. */
 final class Nvml {
     static final String LIBRARY = "libnvidia-ml.so.1";
     static final int SUCCESS = 0;
 
+    private static final int MAX_LINKS = 36;
+    private static final int ENABLED = 1;
+
     private final NativeLibrary library;
     private final Arena arena;
     private final MethodHandle deviceAt;
+    private MethodHandle linkState;
 
     private Nvml(NativeLibrary library, Arena arena) {
         this.library = library;
@@ -81,5 +87,20 @@ final class Nvml {
         MemorySegment name = arena.allocateFrom(address.toString());
         boolean known = status(deviceAt, name, out) == SUCCESS;
         return known ? out.get(ADDRESS, 0) : MemorySegment.NULL;
+    }
+
+    /** The numbers of a GPU's NVLinks that are up. */
+    List<Integer> activeLinks(MemorySegment device) {
+        if (linkState == null) {
+            linkState = bind("nvmlDeviceGetNvLinkState", ADDRESS, JAVA_INT, ADDRESS);
+        }
+        MemorySegment state = arena.allocate(JAVA_INT);
+        return IntStream.range(0, MAX_LINKS)
+                .filter(
+                        link ->
+                                status(linkState, device, link, state) == SUCCESS
+                                        && state.get(JAVA_INT, 0) == ENABLED)
+                .boxed()
+                .toList();
     }
 }

@@ -21,6 +21,8 @@ import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.CallOrderException;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.Region;
+import java.util.List;
+import java.util.stream.IntStream;
 
 /** What the operations of one rank's low-latency mode share. */
 final class CudaLowLatencyState implements AutoCloseable {
@@ -51,6 +53,9 @@ final class CudaLowLatencyState implements AutoCloseable {
     /** {@code RankState} of lowlatency_structs.cuh. */
     final DevicePool.Block rankState;
 
+    /** By run number: the bank's {@code sentItems} of a combine that is received by itself. */
+    final List<DevicePool.Block> keptItems;
+
     /** Whether the latest combine of each run number is sent but not received. */
     private final boolean[] unreceived = new boolean[Banks.COUNT];
 
@@ -74,6 +79,10 @@ final class CudaLowLatencyState implements AutoCloseable {
                 new Banks<>(
                         new CudaBank(limits, numRanks, memory),
                         new CudaBank(limits, numRanks, memory));
+        this.keptItems =
+                IntStream.range(0, Banks.COUNT)
+                        .mapToObj(run -> memory.allocateZeroed(banks.at(run).sentItems.numBytes()))
+                        .toList();
         this.waitStats = memory.allocateZeroed((long) Long.BYTES * numRanks);
         this.rankState = memory.allocateZeroed(gpu.structs.rankState.numBytes());
         long maskedAddress = rankState.address() + gpu.structs.rankState.offset("masked");

@@ -241,7 +241,7 @@ final class LowLatencyStructs {
                 .u64("sent_topk_idx", "i32 [num_tokens][topk]: a copy of topk_idx")
                 .u64(
                         "sent_items",
-                        "over a network: u32 [num_tokens][topk]: which of the receiver's selections"
+                        "with batches: u32 [num_tokens][topk]: which of the receiver's selections"
                                 + " of this rank it is << kTokenBits | which of its rows")
                 .u64(
                         "row_selections",
@@ -292,7 +292,8 @@ final class LowLatencyStructs {
                 .u64("bank", "Bank")
                 .u64("selections", "Selection [num_ranks][max_tokens * max_topk]")
                 .u64("sent_topk_idx", "i32 [num_tokens][topk] of the dispatch")
-                .u64("sent_items", "over a network: u32 [num_tokens][topk] of the dispatch")
+                .u64("sent_items", "with batches: u32 [num_tokens][topk] of the dispatch")
+                .u64("kept_items", "the same, written for a receive half of its own, or 0")
                 .u64(
                         "row_selections",
                         "pre-reduced: RowSelection [num_ranks][max_tokens][max_topk]")
