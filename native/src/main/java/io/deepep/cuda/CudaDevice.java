@@ -49,7 +49,10 @@ public record CudaDevice(
     private static final int ATTRIBUTE_POSIX_FD = 103;
     private static final int ATTRIBUTE_MPS = 133;
     private static final String MPS_SHARE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
-    private static final int WHOLE = 100;
+
+    /** The percentage of a GPU that is all of it. */
+    public static final int WHOLE = 100;
+
     private static final int NAME_BYTES = 256;
 
     private static final CuCall GET_NAME =

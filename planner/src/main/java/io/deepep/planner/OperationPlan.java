@@ -99,7 +99,10 @@ public record OperationPlan(
         return cost.fixedMicros() > micros / 2 ? Bottleneck.LATENCY : link;
     }
 
-    /** Rows and control messages are a put each; puts too small to fill the NIC cost its rate. */
+    /**
+     * Rows and control messages are a put each at most; puts too small to fill the NIC cost its
+     * rate.
+     */
     private static double rdmaMicros(LinkCost cost, double bytes, double rows, WireFormat wire) {
         double messages = rows + wire.rdmaControlMessages();
         double asBytes = messages / MESSAGES_PER_SECOND * cost.bytesPerSecond();

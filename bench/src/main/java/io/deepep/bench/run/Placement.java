@@ -61,7 +61,7 @@ public record Placement(Device.Kind kind, int numGpus, String note) {
         int ranks = ranksPerGpu(numRanks);
         int processes = LaunchedGroup.size().orElse(1);
         int parts =
-                gpu().mpsPercentage() < 100
+                gpu().mpsPercentage() < CudaDevice.WHOLE
                         ? GpuSharing.partsOfAShare(Math.ceilDiv(ranks, processes), ranks)
                         : ranks;
         return Math.max(1, GpuSharing.smsPerRank(gpu().numSms(), parts));

@@ -34,8 +34,6 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
     /** One to send and one to forward. */
     private static final int FEWEST_SMS_OF_SEVERAL_NODES = 2;
 
-    private static final int WHOLE = 100; // percent
-
     /**
      * MPS may give two processes the same multiprocessors, even if the shares of all are no more
      * than the GPU: of an H100, four processes with 25 or 24 % each never ran side by side when
@@ -203,7 +201,7 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
                 ranksByProcess.values().stream()
                         .mapToInt(ranks -> seats.get(ranks.getFirst()).percent())
                         .sum();
-        return percent <= WHOLE
+        return percent <= CudaDevice.WHOLE
                 ? partsOfAShare(most(ranksByProcess), seats.size())
                 : seats.size(); // no share is sure to be there
     }

@@ -105,7 +105,8 @@ public record RdmaBuffer(
                         Layout.LINE_BYTES,
                         options.communicator(),
                         options.meetingTimeout());
-        stream.fillBytes(world.address(allocation), (byte) 0, options.numRdmaBytes());
+        // The outbox too: what counts the rows of a batch there must be of no earlier buffer.
+        stream.fillBytes(world.address(allocation), (byte) 0, outbox + outboxBytes);
         stream.synchronize();
         List<Long> addresses = addresses(options, world, allocation);
         // Where NVLink reaches all peers, kernels store into their memory and call nobody.
