@@ -164,8 +164,9 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
             next = Rows::ask(p, errand.owner, item);
             sends = sends && (call.reached >> errand.owner & 1);
             if (sends) {
-                uint64_t to = outgoing(g, rows_of(p, call.epoch), errand.owner) +
-                              (in_batch ? item_offset(p, stored) : slot_offset(p, token_of(origin), selection_of(origin)));
+                uint64_t in_cell = in_batch ? item_offset(p, stored)
+                                            : slot_offset(p, token_of(origin), selection_of(origin));
+                uint64_t to = outgoing(g, rows_of(p, call.epoch), errand.owner) + in_cell;
                 rows.store(to + part_offset<kWire>(errand.part), errand.num_channels(p), stage);
             }
             if (lane == 0) shared.parts[team][round & 1][warp] = {sends ? errand.owner : -1, stored, errand.part};

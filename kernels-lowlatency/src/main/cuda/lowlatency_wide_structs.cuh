@@ -227,7 +227,7 @@ struct DispatchParams {
     uint64_t bank;                      // Bank
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
     uint64_t sent_topk_idx;             // i32 [num_tokens][topk]: a copy of topk_idx
-    uint64_t sent_items;                // with batches: u32 [num_tokens][topk]: which of the receiver's selections of this rank it is << kTokenBits | which of its rows
+    uint64_t sent_items;                // with batches, u32 [num_tokens][topk]: selection << kTokenBits | row, there
     uint64_t row_selections;            // with weights: RowSelection [num_ranks][max_tokens][max_topk]
     uint64_t row_tokens;                // with weights: u32 [num_ranks][max_tokens]
     uint64_t out_x;                     // [local experts][num_ranks * max_tokens][hidden]

@@ -241,8 +241,7 @@ final class LowLatencyStructs {
                 .u64("sent_topk_idx", "i32 [num_tokens][topk]: a copy of topk_idx")
                 .u64(
                         "sent_items",
-                        "with batches: u32 [num_tokens][topk]: which of the receiver's selections"
-                                + " of this rank it is << kTokenBits | which of its rows")
+                        "with batches, u32 [num_tokens][topk]: selection << kTokenBits | row, there")
                 .u64(
                         "row_selections",
                         "with weights: RowSelection [num_ranks][max_tokens][max_topk]")
