@@ -44,9 +44,11 @@ __device__ __forceinline__ uint64_t batch_offset(const CombineParams& p, int sou
     return flag_offset(p, source, token, batch - token * p.max_topk, 0, epoch);
 }
 
-// Where in a source's rows those of an item lie.
-__device__ __forceinline__ uint64_t item_offset(const CombineParams& p, uint32_t item) {
-    return static_cast<uint64_t>(item) * p.row_stride;
+// For a receive half of its own, before which a later dispatch may take the bank. One block of the send half.
+__device__ inline void keep_items(const CombineParams& p, int thread, int num_threads) {
+    if (p.kept_items == 0) return;
+    for (int i = thread; i < p.num_tokens * p.topk; i += num_threads)
+        at<uint32_t>(p.kept_items)[i] = at<const uint32_t>(p.sent_items)[i];
 }
 
 // A team's last warp, lane by warp that has stored, behind a fence: counts the parts of remote owners, and sends the
@@ -66,9 +68,7 @@ __device__ __noinline__ void send_batches(const CombineParams& p, const Call& ca
     }
     if (!__any_sync(~0u, complete)) return;
     fence_sys();  // acquire; the parts of other blocks come before the put that reads them
-    RankCells cells = rows_of(p, call.epoch);
-    send_flagged(g, complete, owner, complete ? outgoing(g, cells, owner) + item_offset(p, first) : 0,
-                 cells.offset + g.rank * cells.stride + item_offset(p, first), rows * p.row_stride,
+    send_flagged(g, complete, owner, rows_of(p, call.epoch), item_offset(p, first), rows * p.row_stride,
                  batch_offset(p, g.rank, batch, call.epoch), call.epoch);
 }
 

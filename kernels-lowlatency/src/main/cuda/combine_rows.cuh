@@ -307,13 +307,17 @@ struct ReducedRows {
 template <Wire kWire, bool kReduce, int kChunks>
 using SentRows = std::conditional_t<kReduce, ReducedRows<kWire, kChunks>, SelectionRows<kWire, kChunks>>;
 
-// The rows of a parity, of each source; and where in a source's the row of a selection lies.
+// The rows of a parity, of each source; and where in a source's the row of an item or a selection lies.
 __device__ __forceinline__ RankCells rows_of(const CombineParams& p, uint32_t epoch) {
     return {p.row_offset + (epoch & 1) * p.row_parity_stride, p.row_rank_stride};
 }
 
+__device__ __forceinline__ uint64_t item_offset(const CombineParams& p, uint32_t item) {
+    return static_cast<uint64_t>(item) * p.row_stride;
+}
+
 __device__ __forceinline__ uint64_t slot_offset(const CombineParams& p, uint32_t token, uint32_t k) {
-    return static_cast<uint64_t>(token * p.max_topk + k) * p.row_stride;
+    return item_offset(p, token * p.max_topk + k);
 }
 
 // The flag of a part of that row: those of one token and part lie side by side, so that their reader looks at few

@@ -8,8 +8,8 @@
 namespace deepep::lowlatency {
 
 // The smallest token * topk + k that names no expert, or another one than was dispatched, of those that the warp looks
-// at; ~0 if none does. A selection may be left out (-1), unless rows are summed before they are sent. Keeps the items
-// for a receive half of its own: a later dispatch may come before it. All receivers of one block.
+// at; ~0 if none does. A selection may be left out (-1), unless rows are summed before they are sent. All receivers of
+// one block.
 template <bool kReduce>
 __device__ inline uint32_t find_bad_selection(const CombineParams& p, int thread, int num_threads) {
     auto topk_idx = at<const int64_t>(p.topk_idx);
@@ -21,7 +21,6 @@ __device__ inline uint32_t find_bad_selection(const CombineParams& p, int thread
         bool is_left_out = expert == -1 && (!kReduce || sent == -1);
         bool is_good = expert == sent && is_expert(expert, p.num_experts);
         if (!is_left_out && !is_good) bad = min(bad, static_cast<uint32_t>(i));
-        if (kSendsBatches && p.kept_items) at<uint32_t>(p.kept_items)[i] = at<const uint32_t>(p.sent_items)[i];
     }
     return __reduce_min_sync(~0u, bad);
 }
@@ -77,13 +76,11 @@ __device__ __forceinline__ void send_barrier(int team) { team_barrier(kBarrierSe
 template <Wire kWire>
 __device__ __forceinline__ void send_round(const CombineParams& p, const Call& call, bool active,
                                            const SendShared::Part& stored, uint64_t flag) {
-    const Group& g = p.group;
     int owner = active ? stored.owner : 0, num_channels = min(kPartChannels, p.hidden - stored.part * kPartChannels);
-    RankCells cells = rows_of(p, call.epoch);
     uint64_t in_cell = slot_offset(p, token_of(stored.origin), selection_of(stored.origin)) +
                        part_offset<kWire>(stored.part);
-    send_flagged(g, active, owner, outgoing(g, cells, owner) + in_cell, cells.offset + g.rank * cells.stride + in_cell,
-                 part_bytes<kWire>(num_channels), flag, call.epoch);
+    send_flagged(p.group, active, owner, rows_of(p, call.epoch), in_cell, part_bytes<kWire>(num_channels), flag,
+                 call.epoch);
 }
 
 // A team's last warp, lane by warp that has stored: one fence for a round, because a block's fences wait for one

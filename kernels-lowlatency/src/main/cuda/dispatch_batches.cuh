@@ -13,7 +13,7 @@
 namespace deepep::lowlatency {
 
 constexpr int kDispatchBatchRows = 16;
-constexpr int kLackingShift = 16;       // of a counter's value: slots that the batch lacks, above all that are counted
+constexpr int kLackingShift = 16;  // of a counter's value: slots that the batch lacks, above all that are counted
 constexpr uint32_t kOneRow = 1, kOneLacking = 1 | 1 << kLackingShift;  // what they add to it
 
 // Rows of an even epoch.
@@ -47,12 +47,10 @@ __device__ __noinline__ void count_slots(const DispatchParams& p, const Call& ca
     bool complete = active && (counted & ((1 << kLackingShift) - 1)) == kDispatchBatchRows;
     if (!__any_sync(~0u, complete)) return;
     fence_sys();  // acquire; the rows of other blocks come before the put that reads them
-    RankCells cells = rows_of(p);
     uint64_t rows = kDispatchBatchRows - (counted >> kLackingShift);
     uint64_t in_cell = (call.epoch & 1) * p.row_parity_stride +
                        static_cast<uint64_t>(batch) * kDispatchBatchRows * p.row_stride;
-    send_flagged(g, complete, dest, complete ? outgoing(g, cells, dest) + in_cell : 0,
-                 cells.offset + g.rank * cells.stride + in_cell, rows * p.row_stride,
+    send_flagged(g, complete, dest, rows_of(p), in_cell, rows * p.row_stride,
                  batch_flag(p, g.rank, batch, call.epoch), pack_word(call.epoch, 0));
 }
 

@@ -370,8 +370,7 @@ __device__ __forceinline__ void flag_rows(const DispatchParams& p, const Call& c
     }
     uint64_t in_cell = remote ? plan.row[lane] - outgoing(p.group, rows_of(p), dest) : 0;
     uint64_t parity_offset = (call.epoch & 1) * p.row_parity_stride;
-    send_flagged(p.group, remote, dest, outgoing(p.group, rows_of(p), dest) + in_cell + parity_offset,
-                 p.row_offset + p.group.rank * p.row_rank_stride + in_cell + parity_offset, p.row_stride, flag, word);
+    send_flagged(p.group, remote, dest, rows_of(p), in_cell + parity_offset, p.row_stride, flag, word);
 }
 
 // The senders of every block, from the launch's beginning: a block's first token is ready when the call is open.

@@ -62,6 +62,16 @@ __device__ __forceinline__ void send_cell(const Group& g, bool active, int rank,
 #endif
 }
 
+// The same with a flag behind it, the active lanes for remote ranks. What was stored must be visible to the lane.
+__device__ __forceinline__ void send_flagged(const Group& g, bool active, int rank, const RankCells& cells,
+                                             uint64_t offset, uint64_t num_bytes, uint64_t flag, uint64_t value) {
+#ifdef DEEPEP_LOWLATENCY_NETWORK
+    uint64_t from = active ? outgoing(g, cells, rank) + offset : 0;
+    NetworkPolicy::put_signal_from(g.network, active, rank, from, cells.offset + g.rank * cells.stride + offset,
+                                   num_bytes, flag, value);
+#endif
+}
+
 // All lanes of a warp: four words to the beginning of this rank's cell at the lane's rank, of which later launches send
 // others. What an earlier one sends never replaces what a later one has sent.
 __device__ __forceinline__ void send_words(const Group& g, bool active, int rank, const RankCells& cells,
@@ -72,15 +82,6 @@ __device__ __forceinline__ void send_words(const Group& g, bool active, int rank
     __syncwarp();
     NetworkPolicy::put_words(g.network, active && remote, rank, cells.offset + g.rank * cells.stride,
                              pack_word(words.x, words.y), pack_word(words.z, words.w));
-#endif
-}
-
-// All lanes of a warp, the active ones for a remote rank: sends what lies at `from` to that offset in the rank's heap,
-// then sets a flag of it. What was stored there must be visible to the lane.
-__device__ __forceinline__ void send_flagged(const Group& g, bool active, int rank, uint64_t from, uint64_t to,
-                                             uint64_t num_bytes, uint64_t flag, uint64_t value) {
-#ifdef DEEPEP_LOWLATENCY_NETWORK
-    NetworkPolicy::put_signal_from(g.network, active, rank, from, to, num_bytes, flag, value);
 #endif
 }
 

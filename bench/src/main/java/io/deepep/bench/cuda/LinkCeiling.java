@@ -66,6 +66,7 @@ public final class LinkCeiling {
      *
      * @param rowBytes a multiple of {@link #VECTOR_BYTES}
      * @param sms numbers of multiprocessors
+     * @throws IllegalArgumentException if {@code rowBytes} is no such multiple
      * @throws IllegalStateException if rows did not arrive
      */
     public static Ceiling measure(

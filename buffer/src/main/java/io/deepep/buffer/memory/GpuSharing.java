@@ -167,8 +167,9 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
      */
     static GpuSharing of(List<Seat> seats, Map<String, Integer> numSms, int fewest) {
         List<String> gpus = seats.stream().map(seat -> seat.gpu().uuid()).toList();
+        Map<String, List<Integer>> ranksByGpu = byName(gpus);
         int mostParts = 0;
-        for (List<Integer> ranks : byName(gpus).values()) {
+        for (List<Integer> ranks : ranksByGpu.values()) {
             Gpu gpu = seats.get(ranks.getFirst()).gpu();
             int parts = parts(ranks.stream().map(seats::get).toList());
             new TreeMap<>(numSms)
@@ -176,9 +177,9 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
                             (name, number) -> requireRoom(gpu, ranks, parts, name, number, fewest));
             mostParts = Math.max(mostParts, parts);
         }
-        List<String> inOrder = List.copyOf(byName(gpus).keySet());
+        List<String> inOrder = List.copyOf(ranksByGpu.keySet());
         return new GpuSharing(
-                most(byName(gpus)), mostParts, gpus.stream().map(inOrder::indexOf).toList());
+                most(ranksByGpu), mostParts, gpus.stream().map(inOrder::indexOf).toList());
     }
 
     /** Ranks by the name that each of them has given, in the order in which they come. */
