@@ -82,7 +82,7 @@ __device__ inline void collect_senders(const CombineParams& p, const Call& call,
     }
     lost = __any_sync(~0u, lost);
     ranks = ranks & load_set(run.expected);
-    if constexpr (kSendsBatches) {
+    if constexpr (kHasNetwork) {
         if (fault.code == kOk && !lost) await_batches(p, call, ranks);
     }
     if (lane != 0) return;
@@ -194,7 +194,7 @@ __device__ __forceinline__ Selected load_selected(const CombineParams& p, int to
     int lane = threadIdx.x % 32;
     size_t i = static_cast<size_t>(token) * p.topk + lane;
     if (lane >= p.topk || token >= p.num_tokens) return {-1, 0, 0};
-    uint32_t sent = kSendsBatches ? at<const uint32_t>(p.sent_items)[i] : 0;
+    uint32_t sent = kHasNetwork ? at<const uint32_t>(p.sent_items)[i] : 0;
     return {at<const int64_t>(p.topk_idx)[i], kReduce ? 1 : at<const float>(p.topk_weights)[i],
             kReduce ? sent & ((1 << kTokenBits) - 1) : sent >> kTokenBits};
 }
@@ -222,7 +222,7 @@ __device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& ca
     int sender;
     uint32_t expected = senders_of<kReduce>(p, came, mine, sender);
     bool sums = expected >> lane & 1;
-    bool in_batch = has_batches(g, sender);
+    bool in_batch = is_remote(g, sender);
     uint64_t in_source = in_batch ? item_offset(p, mine.item) : slot_offset(p, token, lane);
     uint32_t row = (sender * p.row_rank_stride + in_source) / kPlaceUnitBytes;
     uint32_t offset = lane_offset<kWire>(chunk, lane, channel);

@@ -45,7 +45,7 @@ __device__ inline void announce_combine(const CombineParams& p, const Call& call
             case kDispatchEpoch: first = run.dispatch_epoch, second = p.row_format; break;
             case kHasRows:
                 first = present >> dest & 1, second = status;
-                if (kSendsBatches && reaches && first != 0) first = pack_batches(p, num_items(dest));
+                if (kHasNetwork && reaches && first != 0) first = pack_batches(p, num_items(dest));
                 break;
             case kCombineToken: first = good ? 0 : bad / p.topk, second = good ? 0 : bad % p.topk; break;
             case kCombineValueLow:
@@ -72,20 +72,9 @@ __device__ __forceinline__ bool is_flag_warp() { return threadIdx.x / 32 % (kSto
 
 __device__ __forceinline__ void send_barrier(int team) { team_barrier(kBarrierSend + team, kSendTeamThreads); }
 
-// A team's last warp, lane by warp that has stored: sends the parts of remote owners.
-template <Wire kWire>
-__device__ __forceinline__ void send_round(const CombineParams& p, const Call& call, bool active,
-                                           const SendShared::Part& stored, uint64_t flag) {
-    int owner = active ? stored.owner : 0, num_channels = min(kPartChannels, p.hidden - stored.part * kPartChannels);
-    uint64_t in_cell = slot_offset(p, token_of(stored.origin), selection_of(stored.origin)) +
-                       part_offset<kWire>(stored.part);
-    send_flagged(p.group, active, owner, rows_of(p, call.epoch), in_cell, part_bytes<kWire>(num_channels), flag,
-                 call.epoch);
-}
-
 // A team's last warp, lane by warp that has stored: one fence for a round, because a block's fences wait for one
 // another.
-template <Wire kWire, typename Rows>
+template <typename Rows>
 __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int team, int num_rounds,
                                    const SendShared& shared) {
     const Group& g = p.group;
@@ -98,11 +87,10 @@ __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int
         bool remote = stored.owner >= 0 && is_remote(g, stored.owner), flags = stored.owner >= 0 && !remote;
         uint64_t flag = flag_offset(p, g.rank, token_of(stored.origin), selection_of(stored.origin), stored.part,
                                     call.epoch);
-        if (kHasNetwork && !kSendsBatches) send_round<kWire>(p, call, remote, stored, flag);
-        if (!__any_sync(~0u, flags || (kSendsBatches && remote))) continue;
+        if (!__any_sync(~0u, flags || remote)) continue;
         fence_sys();  // release, with the store below; pairs with the acquire in sum_chunk
         if (flags) store_relaxed_sys(at<uint32_t>(g.heap[stored.owner], flag), call.epoch);
-        if constexpr (kSendsBatches) send_batches<Rows>(p, call, remote, stored.owner, stored.origin);
+        if constexpr (kHasNetwork) send_batches<Rows>(p, call, remote, stored.owner, stored.origin);
     }
 }
 
@@ -136,7 +124,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
     int groups_per_warp = small_div(num_groups + deal.next_group - 1, deal.next_group);
     if (warp == kStoreWarps) {
         __syncthreads();
-        flag_rounds<kWire, Rows>(p, call, team, rounds_per_group * groups_per_warp, shared);
+        flag_rounds<Rows>(p, call, team, rounds_per_group * groups_per_warp, shared);
         return;
     }
     Task errand(g, deal.group);
@@ -153,7 +141,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
         for (int j = 0; j < rounds_per_group; ++j, ++round) {
             typename Rows::Item now = next;
             uint32_t origin = Rows::origin(now);
-            bool in_batch = has_batches(g, errand.owner);
+            bool in_batch = is_remote(g, errand.owner);
             uint32_t stored = in_batch ? item : origin;
             bool sends = item < num_mine;
             if (sends && round != 0) rows.load(p, errand, now, stage);

@@ -23,7 +23,7 @@ __device__ __forceinline__ int batch_of(int slot) { return slot / kDispatchBatch
 
 // The slot whose flag vouches for a row from `source`.
 __device__ __forceinline__ int flagged_slot(const DispatchParams& p, int source, int slot) {
-    return has_batches(p.group, source) ? batch_of(slot) * kDispatchBatchRows : slot;
+    return is_remote(p.group, source) ? batch_of(slot) * kDispatchBatchRows : slot;
 }
 
 // Where in a row its tag lies.

@@ -384,7 +384,7 @@ __device__ inline void receive_rows(const DispatchParams& p, const Call& call, c
             if (!placed) barrier_wait(&shared.placed, 0);
             placed = true;
             if (!is_row()) break;
-            uint32_t tag = has_batches(g, source) ? *at<const uint32_t>(row + tag_offset(p)) : word_value(seen);
+            uint32_t tag = is_remote(g, source) ? *at<const uint32_t>(row + tag_offset(p)) : word_value(seen);
             unpack_part<kCast>(p, table, source, part, selection, r, tag, rows, slot);
         }
     }

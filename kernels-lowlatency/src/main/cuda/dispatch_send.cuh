@@ -294,7 +294,7 @@ __device__ inline void plan_token(const DispatchParams& p, int t, const PlanAhea
         plan.selection_dest[lane] = dest_of_k;
         plan.weight[lane] = ahead.weight;
     }
-    if constexpr (kSendsBatches) {
+    if constexpr (kHasNetwork) {
         uint32_t same = __match_any_sync(~0u, dest_of_k), number = __popc(same & ((1u << lane) - 1));
         if (valid)
             at<uint32_t>(p.sent_items)[static_cast<size_t>(t) * p.topk + lane] =
@@ -347,7 +347,7 @@ __device__ __forceinline__ void store_row_end(const DispatchParams& p, const Cal
             at<uint32_t>(row + p.selections_offset)[lane] =
                 plan.selection_dest[lane] == dest ? plan.selection[lane] : ~0u;
         if (lane < p.topk && p.topk_weights) at<float>(row + p.weights_offset)[lane] = plan.weight[lane];
-        if (lane == 0 && has_batches(p.group, dest)) *at<uint32_t>(row + tag_offset(p)) = plan.tag[to];
+        if (lane == 0 && is_remote(p.group, dest)) *at<uint32_t>(row + tag_offset(p)) = plan.tag[to];
     }
 }
 
@@ -360,17 +360,12 @@ __device__ __forceinline__ void flag_rows(const DispatchParams& p, const Call& c
     uint64_t word = flags ? pack_word(call.epoch, plan.tag[lane]) : 0;
     bool remote = flags && is_remote(p.group, plan.dest[lane]);
     if (flags && !remote) store_relaxed_sys(at<uint64_t>(flag), word);
-    if (!kHasNetwork) return;
-    int dest = remote ? plan.dest[lane] : 0;
-    if constexpr (kSendsBatches) {
+    if constexpr (kHasNetwork) {
+        int dest = remote ? plan.dest[lane] : 0;
         uint64_t first_flag = p.flag_offset + p.group.rank * p.flag_rank_stride;
         int slot = remote ? static_cast<int>((plan.flag[lane] - first_flag) / sizeof(uint64_t)) : 0;
         count_slots(p, call, remote, dest, batch_of(slot), kOneRow);
-        return;
     }
-    uint64_t in_cell = remote ? plan.row[lane] - outgoing(p.group, rows_of(p), dest) : 0;
-    uint64_t parity_offset = (call.epoch & 1) * p.row_parity_stride;
-    send_flagged(p.group, remote, dest, rows_of(p), in_cell + parity_offset, p.row_stride, flag, word);
 }
 
 // The senders of every block, from the launch's beginning: a block's first token is ready when the call is open.

@@ -52,7 +52,7 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
         if (announces) {
             uint32_t warp_bad = find_bad_selection<kReduce>(p, team.thread, team.num_threads);
             if (team.thread % 32 == 0) bad[team.warp()] = warp_bad;
-            if constexpr (kSendsBatches) keep_items(p, team.thread, team.num_threads);
+            if constexpr (kHasNetwork) keep_items(p, team.thread, team.num_threads);
         }
         if (team.thread == 0) collected.init(load_set(bank->present));
         if (receives && kHasOneNode) first = load_selected<kReduce>(p, deal_sums(p, num_summed<kWire>(p)).item);

@@ -53,7 +53,7 @@ __device__ __forceinline__ void dispatch(const DispatchParams& p) {
         if (publishes) publish(g, call, opening);
         if (sends && is_reporting_block()) {
             announce_dispatch(p, call, send.all, all_hist, team.thread, team.num_threads);
-            if (kSendsBatches && team.warp() == 0) close_batches(p, call, send.all.rows);
+            if (kHasNetwork && team.warp() == 0) close_batches(p, call, send.all.rows);
             team.sync();  // all_hist has been read
         }
         if (receives) place_sources(p, call, team, table, received);

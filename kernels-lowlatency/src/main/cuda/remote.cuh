@@ -3,9 +3,10 @@
 // One node (nothing defined): at most 8 ranks, all of whose heaps are mapped here. What a rank shall find is stored
 // there. Several nodes (DEEPEP_LOWLATENCY_INTERNODE): more ranks; their heaps may all be mapped, as of virtual nodes.
 // With a network besides (DEEPEP_LOWLATENCY_NETWORK, a policy of deepep/network.cuh): ranks whose heap is 0 are on
-// other nodes. What they shall find is composed in this rank's outbox and then put. The outbox is divided as the heap
-// is, but in cells [rank] the peer takes the place of this rank. A part of it is composed again when the peer has freed
-// the slot that it went to, two epochs later.
+// other nodes. What they shall find is composed in this rank's outbox and then put, rows in batches (see
+// dispatch_batches.cuh and combine_batches.cuh). The outbox is divided as the heap is, but in cells [rank] the peer
+// takes the place of this rank. A part of it is composed again when the peer has freed the slot that it went to, two
+// epochs later.
 #pragma once
 
 #include "deepep/memory.cuh"
@@ -17,13 +18,11 @@ namespace deepep::lowlatency {
 #ifdef DEEPEP_LOWLATENCY_NETWORK
 constexpr bool kHasNetwork = true;
 using NetworkPolicy = DEEPEP_LOWLATENCY_NETWORK;
-constexpr bool kSendsBatches = NetworkPolicy::kSendsBatches;  // of rows, see dispatch_batches.cuh, combine_batches.cuh
 // Whether what send_words sends must come from the same block in all launches.
 constexpr bool kWordsFollowTheirBlock = NetworkPolicy::kWordsFollowTheirBlock;
 #else
 constexpr bool kHasNetwork = false;
 using NetworkPolicy = void;
-constexpr bool kSendsBatches = false;
 constexpr bool kWordsFollowTheirBlock = false;
 #endif
 
@@ -35,9 +34,6 @@ constexpr bool kHasOneNode = true;
 
 // False at compile time in a binary without a network.
 __device__ __forceinline__ bool is_remote(const Group& g, int rank) { return kHasNetwork && g.heap[rank] == 0; }
-
-// Whether rows between this rank and another go in batches.
-__device__ __forceinline__ bool has_batches(const Group& g, int rank) { return kSendsBatches && is_remote(g, rank); }
 
 // A region with a cell for each rank, in all heaps.
 struct RankCells {

@@ -24,7 +24,6 @@ namespace deepep {
 
 class Ibgda {
   public:
-    static constexpr bool kSendsBatches = true;
     static constexpr bool kWordsFollowTheirBlock = false;
 
     static __device__ __forceinline__ uint64_t outgoing(const Network& net, const Cells& cells, int node) {

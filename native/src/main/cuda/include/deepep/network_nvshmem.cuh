@@ -17,7 +17,6 @@
 namespace deepep {
 
 struct Nvshmem {
-    static constexpr bool kSendsBatches = false;
     static constexpr bool kWordsFollowTheirBlock = true;  // NVSHMEM chooses the queue by the block's number
 
     static __device__ __forceinline__ uint64_t outgoing(const Network& net, const Cells& cells, int node) {
