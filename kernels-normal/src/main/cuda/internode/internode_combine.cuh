@@ -8,7 +8,7 @@
 //
 // How many blocks are home blocks follows from what the two kinds load (CombineRoles). Token t belongs to home block
 // t % num_home_blocks of its owner and, on every other node, to the summing block whose number is t modulo theirs.
-// Summing blocks go through tokens in order and, for each, through owners in order; home blocks take tokens in order.
+// Summing blocks go through tokens in order and, for each, through owners in turn; home blocks take tokens in order.
 // So the first unfinished token never waits for a later one, whatever rings are full.
 //
 // Writes: out, out_weights, rings and weights at the peers, the status block. Reads: x and weights of this node's
@@ -100,9 +100,9 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
         fence_async_proxy();  // rows that peers wrote by ordinary stores, now loaded by the copy engine
         SlotWriter<Wire> writer{p, shared, slots, num_slots};
         if (for_owners)
-            load_for_peers<Net>(params, epoch, writer);
+            load_for_homes<Net>(params, epoch, writer);
         else
-            OwnLoader<Net, Wire>{params, writer, heads, epoch}.run();
+            load_own_tokens<Net>(params, epoch, heads, writer);
     } else if (ok && warp == 1) {
         if (for_owners)
             tell_peers<Homes<Net>, true>(b, epoch, block_rings, rings, &shared.state, 1);

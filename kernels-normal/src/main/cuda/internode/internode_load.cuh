@@ -1,217 +1,258 @@
-// Combine across nodes: the warps that ask for rows, of a rank's own tokens and of its peers'.
+// Combine across nodes: the warps that ask for rows, of a rank's own tokens and of its homes'.
+//
+// A row comes from a source: a rank of this node or, for an own token, another node. A lane stands for one source of
+// one item, which is a token, and a warp for as many items as it has lanes for. What says where rows are is looked up
+// for all of these together: by itself each look would take longer than summing a row. Where an item has more than 32
+// sources the lanes take them in turns.
 #pragma once
 
 #include "internode_slots.cuh"
 
 namespace deepep::normal {
 
-// The first lanes stand for the ranks of this node, the others for nodes. The ranks of a large node take rounds of all
-// lanes, and come before the nodes.
-constexpr int kHomeLanes = kIsWide ? 0 : kMaxRanks;
-constexpr int kPartLanes = 32 - kHomeLanes;  // nodes looked at together
+// What the lanes of a loading warp stand for.
+struct LaneDeal {
+    int width;    // lanes of an item
+    int turns;    // of the lanes, for all its sources
+    int at_once;  // items
+    int item, source;
 
-// The node whose part of a token a lane past kHomeLanes stands for, from n0 on; the own node, of which there is none,
-// for others.
-__device__ __forceinline__ int part_node(const Network& net, int n0) {
-    int lane = threadIdx.x % 32, node = n0 + lane - kHomeLanes;
-    return lane >= kHomeLanes && node < net.num_nodes ? node : net.node;
-}
-
-// What says whether this lane has a row of the own token t: lanes below kHomeLanes (with n0 = 0) the rows of this
-// node's ranks, the others parts of nodes.
-__device__ __forceinline__ LoadedRows lane_rows(const InternodeCombineParams& params, int t, int n0) {
-    const CombineParams& p = params.local;
-    const Network& net = params.between.network;
-    int lane = threadIdx.x % 32, node = part_node(net, n0);
-    LoadedRows rows = no_rows();
-    if (t >= p.num_tokens) return rows;
-    const NodeRows* all = node_rows(params.between, params.between.own_rows, p.num_tokens, node, t);
-    if (node != net.node) return load_rows(params.between, all);
-    if (!kIsWide && lane < p.group.num_ranks && n0 == 0) rows.word() = all->row[lane];
-    return rows;
-}
-
-// Until the lanes that stand for a part have the next row of its ring. All lanes; each loads what it has waited for.
-template <class Net>
-__device__ inline bool await_parts(const Nodes<Net>& nodes, uint32_t epoch, int channel, bool part, int node,
-                                   RingHead& head) {
-    const Internode& b = nodes.b;
-    bool arrived = true, looks = part && head.put == head.taken;
-    if (!__any_sync(~0u, looks)) return true;
-    if (looks) {
-        auto word = at<const uint64_t>(incoming(b.network, b.tails, node)) + channel;
-        // acquire; pairs with tell_peers
-        head.put = await_count<Forwarders<Net>>(nodes, epoch, node, word, head.taken);
-        arrived = head.put != head.taken;
+    __device__ explicit LaneDeal(int num_sources)
+        : width(min(num_sources, 32)), turns((num_sources + 31) / 32), at_once(32 / width) {
+        int lane = threadIdx.x % 32;
+        item = lane / width;  // at_once: no item
+        source = lane % width;
     }
-    arrived = __all_sync(~0u, arrived);
-    fence_async_proxy();  // the counts were read by ordinary loads, the rows will be by the copy engine
-    return arrived;
+    __device__ uint32_t lanes_of(int i) const { return (~0u >> (32 - width)) << (i * width); }
+};
+
+// Waits for more than `taken` parts of a ring, and returns how many have come. Out of line, for its registers.
+template <class Net>
+__device__ __noinline__ uint32_t await_part(Nodes<Net> nodes, uint32_t epoch, int node, int channel, uint32_t taken) {
+    auto word = at<const uint64_t>(incoming(nodes.b.network, nodes.b.tails, node)) + channel;
+    return await_count<Forwarders<Net>>(nodes, epoch, node, word, taken);  // acquire; pairs with tell_peers
 }
 
-// Warp 0 of a home block: rows of the block's own tokens, those of the node and then the parts of the others.
-template <class Net, class Wire>
-struct OwnLoader {
+constexpr int32_t kNoRow = -1, kNoData = -2;  // no slot; a slot for a token that has no rows
+constexpr int kRoundsAhead = 3;  // in which rows are wanted that are brought near
+
+// The own tokens of a home block: rows of this node's ranks, then of the other nodes, from their rings.
+template <class Net>
+struct OwnTokens {
+    static constexpr bool kMarksEmpty = true;  // tokens without rows have sums too
     const InternodeCombineParams& params;
-    SlotWriter<Wire>& writer;
+    const PeerRows& peers;
     RingHead* heads;
     uint32_t epoch;
+    BlockRings rings;
+    int order = 0;  // of this lane's part among those of its ring that are at hand
 
-    // This lane's row of token t in a round, or -1, if it stands for a rank of this node.
-    __device__ int32_t home_row(LoadedRows& rows, int t, int round) const {
-        const CombineParams& p = params.local;
-        const Internode& b = params.between;
-        int rank = round * 32 + threadIdx.x % 32;
-        int32_t row;
-        if constexpr (kIsWide) {
-            if (rank >= p.group.num_ranks) return -1;
-            row = node_rows(b, b.own_rows, p.num_tokens, b.network.node, t)->row[rank];
-        } else {
-            if (rank >= kHomeLanes) return -1;
-            row = rows.word();
-        }
-        return row < 0 ? -1 : checked_row(p.group, writer.shared.peers, epoch, t, rank, row);
+    __device__ const Internode& between() const { return params.between; }
+    __device__ int num_ranks() const { return params.local.group.num_ranks; }
+    __device__ int num_sources() const { return num_ranks() + between().network.num_nodes - 1; }
+    __device__ int token(int i) const { return rings.first + i * rings.step; }
+    __device__ bool has(int i) const { return token(i) < params.local.num_tokens; }
+    __device__ int node(int source) const {
+        int own = between().network.node, other = source - num_ranks();
+        return other < 0 ? own : other < own ? other : other + 1;
+    }
+    __device__ int set(int i) const { return rings.num_sets == 1 ? 0 : i % rings.num_sets; }
+    __device__ int ring(int i, int source) const { return set(i) * between().network.num_nodes + node(source); }
+    __device__ SlotInfo info(int i, int chunk, int num_rows) const {
+        return {token(i), static_cast<int16_t>(chunk), static_cast<int16_t>(num_rows)};
     }
 
-    // One chunk of token t: rows of this node's ranks, `row` of each lane and round; parts of nodes of the lanes in
-    // `first`, then of the nodes that these lanes do not stand for, from the rings of a set. False after a fault.
-    __device__ bool load_chunk(int t, int chunk, uint32_t first, const int32_t (&row)[kRounds], int num_rows,
-                               int channel, int first_ring) {
-        const CombineParams& p = params.local;
-        const Internode& b = params.between;
-        constexpr uint32_t kPartMask = ~0u << kHomeLanes;
-        int lane = threadIdx.x % 32, loaded = 0;
-        uint32_t begin = chunk * p.chunk_bytes, size = Wire::num_bytes(p, chunk);
-        bool ok = true, ends = chunk == p.num_chunks - 1;
-        SlotInfo info{t, static_cast<int16_t>(chunk), static_cast<int16_t>(num_rows)};
-        if (num_rows == 0) writer.mark(t, chunk);
-        if constexpr (kIsWide)
-            for (int r = 0; r < kRounds; ++r) {
-                uint32_t lanes = __ballot_sync(~0u, row[r] >= 0);
-                auto from = row[r] >= 0 ? peer_chunk(writer.shared, r * 32 + lane, row[r], begin) : nullptr;
-                writer.load(lanes, from, size, loaded == 0, info, -1);
-                loaded += __popc(lanes);
+    // Where the row is at a rank, or 0 if it comes from a node, or kNoRow. Brings near what is asked for `ahead`
+    // items later.
+    __device__ int32_t row(int i, int source, int ahead) const {
+        if (!has(i) || source >= num_sources()) return kNoRow;
+        const Internode& b = between();
+        bool at_rank = source < num_ranks();
+        int num_tokens = params.local.num_tokens;
+        NodeRows* all = node_rows(b, b.own_rows, num_tokens, node(source), 0);
+        prefetch_l2(rows_of_token(b, all, min(token(i + ahead), num_tokens - 1)));
+        LoadedRows rows = load_rows(b, rows_of_token(b, all, token(i)), at_rank ? source : -1);
+        if (!at_rank) return rows.go_anywhere() ? 0 : kNoRow;
+        int32_t row = rows.row(source);
+        return row < 0 ? kNoRow : checked_row(params.local.group, peers, epoch, token(i), source, row);
+    }
+
+    __device__ const uint8_t* from(int i, int source, int32_t row, uint32_t begin) const {
+        if (source < num_ranks()) return peer_chunk(peers, source, row, begin);
+        const Internode& b = between();
+        uint64_t slot = slot_offset(b, rings.channel(set(i)), heads[ring(i, source)].taken + order);
+        return at<const uint8_t>(incoming(b.network, b.slots, node(source)) + begin, slot);
+    }
+
+    // Those of the lanes `left` that come before all whose part is missing: those of one item at least, for which this
+    // waits. None after a fault. All lanes; comes: this lane's part does, and it is among them.
+    __device__ uint32_t arrived(uint32_t left, bool comes, int i, int source, const LaneDeal& deal) {
+        int lane = threadIdx.x % 32, my_ring = comes ? ring(i, source) : -1 - lane;
+        order = __popc(__match_any_sync(~0u, my_ring) & ((1u << lane) - 1));
+        RingHead& head = heads[max(my_ring, 0)];
+        for (;;) {
+            bool missing = comes && static_cast<int>(head.put - head.taken) <= order;
+            uint32_t blocked = __ballot_sync(~0u, missing);
+            if (blocked == 0) return left;
+            int first = (__ffs(blocked) - 1) / deal.width;
+            uint32_t ready = left & ((1u << (first * deal.width)) - 1);
+            if (ready != 0) return ready;
+            bool here = true;
+            if (missing && deal.item == first) {  // the first of its ring
+                uint32_t put = await_part(Nodes<Net>{params.local.group, between()}, epoch, node(source),
+                                          rings.channel(set(i)), head.taken);
+                here = put != head.taken;
+                head.put = put;
             }
-        for (int n0 = 0; n0 < b.network.num_nodes; n0 += kPartLanes) {
-            uint32_t lanes = n0 == 0 ? first : __ballot_sync(~0u, lane_rows(params, t, n0).go_anywhere());
-            int node = part_node(b.network, n0), ring = first_ring + node;
-            bool part = lanes & kPartMask & 1u << lane;
-            ok = chunk != 0 || await_parts(Nodes<Net>{p.group, b}, epoch, channel, part, node, heads[ring]);
-            if (!ok) break;
-            const uint8_t* from = nullptr;
-            if (part)
-                from = at<const uint8_t>(incoming(b.network, b.slots, node) + begin,
-                                         slot_offset(b, channel, heads[ring].taken));
-            else if (!kIsWide && row[0] >= 0)
-                from = peer_chunk(writer.shared, lane, row[0], begin);
-            writer.load(lanes, from, size, loaded == 0, info, part && ends ? ring : -1);
-            loaded += __popc(lanes);
-            if (part && ends) ++heads[ring].taken;
+            here = __all_sync(~0u, here);
+            __syncwarp();
+            fence_async_proxy();  // the counts were read by ordinary loads, the rows will be by the copy engine
+            if (!here) return 0;
         }
-        // The consumers have been promised num_rows, if anything.
-        for (; !ok && loaded > 0 && loaded < num_rows; ++loaded) writer.mark(t, chunk);
-        return ok;
     }
 
-    __device__ void run() {
-        const CombineParams& p = params.local;
-        const Internode& b = params.between;
-        BlockRings rings = combine_rings(b);
-        LoadedRows next_rows = lane_rows(params, rings.first, 0);
-        bool ok = true;
-        int set = 0;
-        for (int t = rings.first; t < p.num_tokens && ok; t += rings.step) {
-            LoadedRows rows = next_rows;
-            next_rows = lane_rows(params, t + rings.step, 0);
-            int32_t row[kRounds];
-#pragma unroll
-            for (int r = 0; r < kRounds; ++r) row[r] = home_row(rows, t, r);
-            int lane = threadIdx.x % 32;
-            uint32_t first = __ballot_sync(~0u, lane < kHomeLanes ? row[0] >= 0 : rows.go_anywhere());
-            int num_rows = __popc(first);
-            if constexpr (kIsWide)
-                for (int r = 0; r < kRounds; ++r) num_rows += __popc(__ballot_sync(~0u, row[r] >= 0));
-            for (int n0 = kPartLanes; n0 < b.network.num_nodes; n0 += kPartLanes)
-                num_rows += __popc(__ballot_sync(~0u, lane_rows(params, t, n0).go_anywhere()));
-            for (int chunk = 0; chunk < p.num_chunks && ok; ++chunk)
-                ok = load_chunk(t, chunk, first, row, num_rows, rings.channel(set), set * b.network.num_nodes);
-            if (++set == rings.num_sets) set = 0;
-        }
-        writer.mark(-1, 0);
+    // The last chunks of parts have been asked for.
+    __device__ void take(bool comes, int i, int source) {
+        int lane = threadIdx.x % 32, my_ring = comes ? ring(i, source) : -1 - lane;
+        uint32_t same = __match_any_sync(~0u, my_ring);
+        __syncwarp();  // all have looked at it
+        if (comes && order == 0) heads[my_ring].taken += __popc(same);
+        __syncwarp();
     }
 };
 
-// Owners are taken four at a time, with eight lanes for each; where nodes are large, one at a time in rounds.
-constexpr int kOwnersAtOnce = kIsWide ? 1 : 32 / kMaxRanks;
-constexpr int kLanesOfOwner = 32 / kOwnersAtOnce;
-
-// The rank that this lane stands for in a round.
-__device__ __forceinline__ int rank_of_owner(int round) { return round * 32 + threadIdx.x % kLanesOfOwner; }
-
-// This lane's row of the token t of a home, or -1, from n0 on.
+// The tokens of all homes that a summing block sums, by token and then by home.
 template <class Net>
-__device__ __forceinline__ int32_t owner_row(const InternodeCombineParams& params, int t, int n0, int round) {
-    const Group& g = params.local.group;
-    const Internode& b = params.between;
-    int place = n0 + static_cast<int>(threadIdx.x % 32) / kLanesOfOwner, rank = rank_of_owner(round);
-    if (place >= Homes<Net>::size(b.network) || !Homes<Net>::is_used(b.network, place) || rank >= g.num_ranks)
-        return -1;
-    if (t >= at<const int32_t>(b.source_tokens)[place]) return -1;
-    return node_rows(b, b.forward_rows, b.max_tokens, place, t)->row[rank];
+struct HomeTokens {
+    static constexpr bool kMarksEmpty = false;
+    using Homes = normal::Homes<Net>;
+    const InternodeCombineParams& params;
+    const PeerRows& peers;
+    uint32_t epoch;
+    BlockRings rings;
+    int most;  // tokens of a home
+
+    __device__ const Internode& between() const { return params.between; }
+    __device__ int num_sources() const { return params.local.group.num_ranks; }
+    __device__ int turns() const { return Homes::end_turn(between().network) - 1; }
+    __device__ int token(int i) const { return rings.first + i / turns() * rings.step; }
+    __device__ bool has(int i) const { return token(i) < most; }
+    __device__ int place(int i) const {
+        return (between().network.node + 1 + i % turns()) % Homes::size(between().network);
+    }
+    __device__ int ring(int i, int) const {
+        return i / turns() % rings.num_sets * Homes::size(between().network) + place(i);
+    }
+    __device__ SlotInfo info(int i, int chunk, int num_rows) const {
+        return {ring(i, 0), static_cast<int16_t>(chunk), static_cast<int16_t>(num_rows)};
+    }
+
+    __device__ int32_t row(int i, int source, int ahead) const {
+        const Internode& b = between();
+        int home = place(i);
+        if (!has(i) || source >= num_sources() || !Homes::is_used(b.network, home)) return kNoRow;
+        NodeRows* all = node_rows(b, b.forward_rows, b.max_tokens, home, 0);
+        prefetch_l2(rows_of_token(b, all, min(token(i + ahead), b.max_tokens - 1))->row + source);
+        int32_t row = rows_of_token(b, all, token(i))->row[source];
+        int32_t num_tokens = at<const int32_t>(b.source_tokens)[home];
+        if (row < 0 || token(i) >= num_tokens) return kNoRow;
+        return checked_row(params.local.group, peers, epoch, token(i), source, row);
+    }
+
+    __device__ const uint8_t* from(int, int source, int32_t row, uint32_t begin) const {
+        return peer_chunk(peers, source, row, begin);
+    }
+
+    __device__ uint32_t arrived(uint32_t left, bool, int, int, const LaneDeal&) const { return left; }
+    __device__ void take(bool, int, int) const {}
+};
+
+// Out of line: few have so many sources.
+template <class Items>
+__device__ __noinline__ int32_t row_in_turn(Items items, int i, int source) {
+    return items.row(i, source, 0);
 }
 
-// Warp 0 of a summing block: rows of its tokens of all homes, by token and then by owner.
-template <class Net, class Wire>
-__device__ inline void load_for_peers(const InternodeCombineParams& params, uint32_t epoch, SlotWriter<Wire>& writer) {
-    const CombineParams& p = params.local;
-    const Internode& b = params.between;
-    BlockRings rings = combine_rings(b);
-    int lane = threadIdx.x % 32, num_homes = Homes<Net>::size(b.network), most = 0, set = 0;
-    for (int n = lane; n < num_homes; n += 32)
-        if (Homes<Net>::is_used(b.network, n)) most = max(most, at<const int32_t>(b.source_tokens)[n]);
-    most = __reduce_max_sync(~0u, most);
-    int32_t next_row[kRounds];
-#pragma unroll
-    for (int r = 0; r < kRounds; ++r) next_row[r] = owner_row<Net>(params, rings.first, 0, r);
-    for (int t = rings.first, n0 = 0; t < most;) {
-        int next_n0 = n0 + kOwnersAtOnce, next_t = t;
-        if (next_n0 >= num_homes) next_n0 = 0, next_t += rings.step;
-        int32_t row[kRounds];
-        uint32_t rows[kRounds];
-#pragma unroll
-        for (int r = 0; r < kRounds; ++r) {
-            row[r] = next_row[r];
-            if (row[r] >= 0) row[r] = checked_row(p.group, writer.shared.peers, epoch, t, rank_of_owner(r), row[r]);
-            next_row[r] = owner_row<Net>(params, next_t, next_n0, r);
-            rows[r] = __ballot_sync(~0u, row[r] >= 0);
-        }
-        for (int i = 0; i < kOwnersAtOnce; ++i) {
-            uint32_t of_owner[kRounds];
-            int num_rows = 0;
-#pragma unroll
-            for (int r = 0; r < kRounds; ++r) {
-                of_owner[r] = kIsWide ? rows[r] : rows[r] & 0xffu << (i * kLanesOfOwner);
-                num_rows += __popc(of_owner[r]);
+// Rows of an item past those of the first turn.
+template <class Items>
+__device__ __noinline__ int later_rows(Items items, int turns, int i, int source) {
+    int num_rows = 0;
+    for (int turn = 1; turn < turns; ++turn)
+        num_rows += __popc(__ballot_sync(~0u, row_in_turn(items, i, turn * 32 + source) >= 0));
+    return num_rows;
+}
+
+// A chunk of each item that has a lane in `group`; of more than one, if their rows are single chunks. row: of this lane
+// in the first turn. False after a fault.
+template <class Wire, class Items>
+__device__ inline bool load_chunks(const CombineParams& p, Items& items, SlotWriter<Wire>& writer, const LaneDeal& deal,
+                                   uint32_t group, int i, int32_t row, int chunk) {
+    int lane = threadIdx.x % 32, loaded = 0;
+    uint32_t begin = chunk * p.chunk_bytes, bytes = Wire::num_bytes(p, chunk);
+    uint32_t mine = deal.item < deal.at_once ? deal.lanes_of(deal.item) : 0;
+    bool ends = chunk == p.num_chunks - 1;
+    int num_rows = __popc(__ballot_sync(~0u, row >= 0) & mine);
+    if (deal.turns > 1) num_rows += later_rows(items, deal.turns, i, deal.source);
+    if (Items::kMarksEmpty && mine != 0 && items.has(i) && num_rows == 0 && deal.source == 0) row = kNoData;
+#pragma unroll 1
+    for (int turn = 0; turn < deal.turns; ++turn) {
+        int source = turn * 32 + deal.source;
+        if (turn != 0) row = row_in_turn(items, i, source);
+        uint32_t left = __ballot_sync(~0u, row != kNoRow) & group;
+        bool first = loaded == 0 && (left & mine & ((1u << lane) - 1)) == 0;
+        SlotInfo info = items.info(i, chunk, num_rows);
+        while (left != 0) {
+            bool comes = (left >> lane & 1) && row >= 0 && source >= p.group.num_ranks;
+            uint32_t now = items.arrived(left, comes && chunk == 0, i, source, deal);
+            if (now == 0) {
+                // In a later turn, the consumers have been promised num_rows.
+                for (; deal.turns > 1 && loaded > 0 && loaded < num_rows; ++loaded) writer.mark(info.token, chunk);
+                return false;
             }
-            if (num_rows == 0) continue;
-            for (int chunk = 0; chunk < p.num_chunks; ++chunk) {
-                SlotInfo info{set * num_homes + n0 + i, static_cast<int16_t>(chunk), static_cast<int16_t>(num_rows)};
-                bool first = true;
-#pragma unroll
-                for (int r = 0; r < kRounds; ++r) {
-                    const uint8_t* from =
-                        row[r] >= 0 ? peer_chunk(writer.shared, rank_of_owner(r), row[r], chunk * p.chunk_bytes)
-                                    : nullptr;
-                    writer.load(of_owner[r], from, Wire::num_bytes(p, chunk), first, info, -1);
-                    first = first && of_owner[r] == 0;
-                }
-            }
+            comes = comes && (now >> lane & 1);
+            writer.load(now, row >= 0 ? items.from(i, source, row, begin) : nullptr, bytes, first, info,
+                        comes && ends ? items.ring(i, source) : -1);
+            if (ends) items.take(comes, i, source);
+            left &= ~now;
+            loaded += __popc(now);
         }
-        if (next_t != t && ++set == rings.num_sets) set = 0;
-        t = next_t;
-        n0 = next_n0;
+    }
+    return true;
+}
+
+// Warp 0 of a block, all lanes.
+template <class Wire, class Items>
+__device__ inline void load_items(const CombineParams& p, Items items, SlotWriter<Wire>& writer) {
+    LaneDeal deal(items.num_sources());
+    int ahead = kRoundsAhead * deal.at_once, at_once = p.num_chunks == 1 ? deal.at_once : 1;
+    bool ok = true, is_dealt = deal.item < deal.at_once;
+    for (int first = 0; ok && items.has(first); first += deal.at_once) {
+        int i = first + deal.item;
+        int32_t row = is_dealt ? items.row(i, deal.source, ahead) : kNoRow;
+        for (int item = 0; ok && item < deal.at_once && items.has(first + item); item += at_once)
+            for (int chunk = 0; ok && chunk < p.num_chunks; ++chunk)
+                ok = load_chunks(p, items, writer, deal, at_once == 1 ? deal.lanes_of(item) : ~0u, i, row, chunk);
     }
     writer.mark(-1, 0);
+}
+
+// The loading warps' functions are out of line: what the rest of the kernel keeps would cost them registers.
+template <class Net, class Wire>
+__device__ __noinline__ void load_own_tokens(const InternodeCombineParams& params, uint32_t epoch, RingHead* heads,
+                                             SlotWriter<Wire>& writer) {
+    OwnTokens<Net> tokens{params, writer.shared.peers, heads, epoch, combine_rings(params.between)};
+    load_items(params.local, tokens, writer);
+}
+
+template <class Net, class Wire>
+__device__ __noinline__ void load_for_homes(const InternodeCombineParams& params, uint32_t epoch,
+                                            SlotWriter<Wire>& writer) {
+    const Internode& b = params.between;
+    int most = 0;
+    for (int n = threadIdx.x % 32; n < Homes<Net>::size(b.network); n += 32)
+        if (Homes<Net>::is_used(b.network, n)) most = max(most, at<const int32_t>(b.source_tokens)[n]);
+    most = __reduce_max_sync(~0u, most);
+    load_items(params.local, HomeTokens<Net>{params, writer.shared.peers, epoch, combine_rings(b), most}, writer);
 }
 
 }  // namespace deepep::normal

@@ -46,32 +46,42 @@ __device__ __forceinline__ NodeRows* node_rows(const Internode& b, uint64_t rows
 struct FewRows {
     int4 low, high;
 
-    static __device__ FewRows load(const Internode&, const int4* rows) { return {rows[0], rows[1]}; }
+    // rank: of the node, if its row alone is wanted; else -1.
+    static __device__ FewRows load(const Internode&, const NodeRows* rows, int) {
+        auto words = reinterpret_cast<const int4*>(rows);
+        return {words[0], words[1]};
+    }
     static __device__ FewRows none() { return {make_int4(-1, -1, -1, -1), make_int4(-1, -1, -1, -1)}; }
     __device__ bool go_anywhere() const {  // not all -1
         return (low.x & low.y & low.z & low.w & high.x & high.y & high.z & high.w) >= 0;
     }
-    __device__ int32_t& word() { return low.x; }
+    __device__ int32_t row(int rank) const {
+        int4 half = rank & 4 ? high : low;
+        int32_t even = rank & 2 ? half.z : half.x, odd = rank & 2 ? half.w : half.y;
+        return rank & 1 ? odd : even;
+    }
 };
 
 // What is left of those of a large node, which are more than a lane has registers for.
 struct ManyRows {
     int32_t all;
 
-    static __device__ ManyRows load(const Internode& b, const int4* rows) {
+    static __device__ ManyRows load(const Internode& b, const NodeRows* rows, int rank) {
+        if (rank >= 0) return {rows->row[rank]};
+        auto words = reinterpret_cast<const int4*>(rows);
         int32_t all = -1;
-        for (int i = 0; i < b.node_places / 4; ++i) all &= rows[i].x & rows[i].y & rows[i].z & rows[i].w;
+        for (int i = 0; i < b.node_places / 4; ++i) all &= words[i].x & words[i].y & words[i].z & words[i].w;
         return {all};
     }
     static __device__ ManyRows none() { return {-1}; }
     __device__ bool go_anywhere() const { return all >= 0; }
-    __device__ int32_t& word() { return all; }
+    __device__ int32_t row(int) const { return all; }
 };
 
 using LoadedRows = std::conditional_t<kIsWide, ManyRows, FewRows>;
 
-__device__ __forceinline__ LoadedRows load_rows(const Internode& b, const NodeRows* rows) {
-    return LoadedRows::load(b, reinterpret_cast<const int4*>(rows));
+__device__ __forceinline__ LoadedRows load_rows(const Internode& b, const NodeRows* rows, int rank = -1) {
+    return LoadedRows::load(b, rows, rank);
 }
 
 __device__ __forceinline__ LoadedRows no_rows() { return LoadedRows::none(); }

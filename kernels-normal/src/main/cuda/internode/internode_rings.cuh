@@ -19,8 +19,11 @@ struct RingTail {   // of the ring at a peer that a warp here fills
     uint32_t told;
     uint32_t put;        // rows whose stores have begun
     uint32_t taken;      // rows that the peer is known to have taken
-    uint32_t before[2];  // put, before the latest token and before the one before
-    uint32_t reserved[2];
+    union {
+        uint32_t before[2];  // dispatch: put, before the latest token and before the one before
+        uint32_t before_end;  // combine: slots that follow before the ring begins again
+    };
+    uint64_t slot;  // combine: where the next row is put, or 0
 };
 
 struct RingHead {   // of the ring here that a warp empties

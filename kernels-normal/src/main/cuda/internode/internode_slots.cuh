@@ -9,7 +9,7 @@ namespace deepep::normal {
 
 constexpr int kSumStages = 3;
 constexpr int kPutsPending = 4;   // stores of a putting warp that may be on their way
-constexpr int kLoadedAtOnce = 8;  // rows asked for together; fewer where there are fewer slots
+constexpr int kLoadedAtOnce = 4;  // rows asked for together; fewer where there are fewer slots
 
 struct InternodeCombineShared {
     SlotRing ring;
@@ -113,7 +113,7 @@ struct SlotWriter {
         __syncwarp();  // a lane that looks late must not find the slot filled and left again
     }
 
-    // One slot without data: a token without rows, or (token -1) the end.
+    // One slot without data, for a row that does not come; or (token -1) the end.
     __device__ void mark(int token, int chunk) {
         await_empty(1);
         if (threadIdx.x % 32 == 0) {
@@ -124,7 +124,8 @@ struct SlotWriter {
         advance(1);
     }
 
-    // The chunks of all lanes in `lanes`, in their order. first: info belongs into the first slot.
+    // The chunks of all lanes in `lanes`, in their order. from: null if the slot gets no data. first: the lane's info
+    // belongs into its slot. ring: see ring_of.
     __device__ void load(uint32_t lanes, const uint8_t* from, uint32_t num_bytes, bool first, SlotInfo info, int ring) {
         int lane = threadIdx.x % 32;
         uint32_t most = min(static_cast<uint32_t>(kLoadedAtOnce), num_slots);
@@ -136,22 +137,23 @@ struct SlotWriter {
             if (mine) {
                 uint32_t s = slot + order;
                 if (s >= num_slots) s -= num_slots;
-                if (first && order == 0) shared.ring.info[s] = info;
+                if (first) shared.ring.info[s] = info;
                 shared.ring_of[s] = ring;
-                barrier_arrive_expect(&shared.ring.full[s], num_bytes);
-                Wire::load(p, slots + s * Wire::slot_bytes(p), from, info.chunk, num_bytes, &shared.ring.full[s]);
+                if (from) {
+                    barrier_arrive_expect(&shared.ring.full[s], num_bytes);
+                    Wire::load(p, slots + s * Wire::slot_bytes(p), from, info.chunk, num_bytes, &shared.ring.full[s]);
+                } else {
+                    barrier_arrive(&shared.ring.full[s]);
+                }
             }
             advance(count);
             lanes &= ~group;
-            first = false;
         }
     }
 };
 
-__device__ __forceinline__ const uint8_t* peer_chunk(const InternodeCombineShared& shared, int rank, int32_t row,
-                                                     uint32_t begin) {
-    return at<const uint8_t>(shared.peers.x_base[rank] + begin,
-                             static_cast<uint64_t>(row) * shared.peers.x_stride[rank]);
+__device__ __forceinline__ const uint8_t* peer_chunk(const PeerRows& peers, int rank, int32_t row, uint32_t begin) {
+    return at<const uint8_t>(peers.x_base[rank] + begin, static_cast<uint64_t>(row) * peers.x_stride[rank]);
 }
 
 }  // namespace deepep::normal

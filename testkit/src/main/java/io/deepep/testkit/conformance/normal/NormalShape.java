@@ -45,7 +45,8 @@ record NormalShape(
                 fp8(2, 8, 8, 128, 8, 256),
                 bf16(3, 4, 10, 2944, 6, 168),
                 fp8(4, 3, 10, 384, 1, 12),
-                bf16(4, 3, 14, 8, 6, 24));
+                bf16(4, 3, 14, 8, 6, 24),
+                bf16(2, 2, 9, 9216, 3, 16));
     }
 
     /** One group of one node and one of several, for what does not depend on shapes. */
@@ -105,14 +106,18 @@ record NormalShape(
                 bf16(2, 66, 2, 256, 3, 264));
     }
 
-    /** Groups of odd sizes, for which nothing is a power of two. */
+    /**
+     * Groups of odd sizes, for which nothing is a power of two, and one of more nodes than a warp
+     * has lanes.
+     */
     static Stream<NormalShape> uneven(TestBackend backend) {
         return fitting(
                 backend,
                 bf16(3, 5, 9, 128, 4, 30),
                 bf16(1, 7, 9, 128, 4, 14),
                 fp8(9, 1, 8, 128, 4, 18),
-                bf16(7, 3, 6, 256, 5, 42));
+                bf16(7, 3, 6, 256, 5, 42),
+                bf16(34, 1, 4, 136, 3, 68));
     }
 
     /** Those whose rows combine takes. */
