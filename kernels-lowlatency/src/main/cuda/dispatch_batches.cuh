@@ -12,7 +12,6 @@
 
 namespace deepep::lowlatency {
 
-constexpr int kDispatchBatchRows = 16;
 constexpr int kLackingShift = 16;  // of a counter's value: slots that the batch lacks, above all that are counted
 constexpr uint32_t kOneRow = 1, kOneLacking = 1 | 1 << kLackingShift;  // what they add to it
 

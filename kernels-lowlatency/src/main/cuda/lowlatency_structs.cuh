@@ -22,6 +22,7 @@ constexpr int kLogStageBytes = 2368;
 constexpr int kReduceStageBytes = 3584;
 constexpr int kPartChannels = 1792;
 constexpr int kPackedTokens = 16;
+constexpr int kDispatchBatchRows = 16;
 constexpr int kUnitChannels = 768;
 constexpr int kUnitBytes = 2048;
 constexpr int kScaleChannels = 128;
@@ -373,7 +374,7 @@ static_assert(offsetof(CombineParams, reserved) == 700);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x274a2671976ed539;
+__device__ uint64_t deepep_lowlatency_structs = 0xb3c65eab0a11d05d;
 }
 
 }  // namespace deepep::lowlatency

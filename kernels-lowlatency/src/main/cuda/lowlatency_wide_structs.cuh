@@ -22,6 +22,7 @@ constexpr int kLogStageBytes = 2368;
 constexpr int kReduceStageBytes = 3584;
 constexpr int kPartChannels = 1792;
 constexpr int kPackedTokens = 16;
+constexpr int kDispatchBatchRows = 16;
 constexpr int kUnitChannels = 768;
 constexpr int kUnitBytes = 2048;
 constexpr int kScaleChannels = 128;
@@ -375,7 +376,7 @@ static_assert(offsetof(CombineParams, reserved) == 2492);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x63683da792d4eb31;
+__device__ uint64_t deepep_lowlatency_structs = 0xc8bf2b3e6d4ba051;
 }
 
 }  // namespace deepep::lowlatency

@@ -53,6 +53,9 @@ public record LowLatencyLayout(
     /** The most tokens of which results come home in packs. */
     public static final int PACKED_TOKENS = 16;
 
+    /** Rows of a dispatch that cross a network by one put. */
+    public static final int DISPATCH_BATCH_ROWS = 16;
+
     /** Ranks of a node that has kernels of its own. */
     public static final int SMALL_NODE_RANKS = 8;
 

@@ -3,6 +3,7 @@ package io.deepep.buffer.memory;
 import io.deepep.BufferOptions;
 import io.deepep.Config;
 import io.deepep.LowLatencyLimits;
+import io.deepep.lowlatency.LowLatencyLayout;
 
 /**
  * Queue pairs that a buffer's kernels need for each PE.
@@ -49,13 +50,14 @@ public record NvshmemQueues(int numQpsPerPe, int qpDepth) {
 
     /**
      * What low-latency mode needs: a queue per local expert, each with room for a block that sends
-     * all tokens of a dispatch, which cross once per rank. A combine's rows go round the blocks;
-     * where one rank has computed all rows of another, blocks wait for room.
+     * all batches of a dispatch, whose tokens cross once per rank. A combine's batches go round the
+     * blocks; where one rank has computed all rows of another, blocks wait for room.
      */
     public static NvshmemQueues lowLatency(LowLatencyLimits limits, int numRanks) {
         return of(
                 Math.ceilDiv(limits.numExperts(), numRanks),
-                (long) limits.maxTokens() + PUTS_PER_CALL);
+                Math.ceilDiv(limits.maxTokens(), LowLatencyLayout.DISPATCH_BATCH_ROWS)
+                        + PUTS_PER_CALL);
     }
 
     /** Memory of the queue pairs to one PE: on the GPU under IBGDA. */

@@ -102,13 +102,14 @@ class NvshmemSettingsTest {
                 .hasMessageContaining("qpDepth=1000 is not a power of two");
     }
 
-    /** A ring told in single rows takes more entries; so does a token for each rank. */
+    /** A ring told in single rows takes more entries; so do many batches of tokens. */
     @Test
     void queuesGrowWithWhatABlockPosts() {
         Config single = new Config(24, 1, 256);
         assertThat(NvshmemQueues.normal(single)).isEqualTo(new NvshmemQueues(24, 4096));
-        assertThat(NvshmemQueues.lowLatency(LOW_LATENCY, 16))
-                .isEqualTo(new NvshmemQueues(16, 1024));
+        assertThat(NvshmemQueues.lowLatency(LOW_LATENCY, 16)).isEqualTo(new NvshmemQueues(16, 256));
+        LowLatencyLimits manyTokens = new LowLatencyLimits(1024, 7168, 256, 8);
+        assertThat(NvshmemQueues.lowLatency(manyTokens, 16)).isEqualTo(new NvshmemQueues(16, 512));
         BufferOptions both =
                 Placed.options(
                         new Placed(0, 16, 8),
@@ -116,7 +117,7 @@ class NvshmemSettingsTest {
                         Network.nvshmem(Network.Transport.IBGDA),
                         NORMAL,
                         LOW_LATENCY);
-        assertThat(NvshmemQueues.of(both)).isEqualTo(new NvshmemQueues(20, 1024));
+        assertThat(NvshmemQueues.of(both)).isEqualTo(new NvshmemQueues(20, 256));
         assertThat(new NvshmemQueues(20, 1024).bytesPerPe()).isEqualTo(20 * 1024 * 128);
     }
 

@@ -332,6 +332,7 @@ final class LowLatencyStructs {
                 .constant("kReduceStageBytes", REDUCE_STAGE_BYTES)
                 .constant("kPartChannels", LowLatencyLayout.PART_CHANNELS)
                 .constant("kPackedTokens", LowLatencyLayout.PACKED_TOKENS)
+                .constant("kDispatchBatchRows", LowLatencyLayout.DISPATCH_BATCH_ROWS)
                 .constant("kUnitChannels", LowLatencyLayout.UNIT_CHANNELS)
                 .constant("kUnitBytes", LowLatencyLayout.UNIT_BYTES)
                 .constant("kScaleChannels", Fp8E4m3.CHANNELS_PER_SCALE)
