@@ -101,8 +101,10 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
         SlotWriter<Wire> writer{p, shared, slots, num_slots};
         if (for_owners)
             load_for_homes<Net>(params, epoch, writer);
+        else if (num_sources(params) <= 32)
+            load_own_tokens<false, Net>(params, epoch, heads, writer);
         else
-            load_own_tokens<Net>(params, epoch, heads, writer);
+            load_own_tokens<true, Net>(params, epoch, heads, writer);
     } else if (ok && warp == 1) {
         if (for_owners)
             tell_peers<Homes<Net>, true>(b, epoch, block_rings, rings, &shared.state, 1);

@@ -36,6 +36,11 @@ __device__ __noinline__ uint32_t await_part(Nodes<Net> nodes, uint32_t epoch, in
 constexpr int32_t kNoRow = -1, kNoData = -2;  // no slot; a slot for a token that has no rows
 constexpr int kRoundsAhead = 3;  // in which rows are wanted that are brought near
 
+// Of a rank's own token: the ranks of its node, and the other nodes.
+__device__ __forceinline__ int num_sources(const InternodeCombineParams& params) {
+    return params.local.group.num_ranks + params.between.network.num_nodes - 1;
+}
+
 // The own tokens of a home block: rows of this node's ranks, then of the other nodes, from their rings.
 template <class Net>
 struct OwnTokens {
@@ -49,7 +54,7 @@ struct OwnTokens {
 
     __device__ const Internode& between() const { return params.between; }
     __device__ int num_ranks() const { return params.local.group.num_ranks; }
-    __device__ int num_sources() const { return num_ranks() + between().network.num_nodes - 1; }
+    __device__ int num_sources() const { return normal::num_sources(params); }
     __device__ int token(int i) const { return rings.first + i * rings.step; }
     __device__ bool has(int i) const { return token(i) < params.local.num_tokens; }
     __device__ int node(int source) const {
@@ -167,24 +172,9 @@ struct HomeTokens {
     __device__ void take(bool, int, int) const {}
 };
 
-// Out of line: few have so many sources.
-template <class Items>
-__device__ __noinline__ int32_t row_in_turn(Items items, int i, int source) {
-    return items.row(i, source, 0);
-}
-
-// Rows of an item past those of the first turn.
-template <class Items>
-__device__ __noinline__ int later_rows(Items items, int turns, int i, int source) {
-    int num_rows = 0;
-    for (int turn = 1; turn < turns; ++turn)
-        num_rows += __popc(__ballot_sync(~0u, row_in_turn(items, i, turn * 32 + source) >= 0));
-    return num_rows;
-}
-
 // A chunk of each item that has a lane in `group`; of more than one, if their rows are single chunks. row: of this lane
-// in the first turn. False after a fault.
-template <class Wire, class Items>
+// in the first turn. kMany: items may have more sources than the warp has lanes. False after a fault.
+template <bool kMany, class Wire, class Items>
 __device__ inline bool load_chunks(const CombineParams& p, Items& items, SlotWriter<Wire>& writer, const LaneDeal& deal,
                                    uint32_t group, int i, int32_t row, int chunk) {
     int lane = threadIdx.x % 32, loaded = 0;
@@ -192,26 +182,29 @@ __device__ inline bool load_chunks(const CombineParams& p, Items& items, SlotWri
     uint32_t mine = deal.item < deal.at_once ? deal.lanes_of(deal.item) : 0;
     bool ends = chunk == p.num_chunks - 1;
     int num_rows = __popc(__ballot_sync(~0u, row >= 0) & mine);
-    if (deal.turns > 1) num_rows += later_rows(items, deal.turns, i, deal.source);
+    int turns = kMany ? deal.turns : 1;
+#pragma unroll 1
+    for (int turn = 1; turn < turns; ++turn)
+        num_rows += __popc(__ballot_sync(~0u, items.row(i, turn * 32 + deal.source, 0) >= 0));
     if (Items::kMarksEmpty && mine != 0 && items.has(i) && num_rows == 0 && deal.source == 0) row = kNoData;
 #pragma unroll 1
-    for (int turn = 0; turn < deal.turns; ++turn) {
+    for (int turn = 0; turn < turns; ++turn) {
         int source = turn * 32 + deal.source;
-        if (turn != 0) row = row_in_turn(items, i, source);
+        if (turn != 0) row = items.row(i, source, 0);
         uint32_t left = __ballot_sync(~0u, row != kNoRow) & group;
         bool first = loaded == 0 && (left & mine & ((1u << lane) - 1)) == 0;
-        SlotInfo info = items.info(i, chunk, num_rows);
+        auto info = [&] { return items.info(i, chunk, num_rows); };
         while (left != 0) {
             bool comes = (left >> lane & 1) && row >= 0 && source >= p.group.num_ranks;
             uint32_t now = items.arrived(left, comes && chunk == 0, i, source, deal);
             if (now == 0) {
                 // In a later turn, the consumers have been promised num_rows.
-                for (; deal.turns > 1 && loaded > 0 && loaded < num_rows; ++loaded) writer.mark(info.token, chunk);
+                for (; turn != 0 && loaded > 0 && loaded < num_rows; ++loaded) writer.mark(items.token(i), chunk);
                 return false;
             }
             comes = comes && (now >> lane & 1);
-            writer.load(now, row >= 0 ? items.from(i, source, row, begin) : nullptr, bytes, first, info,
-                        comes && ends ? items.ring(i, source) : -1);
+            writer.load(now, row >= 0 ? items.from(i, source, row, begin) : nullptr, bytes, chunk, first, info,
+                        [&] { return comes && ends ? items.ring(i, source) : -1; });
             if (ends) items.take(comes, i, source);
             left &= ~now;
             loaded += __popc(now);
@@ -221,7 +214,7 @@ __device__ inline bool load_chunks(const CombineParams& p, Items& items, SlotWri
 }
 
 // Warp 0 of a block, all lanes.
-template <class Wire, class Items>
+template <bool kMany, class Wire, class Items>
 __device__ inline void load_items(const CombineParams& p, Items items, SlotWriter<Wire>& writer) {
     LaneDeal deal(items.num_sources());
     int ahead = kRoundsAhead * deal.at_once, at_once = p.num_chunks == 1 ? deal.at_once : 1;
@@ -229,19 +222,21 @@ __device__ inline void load_items(const CombineParams& p, Items items, SlotWrite
     for (int first = 0; ok && items.has(first); first += deal.at_once) {
         int i = first + deal.item;
         int32_t row = is_dealt ? items.row(i, deal.source, ahead) : kNoRow;
-        for (int item = 0; ok && item < deal.at_once && items.has(first + item); item += at_once)
+        for (int item = 0; ok && item < deal.at_once && items.has(first + item); item += at_once) {
+            uint32_t group = at_once == 1 ? deal.lanes_of(item) : ~0u;
             for (int chunk = 0; ok && chunk < p.num_chunks; ++chunk)
-                ok = load_chunks(p, items, writer, deal, at_once == 1 ? deal.lanes_of(item) : ~0u, i, row, chunk);
+                ok = load_chunks<kMany>(p, items, writer, deal, group, i, row, chunk);
+        }
     }
     writer.mark(-1, 0);
 }
 
 // The loading warps' functions are out of line: what the rest of the kernel keeps would cost them registers.
-template <class Net, class Wire>
+template <bool kMany, class Net, class Wire>
 __device__ __noinline__ void load_own_tokens(const InternodeCombineParams& params, uint32_t epoch, RingHead* heads,
                                              SlotWriter<Wire>& writer) {
     OwnTokens<Net> tokens{params, writer.shared.peers, heads, epoch, combine_rings(params.between)};
-    load_items(params.local, tokens, writer);
+    load_items<kMany>(params.local, tokens, writer);
 }
 
 template <class Net, class Wire>
@@ -252,7 +247,8 @@ __device__ __noinline__ void load_for_homes(const InternodeCombineParams& params
     for (int n = threadIdx.x % 32; n < Homes<Net>::size(b.network); n += 32)
         if (Homes<Net>::is_used(b.network, n)) most = max(most, at<const int32_t>(b.source_tokens)[n]);
     most = __reduce_max_sync(~0u, most);
-    load_items(params.local, HomeTokens<Net>{params, writer.shared.peers, epoch, combine_rings(b), most}, writer);
+    HomeTokens<Net> tokens{params, writer.shared.peers, epoch, combine_rings(b), most};
+    load_items<kIsWide>(params.local, tokens, writer);
 }
 
 }  // namespace deepep::normal

@@ -124,9 +124,11 @@ struct SlotWriter {
         advance(1);
     }
 
-    // The chunks of all lanes in `lanes`, in their order. from: null if the slot gets no data. first: the lane's info
-    // belongs into its slot. ring: see ring_of.
-    __device__ void load(uint32_t lanes, const uint8_t* from, uint32_t num_bytes, bool first, SlotInfo info, int ring) {
+    // A chunk for each of `lanes`, in their order. from: null if the slot gets no data. first: the slot gets the lane's
+    // info(). ring(): see ring_of.
+    template <class Info, class Ring>
+    __device__ void load(uint32_t lanes, const uint8_t* from, uint32_t num_bytes, int chunk, bool first, Info info,
+                         Ring ring) {
         int lane = threadIdx.x % 32;
         uint32_t most = min(static_cast<uint32_t>(kLoadedAtOnce), num_slots);
         while (lanes != 0) {
@@ -137,11 +139,11 @@ struct SlotWriter {
             if (mine) {
                 uint32_t s = slot + order;
                 if (s >= num_slots) s -= num_slots;
-                if (first) shared.ring.info[s] = info;
-                shared.ring_of[s] = ring;
+                if (first) shared.ring.info[s] = info();
+                shared.ring_of[s] = ring();
                 if (from) {
                     barrier_arrive_expect(&shared.ring.full[s], num_bytes);
-                    Wire::load(p, slots + s * Wire::slot_bytes(p), from, info.chunk, num_bytes, &shared.ring.full[s]);
+                    Wire::load(p, slots + s * Wire::slot_bytes(p), from, chunk, num_bytes, &shared.ring.full[s]);
                 } else {
                     barrier_arrive(&shared.ring.full[s]);
                 }

@@ -9,7 +9,12 @@
 
 namespace deepep::normal {
 
+// Rows that a consumer reads together: as many as it has registers for.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr int kRowBatch = 3;
+#else
 constexpr int kRowBatch = 4;
+#endif
 
 // What the rows of one chunk of a token are, in the first of their slots.
 struct SlotInfo {
@@ -83,7 +88,7 @@ class ChunkSummer {
 
   private:
     static constexpr int kUnits = Wire::kUnits, kChannels = Wire::kChannels, kBiases = kChannels / 8;
-    static constexpr int kShortRows = kRowBatch / 2;
+    static constexpr int kShortRows = 2;
     const CombineParams& p;
     SlotRing& ring;
     const uint8_t* slots;
