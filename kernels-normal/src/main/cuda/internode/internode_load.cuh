@@ -232,16 +232,17 @@ __device__ inline void load_items(const CombineParams& p, Items items, SlotWrite
 }
 
 // The loading warps' functions are out of line: what the rest of the kernel keeps would cost them registers.
+// They are static, because a relocatable function has as many registers as it likes, also more than its kernel.
 template <bool kMany, class Net, class Wire>
-__device__ __noinline__ void load_own_tokens(const InternodeCombineParams& params, uint32_t epoch, RingHead* heads,
-                                             SlotWriter<Wire>& writer) {
+static __device__ __noinline__ void load_own_tokens(const InternodeCombineParams& params, uint32_t epoch,
+                                                    RingHead* heads, SlotWriter<Wire>& writer) {
     OwnTokens<Net> tokens{params, writer.shared.peers, heads, epoch, combine_rings(params.between)};
     load_items<kMany>(params.local, tokens, writer);
 }
 
 template <class Net, class Wire>
-__device__ __noinline__ void load_for_homes(const InternodeCombineParams& params, uint32_t epoch,
-                                            SlotWriter<Wire>& writer) {
+static __device__ __noinline__ void load_for_homes(const InternodeCombineParams& params, uint32_t epoch,
+                                                   SlotWriter<Wire>& writer) {
     const Internode& b = params.between;
     int most = 0;
     for (int n = threadIdx.x % 32; n < Homes<Net>::size(b.network); n += 32)
