@@ -50,14 +50,6 @@ __device__ __forceinline__ uint64_t part_offset(int part) {
                                                                : kPartChannels * 2);
 }
 
-// Bytes of a part of so many channels.
-template <Wire kWire>
-__device__ __forceinline__ int part_bytes(int num_channels) {
-    return kWire == Wire::kLogFmt ? num_channels / kLogChannels * kLogBlockBytes
-           : kWire == Wire::kFp8  ? kFp8ScaleBytes + num_channels
-                                  : num_channels * 2;
-}
-
 // A warp's part as fp8. vector(c): the lane's 8 channels of chunk c, bf16; zeros beyond the row.
 template <int kChunks, class Vector>
 __device__ __forceinline__ void send_fp8(uint64_t to, int num_channels, Vector vector) {

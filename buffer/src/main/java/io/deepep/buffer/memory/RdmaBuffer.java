@@ -105,7 +105,7 @@ public record RdmaBuffer(
                         Layout.LINE_BYTES,
                         options.communicator(),
                         options.meetingTimeout());
-        // The outbox too, as over IBGDA: an earlier buffer may have used it.
+        // The outbox too: what counts the rows of a batch there must be of no earlier buffer.
         stream.fillBytes(world.address(allocation), (byte) 0, outbox + outboxBytes);
         stream.synchronize();
         List<Long> addresses = addresses(options, world, allocation);
