@@ -103,6 +103,7 @@ struct OwnTokens {
             uint32_t ready = left & ((1u << (first * deal.width)) - 1);
             if (ready != 0) return ready;
             bool here = true;
+            __syncwarp();  // all have looked at the count
             if (missing && deal.item == first) {  // the first of its ring
                 uint32_t put = await_part(Nodes<Net>{params.local.group, between()}, epoch, node(source),
                                           rings.channel(set(i)), head.taken);

@@ -19,11 +19,9 @@ struct RingTail {   // of the ring at a peer that a warp here fills
     uint32_t told;
     uint32_t put;        // rows whose stores have begun
     uint32_t taken;      // rows that the peer is known to have taken
-    union {
-        uint32_t before[2];  // dispatch: put, before the latest token and before the one before
-        uint32_t before_end;  // combine: slots that follow before the ring begins again
-    };
-    uint64_t slot;  // combine: where the next row is put, or 0
+    uint32_t before_end;  // slots that follow before the ring begins again, if slot is known
+    uint32_t recent;      // dispatch: bit i is set if the token i before the latest one was put
+    uint64_t slot;        // where the next row is put, or 0
 };
 
 struct RingHead {   // of the ring here that a warp empties
@@ -70,6 +68,22 @@ __device__ __forceinline__ uint32_t noted(uint32_t* word) {
 
 __device__ __forceinline__ uint64_t slot_offset(const Internode& b, int channel, uint32_t count) {
     return (static_cast<uint64_t>(channel) * b.num_slots + count % b.num_slots) * b.slot_bytes;
+}
+
+// Where the next row is put. What the address is made of takes long to load, so it is kept.
+template <class Ends>
+__device__ __forceinline__ uint64_t next_slot(const Internode& b, int channel, int place, RingTail& tail) {
+    if (tail.slot == 0) {
+        tail.slot = Ends::outgoing(b.network, b.slots, place) + slot_offset(b, channel, tail.put);
+        tail.before_end = b.num_slots - tail.put % b.num_slots;
+    }
+    return tail.slot;
+}
+
+// It has been put.
+__device__ __forceinline__ void advance(const Internode& b, RingTail& tail) {
+    ++tail.put;
+    tail.slot = --tail.before_end == 0 ? 0 : tail.slot + b.slot_bytes;
 }
 
 __device__ __forceinline__ bool has_room(const Internode& b, const RingTail& tail) {

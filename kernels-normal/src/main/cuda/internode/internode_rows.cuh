@@ -11,6 +11,7 @@
 
 namespace deepep::normal {
 
+constexpr int kTokensPending = 2;  // tokens of a sending warp whose stores may be on their way
 constexpr int kNoneReady = -1, kAllTaken = -2, kGaveUp = -3;
 
 // Even blocks send, odd ones forward.
@@ -37,15 +38,56 @@ __device__ __forceinline__ int32_t local_order(const InternodeDispatchParams& pa
     return node_rows(b, p.cached ? b.own_rows : p.token_order, p.num_tokens, b.network.node, t)->row[rank];
 }
 
-// What is to be added to it to get the row.
-__device__ __forceinline__ int32_t local_base(const InternodeDispatchParams& params, int t, int rank) {
+// What is to be added to it to get the row, if that block has counted the token.
+__device__ __forceinline__ int32_t local_base(const InternodeDispatchParams& params, int t, int block, int rank) {
     const DispatchParams& p = params.local;
     const Internode& b = params.between;
     if (p.cached || t >= p.num_tokens || rank >= p.group.num_ranks) return 0;
-    int block = t / tokens_per_block(p.num_tokens);
     int place = (block * b.network.num_nodes + b.network.node) * node_places(b) + rank;
     return at<const int32_t>(b.block_bases)[place];
 }
+
+// The block that has counted a token, for tokens in ascending order and without a division for each.
+struct CountingBlock {
+    int per_block, end, index = 0;  // end: the first token of the next block
+
+    __device__ explicit CountingBlock(int num_tokens) : per_block(tokens_per_block(num_tokens)), end(per_block) {}
+    __device__ __forceinline__ int of(int t) {
+        for (; t >= end; end += per_block) ++index;
+        return index;
+    }
+};
+
+// The tail of a ring as one lane of a sending warp sees it. Of those of the first 32 nodes the lanes have copies of
+// their own, in registers; shared memory has what is done of them.
+template <class Net>
+struct RowPutter {
+    Nodes<Net> nodes;
+    uint32_t epoch;
+    int channel;
+    RingTail* tails;
+    uint32_t* state;  // see await_room
+
+    // A row to a node, from shared memory. False if there will be no room.
+    __device__ __forceinline__ bool put(int node, RingTail& tail, const uint8_t* row, uint32_t num_bytes) {
+        using To = Forwarders<Net>;
+        if (!has_room(nodes.b, tail)) {
+            bulk_wait_written();
+            note(&tails[node].done, tail.put);
+            if (!await_room<To>(nodes, epoch, channel, node, tail, state)) return false;
+        }
+        bulk_store(at<uint8_t>(next_slot<To>(nodes.b, channel, node, tail)), row, num_bytes);
+        advance(nodes.b, tail);
+        tail.recent |= 1;
+        return true;
+    }
+
+    // Notes the rows of all but the last kTokensPending tokens, after bulk_wait_written.
+    __device__ __forceinline__ void note_written(int node, const RingTail& tail) {
+        uint32_t written = tail.put - __popc(tail.recent & ((1u << kTokensPending) - 1));
+        if (static_cast<int32_t>(written - tails[node].done) > 0) note(&tails[node].done, written);
+    }
+};
 
 // Where rows begin at that rank.
 __device__ __forceinline__ uint64_t local_heap(const DispatchParams& p, int rank) {
@@ -58,9 +100,8 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
                                    uint32_t* state, uint8_t* stages, uint64_t* barriers) {
     const DispatchParams& p = params.local;
     const Internode& b = params.between;
-    using To = Forwarders<Net>;
     const Network& net = b.network;
-    int lane = threadIdx.x % 32, channel = channel_of_warp(), t = channel;
+    int lane = threadIdx.x % 32, channel = channel_of_warp(), t = channel, unnoted = 0;
     if (!ok) {
         if (t < p.num_tokens) barrier_wait(&barriers[0], 0);
         return;
@@ -70,20 +111,24 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
     int32_t order[kRounds], base[kRounds], next_order[kRounds], next_base[kRounds];
 #pragma unroll
     for (int r = 0; r < kRounds; ++r) heap[r] = local_heap(p, rank_of_lane(r));
-    uint64_t ring = lane < net.num_nodes && To::is_used(net, lane) ? To::outgoing(net, b.slots, lane) : 0;
+    CountingBlock counting(p.num_tokens);
+    RowPutter<Net> putter{{p.group, b}, epoch, channel, tails, state};
+    RingTail first = {};  // of node `lane`
+    int block = t < p.num_tokens ? counting.of(t) : 0;
 #pragma unroll
     for (int r = 0; r < kRounds; ++r) {
         order[r] = local_order(params, t, rank_of_lane(r));
-        base[r] = local_base(params, t, rank_of_lane(r));
+        base[r] = local_base(params, t, block, rank_of_lane(r));
     }
     LoadedRows crosses = crossing(params, t, lane);
     uint32_t stage = 0, phase = 0;
     while (t < p.num_tokens && ok) {
         int next = t + b.num_channels;
+        block = next < p.num_tokens ? counting.of(next) : 0;
 #pragma unroll
         for (int r = 0; r < kRounds; ++r) {
             next_order[r] = local_order(params, next, rank_of_lane(r));
-            next_base[r] = local_base(params, next, rank_of_lane(r));
+            next_base[r] = local_base(params, next, block, rank_of_lane(r));
         }
         LoadedRows next_crosses = crossing(params, next, lane);
         uint32_t next_stage = stage == kRowStages - 1 ? 0 : stage + 1;
@@ -98,24 +143,19 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
             if (order[r] >= 0)
                 bulk_store(at<uint8_t>(heap[r], static_cast<uint64_t>(order[r] + base[r]) * p.row_stride), row_stage,
                            p.row_stride);
-        for (int n = lane; n < net.num_nodes && ok; n += 32) {
-            RingTail& tail = tails[n];
-            tail.before[1] = tail.before[0];
-            tail.before[0] = tail.put;
-            if (!(n < 32 ? crosses : crossing(params, t, n)).go_anywhere()) continue;
-            if (!has_room(b, tail)) {
-                bulk_wait_written();
-                note(&tail.done, tail.put);
-                ok = await_room<To>(Nodes<Net>{p.group, b}, epoch, channel, n, tail, state);
-                if (!ok) break;
-            }
-            uint64_t slot = (n < 32 ? ring : To::outgoing(net, b.slots, n)) + slot_offset(b, channel, tail.put++);
-            bulk_store(at<uint8_t>(slot), row_stage, p.row_stride);
+        first.recent <<= 1;
+        if (crosses.go_anywhere()) ok = putter.put(lane, first, row_stage, p.row_stride);
+        for (int n = lane + 32; n < net.num_nodes && ok; n += 32) {
+            tails[n].recent <<= 1;
+            if (crossing(params, t, n).go_anywhere()) ok = putter.put(n, tails[n], row_stage, p.row_stride);
         }
         bulk_commit();
-        bulk_wait_written<2>();  // all but those of the last two tokens
-        for (int n = lane; n < net.num_nodes; n += 32)
-            if (static_cast<int32_t>(tails[n].before[1] - tails[n].done) > 0) note(&tails[n].done, tails[n].before[1]);
+        if (++unnoted >= b.send_chunk) {  // peers are not told of less, and both steps take hundreds of cycles
+            unnoted = 0;
+            bulk_wait_written<kTokensPending>();
+            if (lane < net.num_nodes) putter.note_written(lane, first);
+            for (int n = lane + 32; n < net.num_nodes; n += 32) putter.note_written(n, tails[n]);
+        }
         ok = __all_sync(~0u, ok);
         if (next_stage == 0) phase ^= 1;
         if (!ok && next < p.num_tokens) barrier_wait(&barriers[next_stage], phase);
@@ -129,7 +169,8 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
         crosses = next_crosses;
     }
     bulk_wait_written();
-    for (int n = lane; n < net.num_nodes; n += 32) note(&tails[n].done, tails[n].put);
+    if (lane < net.num_nodes) note(&tails[lane].done, first.put);
+    for (int n = lane + 32; n < net.num_nodes; n += 32) note(&tails[n].done, tails[n].put);
     fence_async_proxy();
 }
 

@@ -33,15 +33,11 @@ __device__ inline void put_sums(const InternodeCombineParams& params, uint32_t e
         RingTail& tail = tails[ring];
         auto place = [=] { return ring % size; };
         auto channel = [=] { return rings.channel(ring / size); };
-        if (tail.slot == 0) {  // what the address is made of takes long to load
-            tail.slot = To::outgoing(b.network, b.slots, place()) + slot_offset(b, channel(), tail.put);
-            tail.before_end = b.num_slots - tail.put % b.num_slots;
-        }
         if (ok && chunk == 0 && !has_room(b, tail)) {
             note_all();
             ok = await_room<To>(Nodes<Net>{p.group, b}, epoch, channel(), place(), tail, &shared.state);
         }
-        if (ok) Wire::store(p, tail.slot, stages + stage * Wire::slot_bytes(p), chunk);
+        if (ok) Wire::store(p, next_slot<To>(b, channel(), place(), tail), stages + stage * Wire::slot_bytes(p), chunk);
         bulk_commit();
         bulk_wait_read<1>();
         if (i > 0) barrier_arrive(&shared.sum_empty[(i - 1) % kSumStages]);  // release; pairs with RingSink
@@ -51,10 +47,7 @@ __device__ inline void put_sums(const InternodeCombineParams& params, uint32_t e
 #pragma unroll
         for (int j = kPutsPending - 1; j > 0; --j) pending[j] = pending[j - 1];
         pending[0] = ok && chunk == p.num_chunks - 1 ? ring : -1;
-        if (pending[0] >= 0) {
-            ++tail.put;
-            tail.slot = --tail.before_end == 0 ? 0 : tail.slot + b.slot_bytes;
-        }
+        if (pending[0] >= 0) advance(b, tail);
     }
     if (ok) note_all();
     note_more(&shared.state, kFinished);

@@ -35,7 +35,7 @@ public record CombineRoles(int numHomeBlocks, int numSummingBlocks) {
      * fewest rings.
      */
     public static CombineRoles of(int numSms, EpTopology topology) {
-        int mostChannels = numSms / 2 * RingShape.MOST_RINGS;
+        int mostChannels = numSms / 2 * RingShape.MOST_COMBINE_RINGS;
         List<CombineRoles> all =
                 IntStream.range(1, numSms)
                         .mapToObj(home -> new CombineRoles(home, numSms - home))

@@ -11,14 +11,20 @@ import io.deepep.Config;
  * @param numHomeBlocks combine: see {@link CombineRoles}
  */
 public record RingShape(int numChannels, int numSlots, int sendChunk, int numHomeBlocks) {
-    /** Rings that a channel of the configuration is divided into at most. */
-    public static final int MOST_RINGS = 4;
+    /** Rings that a channel of the configuration is divided into at most by a dispatch. */
+    public static final int MOST_DISPATCH_RINGS = 8;
+
+    /** The same of a combine. */
+    public static final int MOST_COMBINE_RINGS = 4;
+
+    /** Rings that a channel has flags for. */
+    public static final int MOST_RINGS = Math.max(MOST_DISPATCH_RINGS, MOST_COMBINE_RINGS);
 
     private static final int FEWEST_SLOTS = 2;
 
-    /** Rows that a channel of the configuration has room for: enough for the most rings. */
+    /** Rows that a channel of the configuration has room for: enough for a combine's most rings. */
     public static int slotsOfChannel(Config config) {
-        return Math.max(config.rdmaRecvChunk(), FEWEST_SLOTS * MOST_RINGS);
+        return Math.max(config.rdmaRecvChunk(), FEWEST_SLOTS * MOST_COMBINE_RINGS);
     }
 
     /**

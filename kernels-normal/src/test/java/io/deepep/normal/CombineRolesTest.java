@@ -33,7 +33,7 @@ class CombineRolesTest {
                 int channels = roles.numChannels();
                 assertThat(channels % roles.numHomeBlocks()).isZero();
                 assertThat(channels % roles.numSummingBlocks()).isZero();
-                assertThat(channels).isLessThanOrEqualTo(numSms / 2 * RingShape.MOST_RINGS);
+                assertThat(channels).isLessThanOrEqualTo(numSms / 2 * RingShape.MOST_COMBINE_RINGS);
             }
         }
     }

@@ -133,7 +133,7 @@ class NormalLayoutProperties {
     void ringsFit(@ForAll("cases") Case c, @ForAll("configs") Config call) {
         Config envelope = c.config.covering(call);
         NormalRdmaLayout rdma = NormalRdmaLayout.of(envelope, c.limits, c.topology);
-        int most = Math.min(RingShape.MOST_RINGS, RingShape.mostWarps(call));
+        int most = Math.min(RingShape.MOST_DISPATCH_RINGS, RingShape.mostWarps(call));
         assertThat(most).isPositive();
         List<RingShape> shapes = new ArrayList<>();
         for (int warps = 1; warps <= most; warps++) {

@@ -46,10 +46,13 @@ record DispatchShape(
 
     private static DispatchShape acrossNodes(
             CudaNormalState state, Config config, int rowStride, int numExperts) {
-        int most = Math.min(RingShape.MOST_RINGS, RingShape.mostWarps(config));
+        int most = Math.min(RingShape.MOST_DISPATCH_RINGS, RingShape.mostWarps(config));
         long bases = Layout.alignToLine(4L * numExperts);
         long rings =
                 (long) KernelConstants.RING_STATE_BYTES * most * Rails.numCells(state.topology);
+        long[] offsets = {
+            bases, bases + Layout.alignToLine(rings), (long) KernelConstants.ROW_STAGES * rowStride
+        };
         return fit(
                 state,
                 config,
@@ -57,15 +60,18 @@ record DispatchShape(
                 state.internode.maskedKernels == null
                         ? null
                         : state.internode.maskedKernels.dispatch(),
-                new long[] {
-                    bases,
-                    bases + Layout.alignToLine(rings),
-                    (long) KernelConstants.ROW_STAGES * rowStride
-                },
-                most);
+                offsets,
+                Integer.highestOneBit(Math.min(most, copyWarps(state, offsets))));
     }
 
-    /** As many copy warps as fit; {@code offsets} are of bases, of stages, and a warp's bytes. */
+    private static int copyWarps(CudaNormalState state, long[] offsets) {
+        return (int) Math.max(0, (state.sharedBytes() - offsets[1]) / offsets[2]);
+    }
+
+    /**
+     * As many copy warps as there is room for, at {@code most}; {@code offsets} are of bases, of
+     * stages, and a warp's bytes.
+     */
     private static DispatchShape fit(
             CudaNormalState state,
             Config config,
@@ -73,8 +79,7 @@ record DispatchShape(
             CudaFunction maskedKernel,
             long[] offsets,
             int most) {
-        int room = state.sharedBytes();
-        long warps = Math.min(most, (room - offsets[1]) / offsets[2]);
+        int warps = Math.min(most, copyWarps(state, offsets));
         if (warps < 1) {
             throw new IllegalArgumentException(
                     "a row needs "
@@ -84,7 +89,7 @@ record DispatchShape(
                             + ", but "
                             + state.context
                             + " has "
-                            + room
+                            + state.sharedBytes()
                             + "; use a smaller hidden size, fewer experts or fewer nodes");
         }
         int sharedBytes = (int) (offsets[1] + warps * offsets[2]);
@@ -94,7 +99,7 @@ record DispatchShape(
         }
         state.requireResident(kernel, config.numSms(), KernelConstants.THREADS, sharedBytes);
         return new DispatchShape(
-                kernel, maskedKernel, (int) warps, (int) offsets[0], (int) offsets[1], sharedBytes);
+                kernel, maskedKernel, warps, (int) offsets[0], (int) offsets[1], sharedBytes);
     }
 
     /** The kernel of the next launch. */
