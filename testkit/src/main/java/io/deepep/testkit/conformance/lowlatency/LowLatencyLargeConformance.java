@@ -57,7 +57,8 @@ public record LowLatencyLargeConformance(TestBackend backend) implements LowLate
     }
 
     static Stream<LowLatencyShape> largest(TestBackend backend) {
-        return fitting(backend, shape(1, 72), shape(8, 9), shape(2, 64), shape(32, 8));
+        return fitting(
+                backend, shape(1, 72), shape(8, 9), shape(2, 64), shape(4, 64), shape(32, 8));
     }
 
     static Stream<LowLatencyShape> smallest(TestBackend backend) {
