@@ -114,7 +114,7 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
     CountingBlock counting(p.num_tokens);
     RowPutter<Net> putter{{p.group, b}, epoch, channel, tails, state};
     RingTail first = {};  // of node `lane`
-    int block = t < p.num_tokens ? counting.of(t) : 0;
+    int block = counting.of(min(t, p.num_tokens - 1));
 #pragma unroll
     for (int r = 0; r < kRounds; ++r) {
         order[r] = local_order(params, t, rank_of_lane(r));
@@ -124,7 +124,7 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
     uint32_t stage = 0, phase = 0;
     while (t < p.num_tokens && ok) {
         int next = t + b.num_channels;
-        block = next < p.num_tokens ? counting.of(next) : 0;
+        block = counting.of(min(next, p.num_tokens - 1));
 #pragma unroll
         for (int r = 0; r < kRounds; ++r) {
             next_order[r] = local_order(params, next, rank_of_lane(r));

@@ -35,24 +35,27 @@ record DispatchShape(
         long bases = Layout.alignToLine(4L * numExperts);
         long blockBytes = (long) Integer.BYTES * state.structs.maxRanks;
         long stages = bases + Layout.alignToLine(blockBytes * config.numSms());
+        long warpBytes = (long) KernelConstants.DISPATCH_STAGES * rowStride;
         return fit(
                 state,
                 config,
                 state.oneNode.dispatch(),
                 null,
-                new long[] {bases, stages, (long) KernelConstants.DISPATCH_STAGES * rowStride},
-                MAX_COPY_WARPS);
+                new long[] {bases, stages, warpBytes},
+                copyWarps(state, stages, warpBytes, MAX_COPY_WARPS));
     }
 
     private static DispatchShape acrossNodes(
             CudaNormalState state, Config config, int rowStride, int numExperts) {
         int most = Math.min(RingShape.MOST_DISPATCH_RINGS, RingShape.mostWarps(config));
         long bases = Layout.alignToLine(4L * numExperts);
-        long rings =
-                (long) KernelConstants.RING_STATE_BYTES * most * Rails.numCells(state.topology);
-        long[] offsets = {
-            bases, bases + Layout.alignToLine(rings), (long) KernelConstants.ROW_STAGES * rowStride
-        };
+        long ringBytes = (long) KernelConstants.RING_STATE_BYTES * Rails.numCells(state.topology);
+        long warpBytes = (long) KernelConstants.ROW_STAGES * rowStride;
+        // A line for what aligning the states of rings adds.
+        int warps =
+                Integer.highestOneBit(
+                        copyWarps(state, bases + Layout.LINE_BYTES, ringBytes + warpBytes, most));
+        long stages = bases + Layout.alignToLine(ringBytes * Math.max(1, warps));
         return fit(
                 state,
                 config,
@@ -60,26 +63,23 @@ record DispatchShape(
                 state.internode.maskedKernels == null
                         ? null
                         : state.internode.maskedKernels.dispatch(),
-                offsets,
-                Integer.highestOneBit(Math.min(most, copyWarps(state, offsets))));
+                new long[] {bases, stages, warpBytes},
+                warps);
     }
 
-    private static int copyWarps(CudaNormalState state, long[] offsets) {
-        return (int) Math.max(0, (state.sharedBytes() - offsets[1]) / offsets[2]);
+    /** How many warps have room beside {@code fixedBytes}, at most {@code most}; 0 if none has. */
+    private static int copyWarps(CudaNormalState state, long fixedBytes, long warpBytes, int most) {
+        return Math.clamp((state.sharedBytes() - fixedBytes) / warpBytes, 0, most);
     }
 
-    /**
-     * As many copy warps as there is room for, at {@code most}; {@code offsets} are of bases, of
-     * stages, and a warp's bytes.
-     */
+    /** {@code offsets} are of bases, of stages, and a warp's bytes there. */
     private static DispatchShape fit(
             CudaNormalState state,
             Config config,
             CudaFunction kernel,
             CudaFunction maskedKernel,
             long[] offsets,
-            int most) {
-        int warps = Math.min(most, copyWarps(state, offsets));
+            int warps) {
         if (warps < 1) {
             throw new IllegalArgumentException(
                     "a row needs "
