@@ -43,7 +43,7 @@ __device__ inline void combine_words(const InternodeCombineParams& params, int32
             default: value = offer_word(p, threadIdx.x);
         }
         if (Wire::kScaled && threadIdx.x == kNumScales) value = p.hidden / kFp8ScaleChannels;
-        uint32_t masked = Routes<Net>::word(params.between.network);
+        uint32_t masked = Routes<Net>::word(p.group);
         if (Routes<Net>::kMaskable && threadIdx.x == kMasked) value = masked;
         words[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value, masked);
     }

@@ -41,6 +41,14 @@ struct RankWindow {
 
 using Window = std::conditional_t<kIsWide, RankWindow, NodeWindow>;
 
+// Of a node of num_nvl ranks, how many are in a window; and which is the first of the i-th node there, among all.
+__device__ __forceinline__ int ranks_of(Window window, int num_nvl) {
+    return kIsWide ? min(num_nvl - window.first_rank, kRanksAtOnce) : num_nvl;
+}
+__device__ __forceinline__ int first_rank_of(Window window, int num_nvl, int i) {
+    return (window.first_node + i) * num_nvl + window.first_rank;
+}
+
 // Rows at the ranks of one node that are in a window.
 struct alignas(16) WindowRows {
     int32_t row[kRanksAtOnce];
@@ -67,14 +75,12 @@ struct CountShared {
 // Where the layout sends token t among the ranks of a window: bit i * kRanksAtOnce + r for the r-th of the i-th node.
 __device__ inline uint32_t layout_node_mask(const InternodeDispatchParams& params, int t, Window window) {
     const DispatchParams& p = params.local;
-    int num_nvl = p.group.num_ranks;
-    int num_ranks = kIsWide ? min(num_nvl - window.first_rank, kRanksAtOnce) : num_nvl;
+    int num_nvl = p.group.num_ranks, num_ranks = ranks_of(window, num_nvl);
     uint32_t mask = 0;
     auto row = at<const uint8_t>(p.is_token_in_rank) + static_cast<size_t>(t) * params.between.num_ranks;
     for (int i = 0; i < kNodesAtOnce && window.first_node + i < params.between.network.num_nodes; ++i)
         for (int r = 0; r < num_ranks; ++r)
-            mask |= static_cast<uint32_t>(row[(window.first_node + i) * num_nvl + window.first_rank + r] != 0)
-                    << (i * kRanksAtOnce + r);
+            mask |= static_cast<uint32_t>(row[first_rank_of(window, num_nvl, i) + r] != 0) << (i * kRanksAtOnce + r);
     return mask;
 }
 
@@ -148,12 +154,12 @@ __device__ inline void order_tokens(CountShared& shared, uint32_t mask, WindowRo
 template <class Net>
 __device__ inline uint32_t reached_mask(const InternodeDispatchParams& params, Window window) {
     if (!Routes<Net>::kMaskable) return ~0u;
-    static_assert(!Routes<Net>::kMaskable || !kIsWide, "a window is of whole nodes");
-    int num_nvl = params.local.group.num_ranks, first_node = window.first_node;
+    const Network& net = params.between.network;
+    int num_nvl = params.local.group.num_ranks, num_ranks = ranks_of(window, num_nvl);
     uint32_t mask = 0;
-    for (int i = 0; i < kNodesAtOnce && first_node + i < params.between.network.num_nodes; ++i)
-        for (int r = 0; r < num_nvl; ++r)
-            mask |= static_cast<uint32_t>(Routes<Net>::reaches(params.between.network, (first_node + i) * num_nvl + r))
+    for (int i = 0; i < kNodesAtOnce && window.first_node + i < net.num_nodes; ++i)
+        for (int r = 0; r < num_ranks; ++r)
+            mask |= static_cast<uint32_t>(Routes<Net>::reaches(net, first_rank_of(window, num_nvl, i) + r))
                     << (i * kRanksAtOnce + r);
     return mask;
 }
@@ -199,7 +205,7 @@ template <class Net>
 __device__ inline void announce_words(const InternodeDispatchParams& params, int32_t* words) {
     const DispatchParams& p = params.local;
     if (threadIdx.x < 32) {
-        int32_t value = dispatch_word(p, params.between.num_ranks, Routes<Net>::word(params.between.network));
+        int32_t value = dispatch_word(p, params.between.num_ranks, Routes<Net>::word(p.group));
         switch (threadIdx.x) {
             case kNumBlocks: value = gridDim.x; break;
             case kNumSlots: value = params.between.num_slots; break;
@@ -293,7 +299,7 @@ __device__ inline void lead_dispatch(const InternodeDispatchParams& params, uint
     if (!p.cached) sum_counts<Net>(b, p.group, epoch);
     announce_words<Net>(params, words);
     if (!p.cached)
-        check_layout(p, b.num_ranks, words, own_header<Net>(p.group, b, epoch) + kHeaderWords, hist, 0,
+        check_layout(p, b.num_ranks, words, own_header<Net>(p.group, b, epoch) + kHeaderWords, hist,
                      Unreached<Net>{b.network});
     if (Routes<Net>::kMaskable && !p.cached) {
         __syncthreads();

@@ -90,7 +90,7 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
     if (arrive_last(&state->exit_arrivals)) {
         uint32_t code = finish_everywhere(nodes, epoch, ok);
         if (threadIdx.x == 0 && !p.cached)
-            *at<uint64_t>(p.handle_epoch) = code == kOk ? pack_word(epoch, Routes<Net>::word(b.network)) : 0;
+            *at<uint64_t>(p.handle_epoch) = code == kOk ? pack_word(epoch, Routes<Net>::word(p.group)) : 0;
     }
 }
 

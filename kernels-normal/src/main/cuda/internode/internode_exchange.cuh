@@ -150,7 +150,7 @@ __device__ inline bool await_words(const Nodes<Net>& nodes, uint32_t epoch, int 
         };
         // While ranks are masked, all are contacts or neighbours, and nobody else is to blame.
         auto direct = [=] { return Wait{rank, kPhaseHeader, epoch, word < kHeaderWords}; };
-        arrived = (Routes<Net>::word(nodes.b.network) != 0 ? await(nodes, epoch, look, direct)
+        arrived = (Routes<Net>::word(g) != 0 ? await(nodes, epoch, look, direct)
                                                            : await(nodes, epoch, look, relayed)) != 0;
         // Otherwise somebody has masked the rank, and all refuse the call.
         if constexpr (Routes<Net>::kMaskable) arrived = arrived || !has_given_up(g, epoch);

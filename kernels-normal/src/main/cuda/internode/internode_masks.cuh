@@ -119,8 +119,8 @@ struct Routes<Masked<Way>> {
     using Homes = MaskedEnds<Way, &RailTable::homes, &RailTable::num_cells>;
     using Contacts = MaskedContacts<Way>;
     static constexpr bool kMaskable = true;
-    static __device__ __forceinline__ uint32_t word(const Network& net) { return rails_of(net).word; }
-    static __device__ __forceinline__ uint32_t neighbours(const Network& net) { return rails_of(net).neighbours; }
+    static __device__ __forceinline__ uint32_t word(const Group& g) { return state_of(g)->masked; }
+    static __device__ __forceinline__ MaskedRanks neighbours(const Group& g) { return MaskedRanks::of(g); }
     static __device__ __forceinline__ bool takes_part(const Network& net, int rank) {
         return !Contacts::of(net, rank).is_masked;
     }

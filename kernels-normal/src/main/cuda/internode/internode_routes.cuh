@@ -46,8 +46,8 @@ struct Routes {
     using Homes = Peers<Net>;
     using Contacts = PeerContacts<Net>;
     static constexpr bool kMaskable = false;  // whether any rank may be masked
-    static __device__ __forceinline__ uint32_t word(const Network&) { return 0; }  // what ranks compare
-    static __device__ __forceinline__ uint32_t neighbours(const Network&) { return 0; }  // masked ones, as bits
+    static __device__ __forceinline__ uint32_t word(const Group&) { return 0; }  // what ranks compare
+    static __device__ __forceinline__ MaskedRanks neighbours(const Group&) { return {}; }  // masked ones
     static __device__ __forceinline__ bool takes_part(const Network&, int) { return true; }  // a rank among all
     static __device__ __forceinline__ bool reaches(const Network&, int) { return true; }  // tokens of this rank do
     static __device__ __forceinline__ int first(const Network&) { return 0; }  // the lowest rank that takes part

@@ -19,7 +19,7 @@ struct Nodes {
     const Group& g;
     const Internode& b;
 
-    __device__ OneNode node() const { return {g, Routes<Net>::neighbours(b.network)}; }
+    __device__ OneNode node() const { return {g, Routes<Net>::neighbours(g)}; }
 
     __device__ bool takes_part(int neighbour) const { return node().takes_part(neighbour); }
 

@@ -96,9 +96,69 @@ static_assert(sizeof(InternodeCombineParams) == 1152);
 static_assert(offsetof(InternodeCombineParams, local) == 0);
 static_assert(offsetof(InternodeCombineParams, between) == 872);
 
+// How another rank is reached.
+struct RailWay {
+    uint64_t reach;                     // its network memory as mapped here, or IbgdaQueues that lead to it
+    int32_t place;                      // of it in these
+    int32_t reserved;
+};
+static_assert(sizeof(RailWay) == 16);
+static_assert(offsetof(RailWay, reach) == 0);
+static_assert(offsetof(RailWay, place) == 8);
+static_assert(offsetof(RailWay, reserved) == 12);
+
+// A rank that rows are exchanged with; see Rails.Ends.
+struct RailEnd {
+    RailWay way;
+    int32_t rank;                       // -1: none
+    int32_t cell;                       // of its network memory, in which this rank writes
+};
+static_assert(sizeof(RailEnd) == 24);
+static_assert(offsetof(RailEnd, way) == 0);
+static_assert(offsetof(RailEnd, rank) == 16);
+static_assert(offsetof(RailEnd, cell) == 20);
+
+// A rank; see Masks and Rails.
+struct RailRank {
+    RailWay way;
+    int32_t is_masked;
+    int32_t is_reached;                 // by tokens of this rank
+    int32_t is_contact;                 // of another node, and headers and endings are exchanged
+    int32_t reserved;
+};
+static_assert(sizeof(RailRank) == 32);
+static_assert(offsetof(RailRank, way) == 0);
+static_assert(offsetof(RailRank, is_masked) == 16);
+static_assert(offsetof(RailRank, is_reached) == 20);
+static_assert(offsetof(RailRank, is_contact) == 24);
+static_assert(offsetof(RailRank, reserved) == 28);
+
+// Who serves whom while ranks may be masked.
+struct RailTable {
+    uint64_t forwarders;                // RailEnd [num_nodes]
+    uint64_t homes;                     // RailEnd [num_cells]
+    uint64_t ranks;                     // RailRank [num_ranks]
+    int32_t num_nodes;
+    int32_t num_cells;                  // of rows in a rank's network memory
+    int32_t num_ranks;                  // of all nodes
+    int32_t own;                        // this rank
+    int32_t first;                      // the lowest rank that is not masked
+    int32_t ends_together;              // all nodes tell each other how each call ended
+};
+static_assert(sizeof(RailTable) == 48);
+static_assert(offsetof(RailTable, forwarders) == 0);
+static_assert(offsetof(RailTable, homes) == 8);
+static_assert(offsetof(RailTable, ranks) == 16);
+static_assert(offsetof(RailTable, num_nodes) == 24);
+static_assert(offsetof(RailTable, num_cells) == 28);
+static_assert(offsetof(RailTable, num_ranks) == 32);
+static_assert(offsetof(RailTable, own) == 36);
+static_assert(offsetof(RailTable, first) == 40);
+static_assert(offsetof(RailTable, ends_together) == 44);
+
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0x44d079817e69c4f5;
+__device__ uint64_t deepep_internode_structs = 0xffe0124ef5d1268e;
 }
 
 }  // namespace deepep::normal

@@ -36,12 +36,13 @@ template <class Wire>
 __device__ inline void announce_combine(const CombineParams& p, const OneNode& node, uint32_t epoch,
                                         HeaderTable& table) {
     if (threadIdx.x < 32) {
+        uint32_t masked = state_of(p.group)->masked;
         int32_t value = 0;
         switch (threadIdx.x) {
             case kOp: value = kOpCombine; break;
             case kHidden: value = p.hidden; break;
             case kTopk: value = p.topk; break;
-            case kMasked: value = node.masked; break;
+            case kMasked: value = masked; break;
             default: value = offer_word(p, threadIdx.x);
         }
         if (Wire::kScaled && threadIdx.x == kNumScales) value = p.hidden / kFp8ScaleChannels;
@@ -50,7 +51,7 @@ __device__ inline void announce_combine(const CombineParams& p, const OneNode& n
             int32_t room = offer_room(p, reader);
             if (reader >= 0) value = room;
         }
-        table.mine[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value, node.masked);
+        table.mine[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value, masked);
     }
     fence_sys();  // x, written by earlier launches, comes before the words that offer it
     __syncthreads();
@@ -112,7 +113,7 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     __shared__ HeaderTable table;
     LocalState* state = state_of(p.group);
     uint32_t epoch = epoch_after(state->epoch);
-    OneNode node{p.group, state->masked};
+    OneNode node{p.group, MaskedRanks::of(p.group)};
     Consumers consumers{kServiceWarps * 32};
     init_slots(shared.ring, p.num_slots, consumers);
     if (threadIdx.x < kStageWarps * kStageDepth) {
@@ -142,7 +143,8 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
             sum_chunks<Wire>(p, shared.ring, slots, p.num_slots, consumers, TokenSink<Wire>{p});
         }
     }
-    if (arrive_last(&state->exit_arrivals)) finish_call(node, epoch, ok);
+    // Found again, the epoch takes no register in the loops above, of which those of large nodes have none to spare.
+    if (arrive_last(&state->exit_arrivals)) finish_call(node, kIsWide ? epoch_after(state->epoch) : epoch, ok);
 }
 
 }  // namespace deepep::normal

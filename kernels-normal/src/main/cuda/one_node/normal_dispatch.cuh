@@ -30,7 +30,7 @@ __device__ __forceinline__ void dispatch(const DispatchParams& p) {
     __shared__ uint8_t lists[kWarps][32];
     LocalState* state = state_of(p.group);
     uint32_t epoch = epoch_after(state->epoch);
-    OneNode node{p.group, state->masked};
+    OneNode node{p.group, MaskedRanks::of(p.group)};
     int warp = threadIdx.x / 32, meta_warp = warp - p.num_copy_warps, num_meta_warps = kWarps - p.num_copy_warps;
     auto bases = reinterpret_cast<int32_t (*)[kMaxRanks]>(dynamic + p.bases_offset);
     int stage = (meta_warp < 0 ? warp : 0) * kDispatchStages * p.row_stride;
@@ -65,7 +65,7 @@ __device__ __forceinline__ void dispatch(const DispatchParams& p) {
     if (arrive_last(&state->exit_arrivals)) {
         uint32_t code = finish_call(node, epoch, ok);
         if (threadIdx.x == 0 && !p.cached)
-            *at<uint64_t>(p.handle_epoch) = code == kOk ? pack_word(epoch, node.masked) : 0;
+            *at<uint64_t>(p.handle_epoch) = code == kOk ? pack_word(epoch, state->masked) : 0;
     }
 }
 

@@ -54,8 +54,15 @@ __device__ __forceinline__ void add_rank(WideMask& mask, int rank, uint32_t pres
 }
 
 // Those that are not masked.
-__device__ __forceinline__ uint32_t without(uint32_t mask, uint32_t masked) { return mask & ~masked; }
-__device__ __forceinline__ WideMask without(const WideMask& mask, uint32_t) { return mask; }
+__device__ __forceinline__ uint32_t without(const Group& g, uint32_t mask, MaskedRanks masked) {
+    return mask & ~masked.among(g, 0);
+}
+__device__ __forceinline__ WideMask without(const Group& g, const WideMask& mask, MaskedRanks masked) {
+    WideMask left;
+#pragma unroll
+    for (int w = 0; w < kRounds; ++w) left.word[w] = mask.word[w] & ~masked.among(g, w);
+    return left;
+}
 
 // The ranks that are in one of them alone, and the first of some ranks; less than 0: there is none.
 __device__ __forceinline__ uint32_t difference(uint32_t a, uint32_t b) { return a ^ b; }
@@ -181,14 +188,14 @@ __device__ __forceinline__ void order_tokens(const DispatchParams& p, LayoutShar
 
 // Writes token_order of this block's tokens, counted from the block's first, and block_counts; adds to expert_hist.
 // hist: num_experts words of shared memory. All threads of the block.
-__device__ inline void lay_out_tokens(const DispatchParams& p, LayoutShared& shared, uint32_t* hist, uint32_t masked) {
+__device__ inline void lay_out_tokens(const DispatchParams& p, LayoutShared& shared, uint32_t* hist, MaskedRanks masked) {
     TokenRange tokens = block_tokens(p.num_tokens);
     for (int e = threadIdx.x; e < p.num_experts; e += kThreads) hist[e] = 0;
     if (threadIdx.x < kMaxRanks) shared.running[threadIdx.x] = 0;
     __syncthreads();
     for (int first = tokens.begin; first < tokens.end; first += kThreads) {
         int t = first + threadIdx.x;
-        RankMask mask = t < tokens.end ? without(token_mask(p, t, hist), masked) : RankMask{};
+        RankMask mask = t < tokens.end ? without(p.group, token_mask(p, t, hist), masked) : RankMask{};
         order_tokens(p, shared, mask, t, t < tokens.end);
     }
     if (threadIdx.x < kMaxRanks) state_of(p.group)->block_counts[blockIdx.x][threadIdx.x] = shared.running[threadIdx.x];

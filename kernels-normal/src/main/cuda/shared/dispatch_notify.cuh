@@ -69,28 +69,29 @@ __device__ inline int& first_wrong_count() {
     return first_wrong;
 }
 
-// The ranks beyond one node that are left out: none.
-struct NobodyElse {
-    __device__ bool operator()(int) const { return false; }
+// The ranks of one node that are left out.
+struct Absent {
+    const OneNode& node;
+
+    __device__ bool operator()(int rank) const { return !node.takes_part(rank); }
 };
 
 // Holds the counts that a layout claims against counts of rows [num_ranks] and hist, but for those of rows to ranks
-// that are left out, of which there are none: one node's masked ones, as bits, and others. The outcome goes into words,
-// in shared memory. All threads of the announcing block.
+// that are left out, of which there are none. The outcome goes into words, in shared memory. All threads of the
+// announcing block.
 template <class LeftOut>
 __device__ inline void check_layout(const DispatchParams& p, int num_ranks, int32_t* words, const int32_t* counts,
-                                    const uint32_t* hist, uint32_t masked, LeftOut is_left_out) {
+                                    const uint32_t* hist, LeftOut is_left_out) {
     int& first_wrong = first_wrong_count();
     if (p.tokens_per_rank == 0) return;
     auto per_rank = at<const int32_t>(p.tokens_per_rank), per_expert = at<const int32_t>(p.tokens_per_expert);
-    int num_checks = p.num_experts + num_ranks, num_bits = kIsWide ? 0 : kMaxRanks;
+    int num_checks = p.num_experts + num_ranks;
     if (threadIdx.x == 0) first_wrong = num_checks;
     __syncthreads();
     for (int i = threadIdx.x; i < num_checks; i += kThreads) {
         int rank = i - p.num_experts;
-        bool good =
-            rank >= 0 ? per_rank[rank] == counts[rank] || (rank < num_bits && masked >> rank & 1) || is_left_out(rank)
-                      : !per_expert || per_expert[i] == static_cast<int32_t>(hist[i]);
+        bool good = rank >= 0 ? per_rank[rank] == counts[rank] || is_left_out(rank)
+                              : !per_expert || per_expert[i] == static_cast<int32_t>(hist[i]);
         if (!good) atomicMin(&first_wrong, i);
     }
     bool unset = words[kStatus] == kOk;  // read by all before one thread writes it
@@ -111,8 +112,8 @@ __device__ inline void check_layout(const DispatchParams& p, int num_ranks, int3
 __device__ inline void announce_dispatch(const DispatchParams& p, const OneNode& node, uint32_t epoch,
                                          HeaderTable& table) {
     auto hist = at<uint32_t>(p.expert_hist);
-    fill_dispatch_header(p, table, node.masked);
-    check_layout(p, p.group.num_ranks, table.mine, table.mine + kFirstCount, hist, node.masked, NobodyElse{});
+    fill_dispatch_header(p, table, state_of(p.group)->masked);
+    check_layout(p, p.group.num_ranks, table.mine, table.mine + kFirstCount, hist, Absent{node});
     send_header(node, epoch, table, hist, p.num_experts / p.group.num_ranks);
     __syncthreads();
     for (int e = threadIdx.x; e < p.num_experts; e += kThreads) hist[e] = 0;
@@ -139,6 +140,7 @@ __device__ inline bool sum_rows(const OneNode& node, uint32_t epoch, RowSums& su
     int parts = blockDim.x / g.num_ranks, dest = threadIdx.x % g.num_ranks, part = threadIdx.x / g.num_ranks;
     int32_t rows = 0, before = 0;
     for (int s = part; s < g.num_ranks && part < parts; s += parts) {
+        if (!node.takes_part(s)) continue;
         uint64_t seen;
         const uint64_t* word = header_slot(g, g.rank, s, epoch) + kFirstCount + dest;
         arrived &= await_word(node, epoch, g.first_rank + s, kPhaseHeader, word, seen, true);
@@ -151,9 +153,9 @@ __device__ inline bool sum_rows(const OneNode& node, uint32_t epoch, RowSums& su
 }
 
 // Whether all ranks announce a dispatch, for others send no counts. All threads, which find the same.
-__device__ inline bool all_dispatch(const Group& g, const HeaderTable& table) {
+__device__ inline bool all_dispatch(const OneNode& node, const HeaderTable& table) {
     bool all = true;
-    for (int s = 0; s < g.num_ranks; ++s) all &= table.of[s][kOp] == kOpDispatch;
+    for (int s = 0; s < node.g.num_ranks; ++s) all &= table.of[s][kOp] == kOpDispatch || !node.takes_part(s);
     return all;
 }
 
@@ -210,7 +212,7 @@ __device__ inline void judge_dispatch(const DispatchParams& p, const OneNode& no
     if (threadIdx.x == 0) table.num_rows = 0;
     bool arrived = read_headers(node, epoch, table);
     if constexpr (kIsWide)
-        if (arrived && !p.cached && all_dispatch(g, table)) arrived = sum_rows(node, epoch, row_sums());
+        if (arrived && !p.cached && all_dispatch(node, table)) arrived = sum_rows(node, epoch, row_sums());
     if (threadIdx.x < 32) {
         Fault fault;
         if (arrived) fault = judge_headers(node, table);

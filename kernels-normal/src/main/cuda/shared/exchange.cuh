@@ -95,12 +95,10 @@ __device__ __forceinline__ void send_header_to(const OneNode& node, uint32_t epo
 __device__ inline void send_header(const OneNode& node, uint32_t epoch, const HeaderTable& table,
                                    const uint32_t* expert_counts, int num_local_experts) {
     const Group& g = node.g;
-    int peer = threadIdx.x / 32;
-    if (peer >= g.num_ranks || !node.takes_part(peer)) return;
-    send_header_to(node, epoch, table, expert_counts, num_local_experts, peer);
-    if constexpr (kIsWide)
-        while ((peer += blockDim.x / 32) < g.num_ranks)
-            send_header_to(node, epoch, table, expert_counts, num_local_experts, peer);
+    for (int peer = threadIdx.x / 32; peer < g.num_ranks; peer += blockDim.x / 32) {
+        if (node.takes_part(peer)) send_header_to(node, epoch, table, expert_counts, num_local_experts, peer);
+        if (!kIsWide) return;
+    }
 }
 
 // A peer's header, which a warp waits for. False: it did not come, which is recorded.
@@ -123,14 +121,14 @@ __device__ __forceinline__ bool read_header(const OneNode& node, uint32_t epoch,
 // False: one did not come. The header of a masked rank is all zeros.
 __device__ inline bool read_headers(const OneNode& node, uint32_t epoch, HeaderTable& table) {
     const Group& g = node.g;
-    int peer = threadIdx.x / 32, lane = threadIdx.x % 32;
     bool arrived = true;
-    if (peer < g.num_ranks && !node.takes_part(peer)) {
-        table.of[peer][lane] = 0;
-    } else if (peer < g.num_ranks) {
-        arrived = read_header(node, epoch, table, peer);
-        if constexpr (kIsWide)
-            while ((peer += blockDim.x / 32) < g.num_ranks) arrived &= read_header(node, epoch, table, peer);
+    for (int peer = threadIdx.x / 32; peer < g.num_ranks; peer += blockDim.x / 32) {
+        if (node.takes_part(peer)) {
+            arrived &= read_header(node, epoch, table, peer);
+        } else {
+            table.of[peer][threadIdx.x % 32] = 0;
+        }
+        if (!kIsWide) break;
     }
     return __syncthreads_and(arrived);
 }
@@ -159,7 +157,8 @@ __device__ inline Fault judge_headers(const OneNode& node, const HeaderTable& ta
                                           static_cast<uint32_t>(header[kStatusValueLow]));
         return fault;
     }
-    int first = kIsWide ? 0 : __ffs(~node.masked) - 1;
+    int first = 0;
+    while (!node.takes_part(first)) ++first;
     for (int r = first + 1; r < g.num_ranks; ++r) {
         bad = __ballot_sync(~0u, lane < kNumCompared && table.of[r][lane] != table.of[first][lane]);
         if (bad == 0 || !node.takes_part(r)) continue;

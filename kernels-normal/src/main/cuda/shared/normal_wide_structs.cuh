@@ -139,10 +139,12 @@ struct LocalState {
     uint32_t barrier_arrivals;
     uint32_t waiting_epoch;             // the epoch in which this rank has said that it waits
     uint32_t waiting_beat;              // when it said last that others have yet to begin
-    uint32_t masked;                    // bit r: rank r of the node is neither sent to nor waited for
+    uint32_t masked;                    // Masks.word, which ranks compare
+    uint32_t masked_ranks[3];           // of the node: Masks.words
+    uint32_t reserved;
     int32_t block_counts[256][72];      // tokens to each rank
 };
-static_assert(sizeof(LocalState) == 73808);
+static_assert(sizeof(LocalState) == 73824);
 static_assert(offsetof(LocalState, barrier) == 0);
 static_assert(offsetof(LocalState, bad_selection) == 8);
 static_assert(offsetof(LocalState, detail) == 16);
@@ -159,7 +161,9 @@ static_assert(offsetof(LocalState, barrier_arrivals) == 64);
 static_assert(offsetof(LocalState, waiting_epoch) == 68);
 static_assert(offsetof(LocalState, waiting_beat) == 72);
 static_assert(offsetof(LocalState, masked) == 76);
-static_assert(offsetof(LocalState, block_counts) == 80);
+static_assert(offsetof(LocalState, masked_ranks) == 80);
+static_assert(offsetof(LocalState, reserved) == 92);
+static_assert(offsetof(LocalState, block_counts) == 96);
 
 // See normal_dispatch.cu.
 struct DispatchParams {
@@ -317,7 +321,7 @@ static_assert(offsetof(CombineParams, rings_offset) == 868);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0xd730cd4ec4e19807;
+__device__ uint64_t deepep_normal_structs = 0x26f17e71e50c1815;
 }
 
 }  // namespace deepep::normal

@@ -9,6 +9,8 @@
 // It says so again and again, and is not given up while it is heard.
 #pragma once
 
+#include <type_traits>
+
 #include "deepep/memory.cuh"
 #include "deepep/status.cuh"
 #include "normal_params.cuh"
@@ -161,13 +163,31 @@ __device__ inline uint64_t patience_for(const Group& g, uint32_t epoch, uint64_t
     return now - word_value(heard) <= 2 * kBeats ? g.start_timeout_ns : 0;  // the shorter time-out at least
 }
 
+// The masked ranks of a node, which are neither sent to nor waited for. LocalState has them, 32 to a word; the host
+// changes them between launches only.
+struct MaskedFew {
+    uint32_t word = 0;  // a register
+
+    static __device__ __forceinline__ MaskedFew of(const Group& g) { return {state_of(g)->masked_ranks[0]}; }
+    __device__ __forceinline__ bool has(const Group&, int rank) const { return word >> rank & 1; }
+    __device__ __forceinline__ uint32_t among(const Group&, int) const { return word; }
+};
+
+struct MaskedMany {
+    static __device__ __forceinline__ MaskedMany of(const Group&) { return {}; }
+    __device__ __forceinline__ bool has(const Group& g, int rank) const { return among(g, rank / 32) >> rank % 32 & 1; }
+    __device__ __forceinline__ uint32_t among(const Group& g, int word) const { return state_of(g)->masked_ranks[word]; }
+};
+
+using MaskedRanks = std::conditional_t<kIsWide, MaskedMany, MaskedFew>;
+
 // The ranks of this node, where there are no others. Nodes of internode_waits.cuh are all ranks.
 struct OneNode {
     const Group& g;
-    uint32_t masked = 0;  // bit r: rank r of the node is neither sent to nor waited for; in large nodes none is
+    MaskedRanks masked;
 
     // Whether a rank of this node is in the call.
-    __device__ bool takes_part(int rank) const { return kIsWide || !(masked >> rank & 1); }
+    __device__ bool takes_part(int rank) const { return !masked.has(g, rank); }
 
     // Whether a source of a dispatch is. These are the ranks of this node; where there are others, those of all nodes.
     __device__ bool is_source(int rank) const { return takes_part(rank); }

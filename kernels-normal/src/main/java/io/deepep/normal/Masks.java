@@ -45,6 +45,20 @@ public final class Masks {
         return word;
     }
 
+    /**
+     * Some ranks as bits, from the first one on, 32 to an int: bit r % 32 of int r / 32, 1 for
+     * masked.
+     */
+    public int[] words(int first, int numRanks) {
+        int[] words = new int[Math.ceilDiv(numRanks, Integer.SIZE)];
+        for (int i = 0; i < numRanks; i++) {
+            if (masked[first + i]) {
+                words[i / Integer.SIZE] |= 1 << i % Integer.SIZE;
+            }
+        }
+        return words;
+    }
+
     // ---- whom a call that failed shows to be lost ----
 
     /** Notes a rank that did not come either, as another did not. */

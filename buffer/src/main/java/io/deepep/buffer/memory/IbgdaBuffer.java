@@ -16,7 +16,6 @@ import io.deepep.cuda.topology.NicOverride;
 import io.deepep.cuda.topology.NicPort;
 import io.deepep.cuda.topology.PciAddress;
 import io.deepep.error.DeepEpUnavailableException;
-import io.deepep.normal.cuda.CudaNormalKernels;
 import io.deepep.normal.cuda.RailWay;
 import io.deepep.spi.Layout;
 import java.util.ArrayList;
@@ -119,9 +118,7 @@ final class IbgdaBuffer {
 
     /** Whether normal mode may mask ranks. */
     private static boolean masks(BufferOptions options, Network.Ibgda network) {
-        return options.normal() != null
-                && (network.masks() || options.maskTimedOutRanks())
-                && CudaNormalKernels.haveMasks(options.topology().numNvlRanks());
+        return options.normal() != null && (network.masks() || options.maskTimedOutRanks());
     }
 
     private static boolean hasStandIns(BufferOptions options, Network.Ibgda network) {

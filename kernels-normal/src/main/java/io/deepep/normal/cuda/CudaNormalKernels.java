@@ -24,7 +24,6 @@ import io.deepep.normal.NormalKernels;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.cuda.kernels.InternodeKernels;
-import io.deepep.normal.cuda.kernels.InternodeStructs;
 import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.CallTimeouts;
@@ -88,11 +87,6 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
      */
     public static void load(CudaContext context) {
         NormalGpu.of(context);
-    }
-
-    /** Whether kernels know masks in nodes of that many ranks. */
-    public static boolean haveMasks(int numNvlRanks) {
-        return InternodeStructs.of(numNvlRanks) == InternodeStructs.NARROW;
     }
 
     /** Whether this build has the kernels that reach other nodes through NVSHMEM. */

@@ -247,12 +247,9 @@ final class CudaNormalState implements AutoCloseable {
         write(wordOfState("epoch"), epoch);
     }
 
-    /**
-     * Over a network, most ranks have queues to their peers alone, and none to stand-ins. The
-     * kernels of large nodes have no masks.
-     */
+    /** Over a network, most ranks have queues to their peers alone, and none to stand-ins. */
     boolean canMask() {
-        return internode == null ? !isLargeNode() : internode.rails != null;
+        return internode == null || internode.canMask();
     }
 
     /**
@@ -261,28 +258,28 @@ final class CudaNormalState implements AutoCloseable {
      */
     boolean looksAtMasks() {
         return internode != null
-                && internode.rails != null
+                && internode.canMask()
                 && (masksTimedOut || stream.isCapturing() || !masks.isEmpty());
     }
 
     void updateMask(int rank, boolean masked) {
         if (!canMask()) {
             throw new UnsupportedOperationException(
-                    "normal mode on GPUs masks no ranks %s; open a buffer over the ranks that are left%s"
-                            .formatted(
-                                    isLargeNode()
-                                            ? "of a node of more than "
-                                                    + NormalStructs.NARROW.maxRanks
-                                            : "where a network connects the nodes, and this group has "
-                                                    + topology.numRdmaRanks(),
-                                    internode != null && internode.wouldMask()
-                                            ? ", or with Network.ibgda().withMasks(true)"
-                                            : ""));
+                    "normal mode on GPUs masks no ranks where a network connects the nodes, and this"
+                            + " group has "
+                            + topology.numRdmaRanks()
+                            + "; open a buffer over the ranks that are left"
+                            + (internode.wouldMask()
+                                    ? ", or with Network.ibgda().withMasks(true)"
+                                    : ""));
         }
         masks.update(rank, masked);
-        if (internode == null) {
-            write(wordOfState("masked"), masks.word());
-        } else {
+        write(wordOfState("masked"), masks.word());
+        int[] ofNode = masks.words(topology.rankOf(topology.rdmaRank(), 0), topology.numNvlRanks());
+        for (int i = 0; i < ofNode.length; i++) {
+            write(wordOfState("masked_ranks") + (long) Integer.BYTES * i, ofNode[i]);
+        }
+        if (internode != null) {
             internode.rails.write(masks);
         }
     }

@@ -39,10 +39,7 @@ final class InternodeState {
     /** Null where a network reaches the peers. */
     private final DevicePool.Block peers;
 
-    /**
-     * Who serves whom; null where no rank can be masked: in large nodes, and where a network
-     * reaches the peers alone.
-     */
+    /** Who serves whom; null where no rank can be masked: a network reaches the peers alone. */
     final RailTable rails;
 
     private final DevicePool.Block plan;
@@ -78,12 +75,11 @@ final class InternodeState {
                         : memory.allocate((long) Long.BYTES * topology.numRdmaRanks());
         boolean mapped = peers != null && !heaps.addresses().contains(0L);
         boolean reached = mapped || heaps.standIns().isPresent();
-        boolean maskable = reached && structs == InternodeStructs.NARROW;
         this.rails =
-                maskable
+                reached
                         ? new RailTable(topology, heaps, masksTimedOut, memory, slots, stream)
                         : null;
-        this.maskedKernels = maskable ? maskedKernels(module, stream) : null;
+        this.maskedKernels = reached ? maskedKernels(module, stream) : null;
         this.plan = memory.allocateZeroed(InternodeStructs.PLAN.numBytes());
         this.blockCounts = memory.allocate(placesBytes(topology));
         this.blockBases = memory.allocate(placesBytes(topology));
@@ -93,25 +89,36 @@ final class InternodeState {
     }
 
     private InternodeKernels kernels(NormalModule module, CudaStream stream) {
-        int sharedBytes = module.oneNode(structs.local).sharedBytes();
         if (heaps.queues() != 0) {
-            return InternodeKernels.overQueues(stream.context(), structs, "", sharedBytes);
+            return overQueues(module, stream, "");
         }
         return heaps.library()
-                .map(library -> InternodeKernels.over(library, structs, sharedBytes))
+                .map(library -> InternodeKernels.over(library, structs, sharedBytes(module)))
                 .orElse(module.overPeerMemory(structs));
-    }
-
-    /** Whether ranks could be masked if there were queues to all. */
-    boolean wouldMask() {
-        return heaps.queues() != 0 && structs == InternodeStructs.NARROW;
     }
 
     private InternodeKernels maskedKernels(NormalModule module, CudaStream stream) {
         return heaps.queues() == 0
-                ? module.maskedOverPeerMemory
-                : InternodeKernels.overQueues(
-                        stream.context(), structs, InternodeKernels.MASKED, module.sharedBytes);
+                ? module.maskedOverPeerMemory(structs)
+                : overQueues(module, stream, InternodeKernels.MASKED);
+    }
+
+    private InternodeKernels overQueues(NormalModule module, CudaStream stream, String kind) {
+        return InternodeKernels.overQueues(stream.context(), structs, kind, sharedBytes(module));
+    }
+
+    private int sharedBytes(NormalModule module) {
+        return module.oneNode(structs.local).sharedBytes();
+    }
+
+    /** Whether ranks can be masked: this one reaches their stand-ins. */
+    boolean canMask() {
+        return rails != null;
+    }
+
+    /** Whether they could if there were queues to all. */
+    boolean wouldMask() {
+        return heaps.queues() != 0;
     }
 
     private void uploadPeers(CudaStream stream) {

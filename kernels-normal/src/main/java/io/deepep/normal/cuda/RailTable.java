@@ -82,8 +82,6 @@ final class RailTable {
         setInt(to, TABLE.offset("own"), topology.rank());
         setInt(to, TABLE.offset("first"), firstTakingPart(masks));
         setInt(to, TABLE.offset("ends_together"), endsTogether ? 1 : 0);
-        setInt(to, TABLE.offset("word"), masks.word());
-        setInt(to, TABLE.offset("neighbours"), neighbours(masks));
         writeEnds(to.asSlice(forwarders), rails.forwarders());
         writeEnds(to.asSlice(homes), rails.homes());
         for (int rank = 0; rank < topology.numRanks(); rank++) {
@@ -120,13 +118,6 @@ final class RailTable {
                 .filter(rank -> !masks.contains(rank))
                 .findFirst()
                 .orElseThrow();
-    }
-
-    private int neighbours(Masks masks) {
-        return IntStream.range(0, topology.numNvlRanks())
-                .filter(nvlRank -> masks.contains(topology.rankOf(topology.rdmaRank(), nvlRank)))
-                .map(nvlRank -> 1 << nvlRank)
-                .sum();
     }
 
     private static void setLong(MemorySegment to, long offset, long value) {

@@ -84,21 +84,15 @@ public final class InternodeStructs {
                     .i32("own", "this rank")
                     .i32("first", "the lowest rank that is not masked")
                     .i32("ends_together", "all nodes tell each other how each call ended")
-                    .i32("word", "Masks.word")
-                    .i32("neighbours", "bit r: rank r of this node is masked")
                     .build();
 
-    /** {@code internode_structs.cuh}: of small nodes, whose ranks may be masked. */
+    /** {@code internode_structs.cuh}: of small nodes. */
     public static final InternodeStructs NARROW =
             new InternodeStructs(NormalStructs.NARROW, "../shared/normal_structs.cuh");
 
     /** {@code internode_wide_structs.cuh}: of large ones. */
     public static final InternodeStructs WIDE =
             new InternodeStructs(NormalStructs.WIDE, "../shared/normal_wide_structs.cuh");
-
-    static {
-        NARROW.header.struct(RAIL_WAY).struct(RAIL_END).struct(RAIL_RANK).struct(RAIL_TABLE);
-    }
 
     /** Those of one node. */
     public final NormalStructs local;
@@ -131,7 +125,11 @@ public final class InternodeStructs {
                         .struct(INTERNODE)
                         .struct(PLAN)
                         .struct(dispatch)
-                        .struct(combine);
+                        .struct(combine)
+                        .struct(RAIL_WAY)
+                        .struct(RAIL_END)
+                        .struct(RAIL_RANK)
+                        .struct(RAIL_TABLE);
     }
 
     /** Those of the kernels for nodes of so many ranks. */

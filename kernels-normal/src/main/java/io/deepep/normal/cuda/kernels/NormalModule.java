@@ -22,15 +22,14 @@ public final class NormalModule {
     private final OneNodeKernels largeNode;
     private final InternodeKernels overPeerMemory;
     private final InternodeKernels largeOverPeerMemory;
+    private final InternodeKernels maskedOverPeerMemory;
+    private final InternodeKernels largeMaskedOverPeerMemory;
 
     public final CudaFunction expand;
     public final CudaFunction stage;
     public final CudaFunction cast;
     public final CudaFunction layout;
     public final CudaFunction offsets;
-
-    /** Several small nodes while ranks may be masked. */
-    public final InternodeKernels maskedOverPeerMemory;
 
     /** Dynamic shared memory a block can have, but for kernels of large nodes. */
     public final int sharedBytes;
@@ -76,12 +75,11 @@ public final class NormalModule {
         cast = load(context, "normal_cast");
         layout = load(context, "normal_layout");
         offsets = load(context, "normal_offsets");
-        overPeerMemory = InternodeKernels.load(context, InternodeStructs.NARROW, "", sharedBytes);
-        largeOverPeerMemory =
-                InternodeKernels.load(context, InternodeStructs.WIDE, "", largeNode.sharedBytes());
-        maskedOverPeerMemory =
-                InternodeKernels.load(
-                        context, InternodeStructs.NARROW, InternodeKernels.MASKED, sharedBytes);
+        overPeerMemory = overPeerMemory(context, InternodeStructs.NARROW, "");
+        largeOverPeerMemory = overPeerMemory(context, InternodeStructs.WIDE, "");
+        String masked = InternodeKernels.MASKED;
+        maskedOverPeerMemory = overPeerMemory(context, InternodeStructs.NARROW, masked);
+        largeMaskedOverPeerMemory = overPeerMemory(context, InternodeStructs.WIDE, masked);
         expand.setMaxDynamicSharedBytes(sharedBytes);
     }
 
@@ -93,6 +91,16 @@ public final class NormalModule {
     /** Those of several nodes whose memory is mapped. */
     public InternodeKernels overPeerMemory(InternodeStructs structs) {
         return structs == InternodeStructs.WIDE ? largeOverPeerMemory : overPeerMemory;
+    }
+
+    /** The same while ranks may be masked. */
+    public InternodeKernels maskedOverPeerMemory(InternodeStructs structs) {
+        return structs == InternodeStructs.WIDE ? largeMaskedOverPeerMemory : maskedOverPeerMemory;
+    }
+
+    private InternodeKernels overPeerMemory(
+            CudaContext context, InternodeStructs structs, String kind) {
+        return InternodeKernels.load(context, structs, kind, oneNode(structs.local).sharedBytes());
     }
 
     private static CudaFunction load(CudaContext context, String name) {

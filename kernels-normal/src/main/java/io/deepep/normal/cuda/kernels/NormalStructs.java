@@ -175,7 +175,9 @@ public final class NormalStructs {
                 .u32("barrier_arrivals", "")
                 .u32("waiting_epoch", "the epoch in which this rank has said that it waits")
                 .u32("waiting_beat", "when it said last that others have yet to begin")
-                .u32("masked", "bit r: rank r of the node is neither sent to nor waited for")
+                .u32("masked", "Masks.word, which ranks compare")
+                .u32("masked_ranks", "of the node: Masks.words", Math.ceilDiv(ranks, Integer.SIZE))
+                .u32("reserved", "")
                 .i32("block_counts", "tokens to each rank", KernelConstants.MAX_BLOCKS, ranks)
                 .build();
     }

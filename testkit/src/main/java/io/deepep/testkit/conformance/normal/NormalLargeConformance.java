@@ -1,11 +1,9 @@
 package io.deepep.testkit.conformance.normal;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.DType;
-import io.deepep.Device;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchPlan;
 import io.deepep.Tensor;
@@ -147,19 +145,6 @@ public record NormalLargeConformance(TestBackend backend) implements NormalSuite
             Misbehaviour.requireTooMany(() -> rank.call(plan), last, needed, needed - 1);
         }
         rank.roundTrip();
-    }
-
-    /** Kernels of large nodes know no masks, which are refused by name; calls go on. */
-    @Cases
-    @MethodSource({LARGE_NODE, LARGE_NODES})
-    public void masksOnGpus(NormalShape shape, RankContext context) {
-        int other = (context.rank() + 1) % shape.topology().numRanks();
-        if (backend.kind() == Device.Kind.CUDA) {
-            assertThatThrownBy(() -> context.buffer().updateMask(other, true))
-                    .isInstanceOf(UnsupportedOperationException.class)
-                    .hasMessageContaining("masks no ranks of a node of more than 8");
-        }
-        shape.rank(context).roundTrip();
     }
 
     /** The last rank stays away from a dispatch, which the others name. */

@@ -125,14 +125,15 @@ record NormalShape(
         return few(backend).filter(shape -> shape.dtype() == DType.BF16);
     }
 
+    /** Whether the backend has such a group, and room for all its ranks. */
+    boolean fits(TestBackend backend) {
+        return Ranks.fit(backend, topology())
+                && GroupLimits.normal(backend.kind()).refusal(topology()).isEmpty()
+                && backend.mostRanks(topology()) >= topology().numRanks();
+    }
+
     private static Stream<NormalShape> fitting(TestBackend backend, NormalShape... shapes) {
-        GroupLimits limits = GroupLimits.normal(backend.kind());
-        return Stream.of(shapes)
-                .filter(shape -> Ranks.fit(backend, shape.topology()))
-                .filter(shape -> limits.refusal(shape.topology()).isEmpty())
-                .filter(
-                        shape ->
-                                backend.mostRanks(shape.topology()) >= shape.topology().numRanks());
+        return Stream.of(shapes).filter(shape -> shape.fits(backend));
     }
 
     private static NormalShape bf16(int nodes, int perNode, int t, int h, int k, int e) {
