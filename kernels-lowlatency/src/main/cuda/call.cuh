@@ -68,8 +68,10 @@ struct Receivers {
     __device__ int warp() const { return thread / 32; }
 };
 
-// a / b for 0 <= a < 2^20, b > 0 in a few instructions: (a + 1/2) / b is too far from every integer to be rounded to
-// it.
+constexpr int kSmallDividends = 1 << 20;
+
+// a / b for 0 <= a < kSmallDividends, b > 0 in a few instructions: (a + 1/2) / b is too far from every integer to be
+// rounded to it.
 __device__ __forceinline__ int small_div(int a, int b) {
     return __float2int_rz((static_cast<float>(a) + 0.5f) * approximate_reciprocal(static_cast<float>(b)));
 }
@@ -338,6 +340,7 @@ constexpr int kPublishWarp = kOpenWarp - 1;
 __device__ __forceinline__ Opening begin_open(const Group& g, Kind kind, const uint32_t* run) {
     Opening opening = {};
     int lane = threadIdx.x % 32;
+    if (threadIdx.x / 32 == kPublishWarp && is_publishing_block()) opening.received = load_received(g);
     if (threadIdx.x / 32 != kOpenWarp) return opening;
     const volatile RankState* state = state_of(g);
     bool sends = g.phases & kSend;
@@ -444,12 +447,9 @@ __device__ __forceinline__ void open_call(const Group& g, Kind kind, const Openi
 
 // Waits for free slots if the launch sends, and tells the block. One warp, before __syncthreads(). Another one fences
 // what it will publish: later the fence would wait for all that the block has stored.
-__device__ inline void finish_open(const Group& g, Kind kind, Opening& opening, Call& call) {
+__device__ inline void finish_open(const Group& g, Kind kind, const Opening& opening, Call& call) {
     int warp = threadIdx.x / 32;
-    if (warp == kPublishWarp && is_publishing_block()) {
-        fence_sys();
-        opening.received = load_received(g);
-    }
+    if (warp == kPublishWarp && is_publishing_block()) fence_sys();
     if (warp != kOpenWarp) return;
     open_call(g, kind, opening, call);
 }

@@ -214,18 +214,6 @@ __device__ __forceinline__ void sum_pack(const CombineParams& p, const Call& cal
     }
 }
 
-// Deals what is summed at once, chunks of tokens or their packs, to the warps: those that only receive before those
-// that have sent, which come later. A warp stays with one chunk, or pack.
-__device__ __forceinline__ Deal deal_sums(const CombineParams& p, int num_chunks) {
-    int warp = threadIdx.x / 32, num_warps = kThreads / 32;
-    if (p.group.phases & kSend) {
-        constexpr int kSenders = kCombineSenders / 32, kReceivers = kThreads / 32 - kSenders;
-        warp = warp >= kSenders ? warp - kSenders : kReceivers + warp - warp / (kStoreWarps + 1);
-        num_warps = kReceivers + kSendTeams * kStoreWarps;
-    }
-    return Deal(num_chunks, warp, num_warps);
-}
-
 // Chunks of a token, or packs.
 template <Wire kWire>
 __device__ __forceinline__ int num_summed(const CombineParams& p) {
@@ -233,28 +221,51 @@ __device__ __forceinline__ int num_summed(const CombineParams& p) {
     return (p.hidden + kChunkChannels - 1) / kChunkChannels;
 }
 
-// Warps that have met collect_senders. first: the selections of the warp's first token.
+// What is summed at once: a chunk of a token, or a pack. Those of a token are in different blocks; those of a block are
+// taken by its warps in the order of tokens: one each by those that only receive, the others by whoever has nothing
+// else to do. So warps that have sent help as much as they can, however late they come.
+struct Sum {
+    int token, chunk;
+
+    // The n-th of this block.
+    __device__ Sum(int num_chunks, int n) {
+        int index = n * gridDim.x + blockIdx.x;
+        token = index < kSmallDividends ? small_div(index, num_chunks) : index / num_chunks;
+        chunk = index - token * num_chunks;
+    }
+};
+
+// Which sum of the block is the next that nobody has taken. One warp.
+__device__ __forceinline__ int take_sum(CollectShared& shared) {
+    int n = 0;
+    if (threadIdx.x % 32 == 0) n = atomicAdd(&shared.taken, 1);
+    return __shfl_sync(~0u, n, 0);
+}
+
+// Warps that have met collect_senders. n: the warp's first sum; mine: the selections of its token.
 template <Wire kWire, bool kReduce>
-__device__ inline void sum_tokens(const CombineParams& p, const Call& call, Selected first, CollectShared& shared) {
-    int num_chunks = num_summed<kWire>(p);
-    Deal deal = deal_sums(p, num_chunks);
+__device__ inline void sum_tokens(const CombineParams& p, const Call& call, int n, Selected mine,
+                                  CollectShared& shared) {
     if (!shared.ok) return;
-    auto for_all = [&](auto sum) {
+    int num_chunks = num_summed<kWire>(p);
+    auto for_all = [&](auto add) {
 #pragma unroll 1
-        for (int chunk = deal.group; chunk < num_chunks; chunk += deal.next_group)
-#pragma unroll 1
-            for (int token = deal.item; token < p.num_tokens; token += deal.next_item) {
-                if (token != deal.item || chunk != deal.group) first = load_selected<kReduce>(p, token);
-                sum(first, token, chunk);
-            }
+        for (;;) {
+            Sum sum(num_chunks, n);
+            if (sum.token >= p.num_tokens) break;
+            add(mine, sum.token, sum.chunk);
+            if (!shared.has_more) break;
+            n = take_sum(shared);
+            mine = load_selected<kReduce>(p, Sum(num_chunks, n).token);
+        }
     };
     if (kPacks<kWire> && has_few_tokens(p)) {
-        for_all([&](Selected mine, int token, int pack) {
-            sum_pack<kReduce>(p, call, shared.came, mine, token, pack);
+        for_all([&](Selected selected, int token, int pack) {
+            sum_pack<kReduce>(p, call, shared.came, selected, token, pack);
         });
     } else {
-        for_all([&](Selected mine, int token, int chunk) {
-            sum_chunk<kWire, kReduce>(p, call, shared.came, mine, token, chunk);
+        for_all([&](Selected selected, int token, int chunk) {
+            sum_chunk<kWire, kReduce>(p, call, shared.came, selected, token, chunk);
         });
     }
 }

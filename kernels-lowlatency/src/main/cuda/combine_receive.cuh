@@ -16,12 +16,16 @@ struct CollectShared {
     uint64_t heard;  // mbarrier at which kCollectWarp arrives once, for warps that have sent: then the rest is final
     RankSet present;   // ranks whose tokens the dispatch brought
     RankSet came;      // ranks whose rows are to be summed
+    uint32_t taken;    // sums of the block that warps have taken
+    bool has_more;     // than the receivers take at first
     bool ok;
 
-    // One thread, before the call is open.
-    __device__ void init(RankSetIn present_in_dispatch) {
+    // One thread, before the call is open. The receivers take a sum each.
+    __device__ void init(const CombineParams& p, RankSetIn present_in_dispatch, int num_receivers, int per_token) {
         barrier_init(&heard, 1);
         present = present_in_dispatch;
+        taken = num_receivers;
+        has_more = num_receivers * gridDim.x + blockIdx.x < p.num_tokens * per_token;
     }
 };
 

@@ -34,12 +34,15 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     __shared__ uint32_t bad[kAnnounceWarps];
     const Group& g = p.group;
     bool sends = g.phases & kSend, receives = g.phases & kReceive;
-    Selected first = {-1, 0, 0};  // of the first token that the warp sums
+    int first = 0;                   // of the block's sums, the warp's first
+    Selected selected = {-1, 0, 0};  // of its token
+    auto token_of_first = [&] { return Sum(num_summed<kWire>(p), first).token; };
     if (sends && threadIdx.x < kCombineSenders) {
         send_home<kWire, kReduce>(p, call, sent, stages);
-        Deal deal = deal_sums(p, num_summed<kWire>(p));
-        if (!receives || is_flag_warp() || deal.item >= p.num_tokens) return;  // the flag warp is busy longest
-        first = load_selected<kReduce>(p, deal.item);
+        if (!receives || is_flag_warp() || !collected.has_more) return;  // the flag warp is busy longest
+        first = take_sum(collected);
+        if (token_of_first() >= p.num_tokens) return;
+        selected = load_selected<kReduce>(p, token_of_first());
         barrier_wait(&collected.heard, 0);  // acquire; pairs with collect_senders
     } else {
         CombineReceivers team(g);
@@ -54,8 +57,9 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
             if (team.thread % 32 == 0) bad[team.warp()] = warp_bad;
             if constexpr (kHasNetwork) keep_items(p, team.thread, team.num_threads);
         }
-        if (team.thread == 0) collected.init(load_set(bank->present));
-        if (receives && kHasOneNode) first = load_selected<kReduce>(p, deal_sums(p, num_summed<kWire>(p)).item);
+        if (team.thread == 0) collected.init(p, load_set(bank->present), team.num_warps(), num_summed<kWire>(p));
+        first = team.warp();
+        if (receives && kHasOneNode) selected = load_selected<kReduce>(p, token_of_first());
         finish_open(g, kCombine, opening, call);
         __syncthreads();
         run.epoch = call.epoch;
@@ -72,8 +76,8 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
         if (publishes && advance_epoch(g, call) && sends) *noted = run;
     }
     // Beside what several nodes need, there are no registers to keep it in.
-    if (receives && !kHasOneNode) first = load_selected<kReduce>(p, deal_sums(p, num_summed<kWire>(p)).item);
-    if (receives) sum_tokens<kWire, kReduce>(p, call, first, collected);
+    if (receives && !kHasOneNode) selected = load_selected<kReduce>(p, token_of_first());
+    if (receives) sum_tokens<kWire, kReduce>(p, call, first, selected, collected);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
