@@ -130,9 +130,9 @@ public interface Buffer extends AutoCloseable {
      * dispatches with a handle from before the masks changed: dispatch its plan again. This method
      * waits for calls in flight. Across nodes, a token whose forwarder is masked goes through
      * another rank of that node. If several ranks of a node are masked, some tokens may find none;
-     * their selections on that node then count as absent too. On GPUs, normal mode can mask ranks
-     * only if nodes have at most 8 ranks, and with several nodes only if all GPUs reach each
-     * other's memory, or over {@link Network#ibgda} with masks.
+     * their selections on that node then count as absent too. On several nodes of GPUs, normal mode
+     * can mask ranks only if all GPUs reach each other's memory, or over {@link Network#ibgda} with
+     * masks.
      *
      * <p><b>Low-latency mode.</b> Each rank may mask others at any time. A rank that kept making
      * the same calls while it was masked can be unmasked at any time.
@@ -149,9 +149,8 @@ public interface Buffer extends AutoCloseable {
      * <p>A rank that was masked by a time-out, or made no calls, is out of step. It comes back with
      * {@link #rejoin}; a new process takes the place of a dead one with {@link #admit}.
      *
-     * @throws UnsupportedOperationException if the buffer has only normal mode, and runs on GPUs
-     *     with nodes of more than 8 ranks, or with several nodes that a network connects without
-     *     masks
+     * @throws UnsupportedOperationException if the buffer has only normal mode, and runs on GPUs of
+     *     several nodes that a network connects without masks
      */
     void updateMask(int rank, boolean masked);
 

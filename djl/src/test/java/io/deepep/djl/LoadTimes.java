@@ -11,6 +11,7 @@ import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.SplittableRandom;
 
 /**
  * Times how a file of matrices comes into the memory of the first GPU, beside a plain read of the
@@ -58,6 +59,7 @@ final class LoadTimes {
         header.append("}");
         header.append(" ".repeat(Math.floorMod(-header.length(), 8)));
         byte[] matrix = new byte[(int) MATRIX_BYTES];
+        new SplittableRandom(0).nextBytes(matrix); // zeros might not reach the disk
         try (OutputStream out = Files.newOutputStream(file)) {
             out.write(
                     ByteBuffer.allocate(8)

@@ -40,6 +40,7 @@ public record ReplacementConformance(TestBackend backend) {
                         new ReplacedGroup(backend, Ranks.topology(1, 3), Set.of(0)),
                         new ReplacedGroup(backend, Ranks.topology(1, 2), Set.of(1)),
                         new ReplacedGroup(backend, Ranks.topology(1, 4), Set.of(0, 3)),
+                        new ReplacedGroup(backend, Ranks.topology(1, 10), Set.of(9)),
                         new ReplacedGroup(backend, Ranks.topology(2, 2), Set.of(2)),
                         new ReplacedGroup(backend, Ranks.topology(2, 2), Set.of(0, 1)))
                 .filter(group -> Ranks.fit(backend, group.topology()))
