@@ -68,8 +68,10 @@ struct Receivers {
     __device__ int warp() const { return thread / 32; }
 };
 
-// a / b for 0 <= a < 2^20, b > 0 in a few instructions: (a + 1/2) / b is too far from every integer to be rounded to
-// it.
+constexpr int kSmallDividends = 1 << 20;
+
+// a / b for 0 <= a < kSmallDividends, b > 0 in a few instructions: (a + 1/2) / b is too far from every integer to be
+// rounded to it.
 __device__ __forceinline__ int small_div(int a, int b) {
     return __float2int_rz((static_cast<float>(a) + 0.5f) * approximate_reciprocal(static_cast<float>(b)));
 }

@@ -230,7 +230,7 @@ struct Sum {
     // The n-th of this block.
     __device__ Sum(int num_chunks, int n) {
         int index = n * gridDim.x + blockIdx.x;
-        token = small_div(index, num_chunks);
+        token = index < kSmallDividends ? small_div(index, num_chunks) : index / num_chunks;
         chunk = index - token * num_chunks;
     }
 };
