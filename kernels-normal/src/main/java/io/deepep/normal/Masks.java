@@ -26,7 +26,7 @@ public final class Masks {
     /** Leaves a rank out, or takes it back; between calls. */
     public void update(int rank, boolean leaveOut) {
         masked[rank] = leaveOut;
-        word = wordOf(masked);
+        word = wordOfAll();
         rails.route(this);
     }
 
@@ -99,11 +99,9 @@ public final class Masks {
         return IntStream.range(0, masked.length).map(rank -> masked[rank] ? 1 : 0).toArray();
     }
 
-    private static int wordOf(boolean[] masked) {
+    private int wordOfAll() {
         if (masked.length <= Integer.SIZE) {
-            return IntStream.range(0, masked.length)
-                    .map(rank -> masked[rank] ? 1 << rank : 0)
-                    .reduce(0, (a, b) -> a | b);
+            return words(0, masked.length)[0];
         }
         boolean any = IntStream.range(0, masked.length).anyMatch(rank -> masked[rank]);
         return any ? Arrays.hashCode(masked) | 1 : 0;

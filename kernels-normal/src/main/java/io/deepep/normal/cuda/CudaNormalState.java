@@ -20,11 +20,15 @@ import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.cuda.kernels.NormalModule;
 import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.CallTimeouts;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
 
 /** What the operations of one rank's normal mode share. */
 final class CudaNormalState implements AutoCloseable {
+    /** Of what is read or written at once: 8 bytes, or the words of a node's masked ranks. */
+    private static final int SLOT_BYTES = 16;
+
     final CudaContext context;
     final CudaStream stream;
     final EpTopology topology;
@@ -64,7 +68,7 @@ final class CudaNormalState implements AutoCloseable {
     private final List<Long> heaps;
     private final int ranksOnDevice;
     private final boolean masksTimedOut;
-    private final PinnedSlots.Slot readSlot;
+    private final PinnedSlots.Slot slot;
     private final DevicePool.Block localState;
 
     CudaNormalState(
@@ -96,7 +100,7 @@ final class CudaNormalState implements AutoCloseable {
         this.oneNode = kernels.oneNode(structs);
         this.slots = gpu.slots;
         this.memory = new DevicePool(stream, reservedBytes());
-        this.readSlot = slots.take(this, Long.BYTES, null);
+        this.slot = slots.take(this, SLOT_BYTES, null);
         this.tokenOrder = memory.allocate(routingBytes());
         this.expertHist = memory.allocateZeroed(4L * limits.maxExperts());
         this.localState = memory.allocateZeroed(structs.localState.numBytes());
@@ -238,9 +242,9 @@ final class CudaNormalState implements AutoCloseable {
 
     /** Reads 8 bytes of device memory after all work of the stream. */
     long readLong(long address) {
-        stream.copy(readSlot.deviceAddress(), address, Long.BYTES);
+        stream.copy(slot.deviceAddress(), address, Long.BYTES);
         stream.synchronize();
-        return readSlot.page().segment().get(ValueLayout.JAVA_LONG, readSlot.offset());
+        return slot.page().segment().get(ValueLayout.JAVA_LONG, slot.offset());
     }
 
     void startAfter(int epoch) {
@@ -275,10 +279,8 @@ final class CudaNormalState implements AutoCloseable {
         }
         masks.update(rank, masked);
         write(wordOfState("masked"), masks.word());
-        int[] ofNode = masks.words(topology.rankOf(topology.rdmaRank(), 0), topology.numNvlRanks());
-        for (int i = 0; i < ofNode.length; i++) {
-            write(wordOfState("masked_ranks") + (long) Integer.BYTES * i, ofNode[i]);
-        }
+        int first = topology.rankOf(topology.rdmaRank(), 0);
+        write(wordOfState("masked_ranks"), masks.words(first, topology.numNvlRanks()));
         if (internode != null) {
             internode.rails.write(masks);
         }
@@ -288,11 +290,12 @@ final class CudaNormalState implements AutoCloseable {
         return localState.address() + structs.localState.offset(field);
     }
 
-    /** Writes 4 bytes of device memory after all work of the stream. */
-    private void write(long address, int value) {
+    /** Writes words of device memory after all work of the stream. */
+    private void write(long address, int... words) {
         stream.synchronize();
-        readSlot.page().segment().set(ValueLayout.JAVA_INT, readSlot.offset(), value);
-        stream.copy(address, readSlot.deviceAddress(), Integer.BYTES);
+        MemorySegment to = slot.page().segment();
+        MemorySegment.copy(words, 0, to, ValueLayout.JAVA_INT, slot.offset(), words.length);
+        stream.copy(address, slot.deviceAddress(), (long) Integer.BYTES * words.length);
         stream.synchronize();
     }
 

@@ -1,20 +1,9 @@
 package io.deepep.testkit.conformance.normal;
 
-import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
-
-import io.deepep.Buffer;
 import io.deepep.DType;
-import io.deepep.DispatchHandle;
-import io.deepep.EpTopology;
-import io.deepep.error.RoutingException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.Misbehaviour;
-import io.deepep.testkit.conformance.Ranks;
-import io.deepep.testkit.exchange.NormalWorld;
-import java.time.Duration;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
@@ -24,9 +13,6 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** Masked ranks of nodes of more ranks than a few. */
 @BackendSuite(maskingAcrossNodes = true)
 public record NormalLargeMaskConformance(TestBackend backend) implements NormalSuite {
-    /** A masked rank waits until the others have made all their calls. */
-    private static final Duration PATIENCE = Duration.ofSeconds(50);
-
     private static final int ROUNDS = 2;
     private static final int TOKENS = 5;
     private static final int HIDDEN = 128;
@@ -43,8 +29,8 @@ public record NormalLargeMaskConformance(TestBackend backend) implements NormalS
                     + absent.stream().sorted().toList();
         }
 
-        NormalWorld rest() {
-            return shape.world().without(absent);
+        int first() {
+            return absent.iterator().next();
         }
     }
 
@@ -101,74 +87,28 @@ public record NormalLargeMaskConformance(TestBackend backend) implements NormalS
     }
 
     private void goOn(Loss loss) {
-        NormalWorld whole = loss.shape().world();
-        Ranks.run(
+        NormalMaskConformance.byHand(
                 backend,
                 loss.shape().topology(),
-                builder -> withMasks(builder, whole),
-                context -> {
-                    NormalMaskConformance.calls(new NormalRank(context, whole));
-                    NormalMaskConformance.goOnWithout(
-                            context, loss.absent(), ROUNDS, loss.rest(), whole);
-                });
-    }
-
-    private void withMasks(Buffer.Builder builder, NormalWorld world) {
-        builder.normal(world.limits()).timeout(PATIENCE).network(backend.networkWithMasks());
+                loss.shape().world(),
+                loss.absent(),
+                ROUNDS,
+                builder -> NormalNodeMaskConformance.withMasks(backend, builder));
     }
 
     /** What was dispatched to other ranks than take part now is refused by name. */
     @Cases
     @MethodSource("late")
     public void handlesOfOtherMasks(Loss loss) {
-        NormalWorld whole = loss.shape().world();
-        Ranks.run(
-                backend,
-                loss.shape().topology(),
-                builder -> withMasks(builder, whole),
-                context -> {
-                    NormalRank rank = new NormalRank(context, whole);
-                    DispatchHandle old = rank.dispatch(rank.plan(), whole.check()).handle();
-                    Buffer buffer = context.buffer();
-                    if (!loss.absent().contains(context.rank())) {
-                        loss.absent().forEach(absent -> buffer.updateMask(absent, true));
-                        assertThatThrownBy(() -> buffer.dispatch(rank.bare().cached(old).build()))
-                                .isInstanceOf(RoutingException.class)
-                                .hasMessageContaining("masked or unmasked since the dispatch");
-                    }
-                    NormalMaskConformance.comeBack(context, whole);
-                });
+        NormalNodeMaskConformance.handlesOfOtherMasks(
+                backend, loss.shape().topology(), loss.shape().world(), loss.first());
     }
 
     /** A rank that stops is named, masked, left out and taken back. */
     @Cases
     @MethodSource("late")
     public void byTimeout(Loss loss) {
-        EpTopology topology = loss.shape().topology();
-        NormalWorld whole = loss.shape().world();
-        int absent = loss.absent().iterator().next();
-        Ranks.run(
-                backend,
-                topology,
-                builder ->
-                        builder.normal(whole.limits())
-                                .timeout(Duration.ofSeconds(2))
-                                .maskTimedOutRanks(true),
-                context -> {
-                    NormalMaskConformance.calls(new NormalRank(context, whole));
-                    context.communicator().barrier(Ranks.TIMEOUT);
-                    if (context.rank() != absent) {
-                        NormalRank survivor = new NormalRank(context, loss.rest());
-                        Misbehaviour.requirePeer(
-                                absent, () -> survivor.call(survivor.plan().build()));
-                        NormalMaskConformance.requireMasked(context, loss.absent());
-                        for (int i = 0; i < ROUNDS; i++) {
-                            NormalMaskConformance.calls(survivor);
-                        }
-                    }
-                    context.communicator().barrier(PATIENCE);
-                    assertThat(context.buffer().queryMask()).hasSize(topology.numRanks());
-                    NormalMaskConformance.comeBack(context, whole);
-                });
+        NormalMaskConformance.byTimeout(
+                backend, loss.shape().topology(), loss.shape().world(), loss.first());
     }
 }

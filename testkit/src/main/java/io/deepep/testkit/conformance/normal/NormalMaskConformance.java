@@ -26,6 +26,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
+import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -122,15 +123,26 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     @Cases
     @GroupSource({"1, 4, 3", "1, 4, 0", "1, 3, 1", "1, 8, 5", "1, 2, 0"})
     public void byHand(int nodes, int numRanks, int absent) {
-        NormalWorld whole = world(numRanks);
+        EpTopology topology = Ranks.topology(nodes, numRanks);
+        byHand(backend, topology, world(numRanks), Set.of(absent), ROUNDS, _ -> {});
+    }
+
+    /** The others go on without ranks that they mask, in buffers with these options. */
+    static void byHand(
+            TestBackend backend,
+            EpTopology topology,
+            NormalWorld whole,
+            Set<Integer> absent,
+            int rounds,
+            Consumer<Buffer.Builder> options) {
         NormalWorld rest = whole.without(absent);
         Ranks.run(
                 backend,
-                Ranks.topology(nodes, numRanks),
-                builder -> builder.normal(whole.limits()),
+                topology,
+                builder -> options.accept(builder.normal(whole.limits())),
                 context -> {
                     calls(new NormalRank(context, whole));
-                    goOnWithout(context, Set.of(absent), ROUNDS, rest, whole);
+                    goOnWithout(context, absent, rounds, rest, whole);
                 });
     }
 
@@ -223,11 +235,14 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     @Cases
     @GroupSource({"1, 4, 2", "1, 3, 0"})
     public void byTimeout(int nodes, int numRanks, int absent) {
-        NormalWorld whole = world(numRanks);
+        byTimeout(backend, Ranks.topology(nodes, numRanks), world(numRanks), absent);
+    }
+
+    static void byTimeout(TestBackend backend, EpTopology topology, NormalWorld whole, int absent) {
         NormalWorld rest = whole.without(absent);
         Ranks.run(
                 backend,
-                Ranks.topology(nodes, numRanks),
+                topology,
                 builder ->
                         builder.normal(whole.limits())
                                 .timeout(Duration.ofSeconds(2))

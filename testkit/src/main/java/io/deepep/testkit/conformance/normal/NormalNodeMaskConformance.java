@@ -37,8 +37,13 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
         return NormalShape.small(topology).world();
     }
 
+    /** Options of groups whose ranks are masked by hand. */
+    static void withMasks(TestBackend backend, Buffer.Builder builder) {
+        builder.timeout(PATIENCE).network(backend.networkWithMasks());
+    }
+
     private void withMasks(Buffer.Builder builder, NormalWorld world) {
-        builder.normal(world.limits()).timeout(PATIENCE).network(backend.networkWithMasks());
+        withMasks(backend, builder.normal(world.limits()));
     }
 
     private static Set<Integer> ranks(String list) {
@@ -63,18 +68,14 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
         "3, 2, 2+3"
     })
     public void byHand(int nodes, int ranksPerNode, String masked) {
-        Set<Integer> absent = ranks(masked);
         EpTopology topology = Ranks.topology(nodes, ranksPerNode);
-        NormalWorld whole = world(topology);
-        NormalWorld rest = whole.without(absent);
-        Ranks.run(
+        NormalMaskConformance.byHand(
                 backend,
                 topology,
-                builder -> withMasks(builder, whole),
-                context -> {
-                    NormalMaskConformance.calls(new NormalRank(context, whole));
-                    NormalMaskConformance.goOnWithout(context, absent, ROUNDS, rest, whole);
-                });
+                world(topology),
+                ranks(masked),
+                ROUNDS,
+                builder -> withMasks(backend, builder));
     }
 
     /** One after the other goes, and all return. */
@@ -134,18 +135,22 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     @GroupSource("2, 2")
     public void handlesOfOtherMasks() {
         EpTopology topology = Ranks.topology(2, 2);
-        NormalWorld whole = world(topology);
-        NormalWorld rest = whole.without(3);
+        handlesOfOtherMasks(backend, topology, world(topology), 3);
+    }
+
+    static void handlesOfOtherMasks(
+            TestBackend backend, EpTopology topology, NormalWorld whole, int absent) {
+        NormalWorld rest = whole.without(absent);
         Ranks.run(
                 backend,
                 topology,
-                builder -> withMasks(builder, whole),
+                builder -> withMasks(backend, builder.normal(whole.limits())),
                 context -> {
                     NormalRank rank = new NormalRank(context, whole);
                     DispatchHandle old = rank.dispatch(rank.plan(), whole.check()).handle();
                     Buffer buffer = context.buffer();
-                    if (context.rank() != 3) {
-                        buffer.updateMask(3, true);
+                    if (context.rank() != absent) {
+                        buffer.updateMask(absent, true);
                         assertThatThrownBy(() -> buffer.dispatch(rank.bare().cached(old).build()))
                                 .isInstanceOf(RoutingException.class)
                                 .hasMessageContaining("masked or unmasked since the dispatch");
