@@ -109,6 +109,10 @@ public record NormalLargeMaskConformance(TestBackend backend) implements NormalS
     @MethodSource("late")
     public void byTimeout(Loss loss) {
         NormalMaskConformance.byTimeout(
-                backend, loss.shape().topology(), loss.shape().world(), loss.first());
+                backend,
+                loss.shape().topology(),
+                loss.shape().world(),
+                loss.first(),
+                NormalNodeMaskConformance.PATIENCE);
     }
 }

@@ -235,10 +235,16 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     @Cases
     @GroupSource({"1, 4, 2", "1, 3, 0"})
     public void byTimeout(int nodes, int numRanks, int absent) {
-        byTimeout(backend, Ranks.topology(nodes, numRanks), world(numRanks), absent);
+        byTimeout(backend, Ranks.topology(nodes, numRanks), world(numRanks), absent, Ranks.TIMEOUT);
     }
 
-    static void byTimeout(TestBackend backend, EpTopology topology, NormalWorld whole, int absent) {
+    /** patience: for how long the rank that stopped waits until the others have gone on. */
+    static void byTimeout(
+            TestBackend backend,
+            EpTopology topology,
+            NormalWorld whole,
+            int absent,
+            Duration patience) {
         NormalWorld rest = whole.without(absent);
         Ranks.run(
                 backend,
@@ -258,7 +264,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
                             calls(survivor);
                         }
                     }
-                    context.communicator().barrier(Ranks.TIMEOUT);
+                    context.communicator().barrier(patience);
                     comeBack(context, whole);
                 });
     }

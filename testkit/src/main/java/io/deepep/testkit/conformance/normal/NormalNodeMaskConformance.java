@@ -31,7 +31,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     private static final int ROUNDS = 2;
 
     /** A masked rank waits until the others have made all their calls. */
-    private static final Duration PATIENCE = Duration.ofSeconds(50);
+    static final Duration PATIENCE = Duration.ofSeconds(50);
 
     private static NormalWorld world(EpTopology topology) {
         return NormalShape.small(topology).world();
