@@ -188,7 +188,8 @@ __device__ __forceinline__ void order_tokens(const DispatchParams& p, LayoutShar
 
 // Writes token_order of this block's tokens, counted from the block's first, and block_counts; adds to expert_hist.
 // hist: num_experts words of shared memory. All threads of the block.
-__device__ inline void lay_out_tokens(const DispatchParams& p, LayoutShared& shared, uint32_t* hist, MaskedRanks masked) {
+__device__ inline void lay_out_tokens(const DispatchParams& p, LayoutShared& shared, uint32_t* hist,
+                                      MaskedRanks masked) {
     TokenRange tokens = block_tokens(p.num_tokens);
     for (int e = threadIdx.x; e < p.num_experts; e += kThreads) hist[e] = 0;
     if (threadIdx.x < kMaxRanks) shared.running[threadIdx.x] = 0;

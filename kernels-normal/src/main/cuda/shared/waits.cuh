@@ -176,7 +176,9 @@ struct MaskedFew {
 struct MaskedMany {
     static __device__ __forceinline__ MaskedMany of(const Group&) { return {}; }
     __device__ __forceinline__ bool has(const Group& g, int rank) const { return among(g, rank / 32) >> rank % 32 & 1; }
-    __device__ __forceinline__ uint32_t among(const Group& g, int word) const { return state_of(g)->masked_ranks[word]; }
+    __device__ __forceinline__ uint32_t among(const Group& g, int word) const {
+        return state_of(g)->masked_ranks[word];
+    }
 };
 
 using MaskedRanks = std::conditional_t<kIsWide, MaskedMany, MaskedFew>;
