@@ -65,8 +65,8 @@ final class MarkdownTables {
                                 "operation",
                                 "SMs",
                                 "time",
-                                gpu ? "rows that cross links" : "rows read and written",
-                                gpu ? "of the best bare copy" : "of a memory copy"));
+                                gpu ? "rows over links" : "rows read and written",
+                                gpu ? "share of best bare copy" : "share of memory copy"));
         for (OperationRecord each : chosen(run, sms)) {
             out.row(
                     OperationNames.of(each),
