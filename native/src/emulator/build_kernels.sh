@@ -3,7 +3,7 @@
 #
 #   build_kernels.sh SOURCE_DIR OUTPUT_DIR WORK_DIR
 #
-# SOURCE_DIR  as for native/src/main/cuda/build.sh
+# SOURCE_DIR  as for native/src/main/cuda/build.sh or build_nvshmem.sh
 # OUTPUT_DIR  receives NAME.fatbin for each NAME.cu: a shared library
 # WORK_DIR    receives what the compiler is given
 set -euo pipefail
@@ -16,6 +16,7 @@ driver_dir=$here/../../target/emulator
 
 [ -d "$source_dir" ] || exit 0
 source_dir=$(cd "$source_dir" && pwd)
+code_dir=${source_dir%-nvshmem} # where headers are
 mapfile -t sources < <(find "$source_dir" -name '*.cu' | LC_ALL=C sort)
 [ ${#sources[@]} -gt 0 ] || exit 0
 mkdir -p "$output_dir" "$work_dir"
@@ -29,12 +30,12 @@ kernels_of() {
         sed -E 's/ *\{$//; s/\($//; s/__global__ void( *__launch_bounds__\([^)]*\))? */kernel /' |
         awk '$1 == "namespace" { ns = $2 "::" } $1 == "kernel" { print $2, "::" ns $2 }'
     for included in $(sed -nE 's/^#include "(.*\.cu)"$/\1/p' "$1"); do
-        kernels_of "$(dirname "$1")/$included"
+        kernels_of "$code_dir/$included"
     done
 }
 
 # No -Wall: what is a warning on a GPU, nvcc says.
-language=(-std=c++17 -w -fpermissive -include cuda_on_host.h -I "$here/device" -I "$here/driver" -I "$include_dir" -I "$source_dir")
+language=(-std=c++17 -w -fpermissive -include cuda_on_host.h -I "$here/device" -I "$here/driver" -I "$here/nvshmem" -I "$include_dir" -I "$code_dir")
 
 compile() {
     local source=$1 name unit
@@ -54,7 +55,7 @@ compile() {
 
 is_current() { # nothing that it may include is newer
     local fatbin=$output_dir/$1.fatbin
-    [ -e "$fatbin" ] && [ -z "$(find "$source_dir" "$include_dir" "$here" -newer "$fatbin" -type f | head -1)" ] &&
+    [ -e "$fatbin" ] && [ -z "$(find "$source_dir" "$code_dir" "$include_dir" "$here" -newer "$fatbin" -type f | head -1)" ] &&
         [ "$(head -c 4 "$fatbin" | tail -c 3)" = ELF ]
 }
 
@@ -63,9 +64,3 @@ for source in "${sources[@]}"; do
     is_current "$(basename "$source" .cu)" || stale+=("$source")
 done
 in_parallel compile ${stale[@]+"${stale[@]}"}
-
-# Kernels over NVSHMEM cannot run here, but must compile wherever NVSHMEM is.
-for source in "$source_dir"-nvshmem/*.cu; do
-    [ -e "$source" ] || continue
-    "$cxx" -x c++ -fsyntax-only "${language[@]}" -I "$here/nvshmem" "$source"
-done

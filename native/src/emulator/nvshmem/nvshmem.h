@@ -1,11 +1,16 @@
-// What device code of this project calls of NVSHMEM, declared and nothing more: build_kernels.sh sees with it whether
-// kernels over NVSHMEM compile, on machines that have no NVSHMEM.
+// NVSHMEM's device functions as far as this project's device code calls them. What a block sends to a PE arrives in
+// order, as through a queue of a reliable connection; all else in any order, and late.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include "calls.h"
 
 enum { NVSHMEM_SIGNAL_SET, NVSHMEM_SIGNAL_ADD };
 
-void nvshmem_fence();
-void nvshmem_quiet();
+extern "C" {
+__attribute__((used)) deepep::emulator::NvshmemCalls nvshmemi_device_state_d;
+}
+
+// Queues keep their order.
+inline void nvshmem_fence() { __threadfence_system(); }
+
+inline void nvshmem_quiet() { nvshmemi_device_state_d.quiet(); }

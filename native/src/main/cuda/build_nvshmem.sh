@@ -40,6 +40,11 @@ find_nvcc() {
     done
 }
 
+# What the emulator's profile has left is for no GPU.
+for fatbin in "$output_dir"/*.fatbin; do
+    if [ "$(head -c 4 "$fatbin" 2>/dev/null | tail -c 3)" = ELF ]; then rm "$fatbin"; fi
+done
+
 nvshmem=$(find_nvshmem)
 case $nvcc in
     none) exit 0 ;;

@@ -85,6 +85,10 @@ record ProcessSuites(Path folder, List<String> options) {
                         "--fail-if-no-tests",
                         "--include-engine=junit-jupiter"));
         suites.forEach(suite -> command.add("--select-class=" + suite.getName()));
+        String transport = System.getProperty("deepep.transport"); // see TestNetworks
+        if (transport != null) {
+            command.add(1 + options.size(), "-Ddeepep.transport=" + transport);
+        }
         String excludedTag = System.getProperty("deepep.excludedTag"); // the emulator's profile
         if (excludedTag != null) {
             command.add("--exclude-tag=" + excludedTag);
