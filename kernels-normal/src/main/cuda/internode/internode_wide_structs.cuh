@@ -99,7 +99,7 @@ static_assert(offsetof(InternodeCombineParams, between) == 872);
 // How another rank is reached.
 struct RailWay {
     uint64_t reach;                     // its network memory as mapped here, or IbgdaQueues that lead to it
-    int32_t place;                      // of it in these
+    int32_t place;                      // of it in these, or its number in a library's world
     int32_t reserved;
 };
 static_assert(sizeof(RailWay) == 16);

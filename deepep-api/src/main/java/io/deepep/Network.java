@@ -23,7 +23,14 @@ public sealed interface Network {
     /** NVSHMEM over {@code transport}, all else chosen by the library; one process per rank. */
     static Nvshmem nvshmem(Transport transport) {
         return new Nvshmem(
-                transport, "", NicHandler.AUTO, 0, Quality.DEFAULT, Nvshmem.ANY_INTERFACE, false);
+                transport,
+                "",
+                NicHandler.AUTO,
+                0,
+                Quality.DEFAULT,
+                Nvshmem.ANY_INTERFACE,
+                false,
+                false);
     }
 
     /**
@@ -94,6 +101,9 @@ public sealed interface Network {
      * @param pureRdma whether the transport carries everything, even to GPUs that NVLink reaches;
      *     if false, kernels store into the memory of those. Normal mode uses NVLink within a node
      *     in either case
+     * @param masks whether {@link Buffer#updateMask} can mask ranks in normal mode too: then all
+     *     ranks are PEs of one world, and NVSHMEM connects each of them to all others. {@link
+     *     Buffer.Builder#maskTimedOutRanks} implies it
      */
     record Nvshmem(
             Transport transport,
@@ -102,7 +112,8 @@ public sealed interface Network {
             int qpDepth,
             Quality quality,
             String bootstrapInterface,
-            boolean pureRdma)
+            boolean pureRdma,
+            boolean masks)
             implements Network {
         /** Lets NVSHMEM choose the interface. */
         public static final String ANY_INTERFACE = "";
@@ -119,13 +130,27 @@ public sealed interface Network {
         /** With NICs of the user's choice. */
         public Nvshmem withNicMapping(String mapping) {
             return new Nvshmem(
-                    transport, mapping, nicHandler, qpDepth, quality, bootstrapInterface, pureRdma);
+                    transport,
+                    mapping,
+                    nicHandler,
+                    qpDepth,
+                    quality,
+                    bootstrapInterface,
+                    pureRdma,
+                    masks);
         }
 
         /** With another driver of the doorbells. */
         public Nvshmem withNicHandler(NicHandler handler) {
             return new Nvshmem(
-                    transport, nicMapping, handler, qpDepth, quality, bootstrapInterface, pureRdma);
+                    transport,
+                    nicMapping,
+                    handler,
+                    qpDepth,
+                    quality,
+                    bootstrapInterface,
+                    pureRdma,
+                    masks);
         }
 
         /** With longer or shorter queues. */
@@ -137,7 +162,8 @@ public sealed interface Network {
                     depth,
                     quality,
                     bootstrapInterface,
-                    pureRdma);
+                    pureRdma,
+                    masks);
         }
 
         /** With an address and a quality of service. */
@@ -149,18 +175,40 @@ public sealed interface Network {
                     qpDepth,
                     newQuality,
                     bootstrapInterface,
-                    pureRdma);
+                    pureRdma,
+                    masks);
         }
 
         /** With an interface to meet over. */
         public Nvshmem withBootstrapInterface(String name) {
-            return new Nvshmem(transport, nicMapping, nicHandler, qpDepth, quality, name, pureRdma);
+            return new Nvshmem(
+                    transport, nicMapping, nicHandler, qpDepth, quality, name, pureRdma, masks);
         }
 
         /** Over the transport only, even to GPUs that NVLink reaches. */
         public Nvshmem withPureRdma(boolean pure) {
             return new Nvshmem(
-                    transport, nicMapping, nicHandler, qpDepth, quality, bootstrapInterface, pure);
+                    transport,
+                    nicMapping,
+                    nicHandler,
+                    qpDepth,
+                    quality,
+                    bootstrapInterface,
+                    pure,
+                    masks);
+        }
+
+        /** With one world of all ranks, so that ranks can be masked. */
+        public Nvshmem withMasks(boolean on) {
+            return new Nvshmem(
+                    transport,
+                    nicMapping,
+                    nicHandler,
+                    qpDepth,
+                    quality,
+                    bootstrapInterface,
+                    pureRdma,
+                    on);
         }
     }
 

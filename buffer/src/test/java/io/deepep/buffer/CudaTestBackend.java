@@ -124,11 +124,16 @@ final class CudaTestBackend implements TestBackend {
 
     @Override
     public Network networkWithMasks() {
-        return network instanceof Network.Ibgda ibgda ? ibgda.withMasks(true) : network;
+        return switch (network) {
+            case Network.Ibgda ibgda -> ibgda.withMasks(true);
+            case Network.Nvshmem nvshmem -> nvshmem.withMasks(true);
+            case Network.Auto auto -> auto;
+            case Network.PeerMemory memory -> memory;
+        };
     }
 
     @Override
-    public boolean masksAcrossNodes() {
+    public boolean outlivesRanks() {
         return NetworkChoice.outlivesRanks(network);
     }
 

@@ -49,7 +49,7 @@ class KilledRankTest {
     /** The same of backends whose ranks can be masked in normal mode. */
     static Stream<TestBackend> maskingBackends() {
         return TestBackends.load().usable().stream()
-                .filter(backend -> !backend.needsProcessPerRank() && backend.masksAcrossNodes());
+                .filter(backend -> !backend.needsProcessPerRank() && backend.outlivesRanks());
     }
 
     @ParameterizedTest(allowZeroInvocations = true)

@@ -144,6 +144,9 @@ class ObservedOperationTest {
         }
 
         @Override
+        public void becomeIdle() {}
+
+        @Override
         public Stream communicationStream() {
             throw new UnsupportedOperationException();
         }

@@ -24,6 +24,8 @@ import io.deepep.testkit.conformance.normal.NormalCombineConformance;
 import io.deepep.testkit.conformance.normal.NormalConformance;
 import io.deepep.testkit.conformance.normal.NormalDispatchConformance;
 import io.deepep.testkit.conformance.normal.NormalGraphConformance;
+import io.deepep.testkit.conformance.normal.NormalMaskConformance;
+import io.deepep.testkit.conformance.normal.NormalNodeMaskConformance;
 import io.deepep.testkit.conformance.normal.NormalReuseConformance;
 import io.deepep.testkit.conformance.normal.RoutingErrorConformance;
 import io.deepep.testkit.conformance.replacement.ReplacementConformance;
@@ -58,6 +60,7 @@ class ProcessConformanceTest {
                 AgreementConformance.class,
                 BadInputConformance.class),
         GRAPHS(NormalGraphConformance.class),
+        MASKS(NormalMaskConformance.class, NormalNodeMaskConformance.class),
         LOW_LATENCY(
                 LowLatencyCallConformance.class,
                 LowLatencyFlightConformance.class,
@@ -122,6 +125,7 @@ class ProcessConformanceTest {
                 new Group(CUDA_NVSHMEM, Suites.NORMAL, 4, 1),
                 new Group(CUDA_NVSHMEM, Suites.BAD_INPUT, 4, 1),
                 new Group(CUDA_NVSHMEM, Suites.GRAPHS, 4, 1),
+                new Group(CUDA_NVSHMEM, Suites.MASKS, 4, 1),
                 new Group(CUDA_NVSHMEM, Suites.LOW_LATENCY, 2, 1),
                 new Group(CUDA_NVSHMEM, Suites.LOW_LATENCY, 4, 1),
                 new Group(CUDA_NVSHMEM, Suites.LOW_LATENCY_BAD_INPUT, 4, 1),

@@ -30,6 +30,9 @@ public interface NetworkLibrary {
      */
     int peOf(int rank);
 
+    /** Whether calls of normal mode may mask ranks. Then all ranks are in one world. */
+    boolean canMask();
+
     /** In stream order: all that kernels of this process sent has arrived. Returns at once. */
     void quiet(CudaStream stream);
 }

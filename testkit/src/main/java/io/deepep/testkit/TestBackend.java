@@ -69,8 +69,8 @@ public interface TestBackend {
         return network();
     }
 
-    /** Whether ranks of several nodes can be masked in normal mode, with that network. */
-    default boolean masksAcrossNodes() {
+    /** Whether ranks of several nodes go on without one that is dead, and with one in its place. */
+    default boolean outlivesRanks() {
         return true;
     }
 

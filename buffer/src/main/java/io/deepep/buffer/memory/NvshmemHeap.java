@@ -69,7 +69,7 @@ public record NvshmemHeap(long address, NetworkLibrary library, Runnable release
                 world.allocate(numBytes, Layout.LINE_BYTES, ranks.communicator(), ranks.timeout());
         return new NvshmemHeap(
                 world.address(allocation),
-                new NvshmemNetwork(world, peMap, context),
+                new NvshmemNetwork(world, peMap, context, false),
                 () -> world.release(allocation));
     }
 

@@ -8,8 +8,12 @@ import io.deepep.cuda.nvshmem.NvshmemWorld;
 import io.deepep.cuda.nvshmem.PeMap;
 import java.net.URL;
 
-/** NVSHMEM as the kernels of one buffer see it. */
-record NvshmemNetwork(NvshmemWorld world, PeMap peMap, CudaContext context)
+/**
+ * NVSHMEM as the kernels of one buffer see it.
+ *
+ * @param canMask whether normal mode may mask ranks
+ */
+record NvshmemNetwork(NvshmemWorld world, PeMap peMap, CudaContext context, boolean canMask)
         implements NetworkLibrary {
     @Override
     public CudaModule load(String name, URL code) {

@@ -167,13 +167,20 @@ public final class NvshmemSettings {
         return own.nics();
     }
 
+    /** Whether normal mode may mask ranks. */
+    static boolean masks(BufferOptions options) {
+        boolean asked = options.network() instanceof Network.Nvshmem network && network.masks();
+        return options.normal() != null && (asked || options.maskTimedOutRanks());
+    }
+
     /**
-     * Which ranks are PEs of one world. Rails, unless low-latency mode has to reach all ranks, or
-     * ranks share a GPU: NVSHMEM then meets over host memory whose name it makes from a PE's
-     * number, which two rails on one host would have in common.
+     * Which ranks are PEs of one world. Rails, unless low-latency mode or the stand-ins of masked
+     * ranks need all of them, or ranks share a GPU: NVSHMEM then meets over host memory whose name
+     * it makes from a PE's number, which two rails on one host would have in common.
      */
     static PeMap peMap(BufferOptions options, GpuSharing sharing) {
-        boolean global = options.lowLatency() != null || sharing.mostRanksPerGpu() > 1;
+        boolean global =
+                options.lowLatency() != null || masks(options) || sharing.mostRanksPerGpu() > 1;
         return new PeMap(options.topology(), global ? PeMap.World.GLOBAL : PeMap.World.RAIL);
     }
 }

@@ -105,6 +105,23 @@ public record RdmaBuffer(
                         Layout.LINE_BYTES,
                         options.communicator(),
                         options.meetingTimeout());
+        try {
+            return in(world, allocation, peMap, options, outbox, outboxBytes, context, stream);
+        } catch (RuntimeException | Error failure) {
+            world.release(allocation);
+            throw failure;
+        }
+    }
+
+    private static RdmaBuffer in(
+            NvshmemWorld world,
+            int allocation,
+            PeMap peMap,
+            BufferOptions options,
+            long outbox,
+            long outboxBytes,
+            CudaContext context,
+            CudaStream stream) {
         // The outbox too: what counts the rows of a batch there must be of no earlier buffer.
         stream.fillBytes(world.address(allocation), (byte) 0, outbox + outboxBytes);
         stream.synchronize();
@@ -115,7 +132,11 @@ public record RdmaBuffer(
                         .filter(peMap::includes)
                         .allMatch(peer -> addresses.get(peer) != 0);
         Optional<NetworkLibrary> library =
-                direct ? Optional.empty() : Optional.of(new NvshmemNetwork(world, peMap, context));
+                direct
+                        ? Optional.empty()
+                        : Optional.of(
+                                new NvshmemNetwork(
+                                        world, peMap, context, NvshmemSettings.masks(options)));
         return new RdmaBuffer(
                 options.topology().rank(),
                 RdmaHeaps.over(library, addresses),

@@ -135,11 +135,12 @@ class NvshmemSettingsTest {
     void kernelsNumberTheirPeersByNode() {
         Network network = Network.nvshmem(Network.Transport.NONE);
         BufferOptions normal = Placed.options(new Placed(5, 8, 8), 4, network, NORMAL, null);
-        NvshmemNetwork rail = new NvshmemNetwork(null, NvshmemSettings.peMap(normal, ALONE), null);
+        NvshmemNetwork rail =
+                new NvshmemNetwork(null, NvshmemSettings.peMap(normal, ALONE), null, false);
         assertThat(rail.firstPe()).isZero();
         assertThat(rail.peStride()).isEqualTo(1);
         NvshmemNetwork global =
-                new NvshmemNetwork(null, NvshmemSettings.peMap(normal, IN_PAIRS), null);
+                new NvshmemNetwork(null, NvshmemSettings.peMap(normal, IN_PAIRS), null, false);
         assertThat(global.firstPe()).isEqualTo(1);
         assertThat(global.peStride()).isEqualTo(4);
     }

@@ -273,9 +273,7 @@ final class CudaNormalState implements AutoCloseable {
                             + " group has "
                             + topology.numRdmaRanks()
                             + "; open a buffer over the ranks that are left"
-                            + (internode.wouldMask()
-                                    ? ", or with Network.ibgda().withMasks(true)"
-                                    : ""));
+                            + internode.cure());
         }
         masks.update(rank, masked);
         write(wordOfState("masked"), masks.word());

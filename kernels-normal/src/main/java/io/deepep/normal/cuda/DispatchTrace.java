@@ -42,7 +42,7 @@ final class DispatchTrace {
     private static long ownRowsBytes(CudaNormalState state, CudaDispatchHandle handle) {
         return handle.routing == null
                 ? 0
-                : InternodeRouting.bytes(state.topology, handle.numTokens());
+                : InternodeRouting.ownRowsBytes(state.topology, handle.numTokens());
     }
 
     /** Enqueues the copies, behind the dispatch's kernel. */

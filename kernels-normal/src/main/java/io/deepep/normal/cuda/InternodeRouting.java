@@ -17,10 +17,9 @@ record InternodeRouting(
         DevicePool.Block ownRows, DevicePool.Block forwardRows, DevicePool.Block sourceTokens) {
     static InternodeRouting allocate(
             DevicePool memory, EpTopology topology, int numTokens, int maxTokens) {
-        long nodes = topology.numRdmaRanks();
         long cells = Rails.numCells(topology);
         return new InternodeRouting(
-                memory.allocate(nodes * numTokens * rowsBytes(topology)),
+                memory.allocate(ownRowsBytes(topology, numTokens)),
                 memory.allocate(cells * maxTokens * rowsBytes(topology)),
                 memory.allocate(4 * cells));
     }
@@ -28,6 +27,11 @@ record InternodeRouting(
     /** Bytes of the routing of {@code maxTokens} tokens, and of the order of tokens, for a pool. */
     static long bytes(EpTopology topology, int maxTokens) {
         return (long) Rails.numCells(topology) * maxTokens * rowsBytes(topology);
+    }
+
+    /** Bytes of the own tokens' rows on all nodes. */
+    static long ownRowsBytes(EpTopology topology, int numTokens) {
+        return (long) topology.numRdmaRanks() * numTokens * rowsBytes(topology);
     }
 
     /** Bytes from the rows of one token at a node to those of the next. */

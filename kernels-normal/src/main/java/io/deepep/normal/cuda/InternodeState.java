@@ -5,6 +5,7 @@ import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.KernelParams;
+import io.deepep.cuda.NetworkLibrary;
 import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.memory.DevicePool;
@@ -39,7 +40,7 @@ final class InternodeState {
     /** Null where a network reaches the peers. */
     private final DevicePool.Block peers;
 
-    /** Who serves whom; null where no rank can be masked: a network reaches the peers alone. */
+    /** Who serves whom; null where no rank can be masked, because only peers are reached. */
     final RailTable rails;
 
     private final DevicePool.Block plan;
@@ -68,18 +69,21 @@ final class InternodeState {
         this.maxTokens = limits.maxTokens();
         this.heaps = heaps;
         this.structs = InternodeStructs.of(topology.numNvlRanks());
-        this.kernels = kernels(module, stream);
+        this.kernels = kernels(module, stream, "");
         this.peers =
                 heaps.library().isPresent() || heaps.queues() != 0
                         ? null
                         : memory.allocate((long) Long.BYTES * topology.numRdmaRanks());
         boolean mapped = peers != null && !heaps.addresses().contains(0L);
-        boolean reached = mapped || heaps.standIns().isPresent();
+        boolean reached =
+                mapped
+                        || heaps.standIns().isPresent()
+                        || heaps.library().map(NetworkLibrary::canMask).orElse(false);
         this.rails =
                 reached
                         ? new RailTable(topology, heaps, masksTimedOut, memory, slots, stream)
                         : null;
-        this.maskedKernels = reached ? maskedKernels(module, stream) : null;
+        this.maskedKernels = reached ? kernels(module, stream, InternodeKernels.MASKED) : null;
         this.plan = memory.allocateZeroed(InternodeStructs.PLAN.numBytes());
         this.blockCounts = memory.allocate(placesBytes(topology));
         this.blockBases = memory.allocate(placesBytes(topology));
@@ -88,27 +92,14 @@ final class InternodeState {
         }
     }
 
-    private InternodeKernels kernels(NormalModule module, CudaStream stream) {
+    private InternodeKernels kernels(NormalModule module, CudaStream stream, String kind) {
+        int sharedBytes = module.oneNode(structs.local).sharedBytes();
         if (heaps.queues() != 0) {
-            return overQueues(module, stream, "");
+            return InternodeKernels.overQueues(stream.context(), structs, kind, sharedBytes);
         }
         return heaps.library()
-                .map(library -> InternodeKernels.over(library, structs, sharedBytes(module)))
-                .orElse(module.overPeerMemory(structs));
-    }
-
-    private InternodeKernels maskedKernels(NormalModule module, CudaStream stream) {
-        return heaps.queues() == 0
-                ? module.maskedOverPeerMemory(structs)
-                : overQueues(module, stream, InternodeKernels.MASKED);
-    }
-
-    private InternodeKernels overQueues(NormalModule module, CudaStream stream, String kind) {
-        return InternodeKernels.overQueues(stream.context(), structs, kind, sharedBytes(module));
-    }
-
-    private int sharedBytes(NormalModule module) {
-        return module.oneNode(structs.local).sharedBytes();
+                .map(library -> InternodeKernels.over(library, structs, kind, sharedBytes))
+                .orElseGet(() -> module.overPeerMemory(structs, kind));
     }
 
     /** Whether ranks can be masked: this one reaches their stand-ins. */
@@ -116,9 +107,12 @@ final class InternodeState {
         return rails != null;
     }
 
-    /** Whether they could if there were queues to all. */
-    boolean wouldMask() {
-        return heaps.queues() != 0;
+    /** What would let them be, to end an error's message; empty if nothing. */
+    String cure() {
+        if (heaps.queues() != 0) {
+            return ", or with Network.ibgda().withMasks(true)";
+        }
+        return heaps.library().isPresent() ? ", or with Network.Nvshmem.withMasks(true)" : "";
     }
 
     private void uploadPeers(CudaStream stream) {

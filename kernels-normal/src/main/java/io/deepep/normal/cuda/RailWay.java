@@ -6,15 +6,18 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * How a rank reaches another in whose calls ranks may be masked: {@code RailWay}. Over a network,
- * its peers have the queue pairs of all calls, and those that may stand in for peers, the other
- * ranks of other nodes, have a table of their own.
+ * How a rank reaches another in whose calls ranks may be masked: {@code RailWay}. Where kernels
+ * write queues, its peers have the queue pairs of all calls, and those that may stand in for peers,
+ * the other ranks of other nodes, have a table of their own.
  *
- * @param reach the other's memory as mapped here, or the table that leads to it
- * @param place in the table
+ * @param reach the other's memory as mapped here, or the table that leads to it; 0 for a library
+ * @param place in the table, or the library's number of the other
  */
 public record RailWay(long reach, int place) {
     static RailWay to(int rank, EpTopology topology, RdmaHeaps heaps) {
+        if (heaps.library().isPresent()) {
+            return new RailWay(0, heaps.library().get().peOf(rank));
+        }
         if (heaps.queues() == 0) {
             return new RailWay(heaps.addresses().get(rank), 0);
         }

@@ -42,14 +42,17 @@ final class RowSpread {
         int numRanks = topology.numRanks();
         int firstCount = HeaderWord.firstCount(topology);
         // Peers may have begun their next call, in the other parity; this rank's own had not.
-        int even = (int) memory.get(ValueLayout.JAVA_LONG, at(headers, 0, me, 0));
-        int odd = (int) memory.get(ValueLayout.JAVA_LONG, at(headers, 1, me, 0));
+        int even = epoch(memory, at(headers, 0, me, 0));
+        int odd = epoch(memory, at(headers, 1, me, 0));
         int parity = odd - even > 0 ? 1 : 0;
+        int epoch = parity == 1 ? odd : even;
         int[] sent = new int[numRanks];
         int[] received = new int[numRanks];
         for (int rank = 0; rank < numRanks; rank++) {
             sent[rank] = word(memory, at(headers, parity, me, firstCount + rank));
-            received[rank] = word(memory, at(headers, parity, rank, firstCount + me));
+            // A masked rank has left the header of an earlier call.
+            long count = at(headers, parity, rank, firstCount + me);
+            received[rank] = epoch(memory, count) == epoch ? word(memory, count) : 0;
         }
         if (!topology.isInternode()) {
             return new RowSpread(sent, received, Arrays.stream(sent).sum() - sent[me], 0);
@@ -65,6 +68,10 @@ final class RowSpread {
 
     private static long at(Region headers, int parity, int source, int word) {
         return parity * headers.stride0() + source * headers.stride1() + 8L * word;
+    }
+
+    private static int epoch(MemorySegment memory, long at) {
+        return (int) memory.get(ValueLayout.JAVA_LONG, at);
     }
 
     /** What stands beside the epoch. */

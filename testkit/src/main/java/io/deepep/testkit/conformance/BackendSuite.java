@@ -27,7 +27,4 @@ public @interface BackendSuite {
 
     /** Whether it is about backends alone that can record graphs. */
     boolean recording() default false;
-
-    /** Whether it is about backends alone that can mask ranks of several nodes. */
-    boolean maskingAcrossNodes() default false;
 }

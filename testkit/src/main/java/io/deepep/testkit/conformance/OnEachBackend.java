@@ -48,7 +48,6 @@ final class OnEachBackend implements ClassTemplateInvocationContextProvider {
         return backends.usable().stream()
                 .filter(backend -> suite.only().isEmpty() || suite.only().equals(backend.name()))
                 .filter(backend -> backend.canRecord() || !suite.recording())
-                .filter(backend -> backend.masksAcrossNodes() || !suite.maskingAcrossNodes())
                 .filter(
                         backend ->
                                 ProcessRanks.areOnePerProcess() || !backend.needsProcessPerRank())

@@ -25,10 +25,10 @@ public record InternodeKernels(
     /** Kept: to load kernels is to wait for those of the GPU. */
     private static final Map<Loaded, InternodeKernels> OVER_QUEUES = new ConcurrentHashMap<>();
 
-    /** Those that call a library. */
+    /** Those that call a library; {@code kind}: as in their names. */
     public static InternodeKernels over(
-            NetworkLibrary library, InternodeStructs structs, int sharedBytes) {
-        return load(structs, "", "_nvshmem", sharedBytes, name -> library.load(name, find(name)));
+            NetworkLibrary library, InternodeStructs structs, String kind, int sharedBytes) {
+        return load(structs, kind, "_nvshmem", sharedBytes, name -> library.load(name, find(name)));
     }
 
     /** Those that write queues of a network card themselves; {@code kind}: as in their names. */

@@ -53,7 +53,7 @@ public final class InternodeStructs {
                     .u64(
                             "reach",
                             "its network memory as mapped here, or IbgdaQueues that lead to it")
-                    .i32("place", "of it in these")
+                    .i32("place", "of it in these, or its number in a library's world")
                     .i32("reserved", "")
                     .build();
 

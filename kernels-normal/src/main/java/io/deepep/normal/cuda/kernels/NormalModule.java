@@ -6,6 +6,9 @@ import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.DeviceCode;
 import io.deepep.cuda.kernel.KernelHeader;
 import java.net.URL;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 
 /**
  * The kernels of normal mode, loaded onto one GPU. Loaded whole when the first buffer opens: a
@@ -20,10 +23,7 @@ public final class NormalModule {
 
     private final OneNodeKernels oneNode;
     private final OneNodeKernels largeNode;
-    private final InternodeKernels overPeerMemory;
-    private final InternodeKernels largeOverPeerMemory;
-    private final InternodeKernels maskedOverPeerMemory;
-    private final InternodeKernels largeMaskedOverPeerMemory;
+    private final Map<OverPeerMemory, InternodeKernels> overPeerMemory = new HashMap<>();
 
     public final CudaFunction expand;
     public final CudaFunction stage;
@@ -33,6 +33,8 @@ public final class NormalModule {
 
     /** Dynamic shared memory a block can have, but for kernels of large nodes. */
     public final int sharedBytes;
+
+    private record OverPeerMemory(InternodeStructs structs, String kind) {}
 
     /**
      * The kernels that know the ranks of one node.
@@ -75,12 +77,17 @@ public final class NormalModule {
         cast = load(context, "normal_cast");
         layout = load(context, "normal_layout");
         offsets = load(context, "normal_offsets");
-        overPeerMemory = overPeerMemory(context, InternodeStructs.NARROW, "");
-        largeOverPeerMemory = overPeerMemory(context, InternodeStructs.WIDE, "");
-        String masked = InternodeKernels.MASKED;
-        maskedOverPeerMemory = overPeerMemory(context, InternodeStructs.NARROW, masked);
-        largeMaskedOverPeerMemory = overPeerMemory(context, InternodeStructs.WIDE, masked);
+        for (String kind : List.of("", InternodeKernels.MASKED)) {
+            for (InternodeStructs structs :
+                    List.of(InternodeStructs.NARROW, InternodeStructs.WIDE)) {
+                int shared = oneNode(structs.local).sharedBytes();
+                overPeerMemory.put(
+                        new OverPeerMemory(structs, kind),
+                        InternodeKernels.load(context, structs, kind, shared));
+            }
+        }
         expand.setMaxDynamicSharedBytes(sharedBytes);
+        layout.setMaxDynamicSharedBytes(sharedBytes);
     }
 
     /** Those of one node. */
@@ -88,19 +95,9 @@ public final class NormalModule {
         return structs == NormalStructs.WIDE ? largeNode : oneNode;
     }
 
-    /** Those of several nodes whose memory is mapped. */
-    public InternodeKernels overPeerMemory(InternodeStructs structs) {
-        return structs == InternodeStructs.WIDE ? largeOverPeerMemory : overPeerMemory;
-    }
-
-    /** The same while ranks may be masked. */
-    public InternodeKernels maskedOverPeerMemory(InternodeStructs structs) {
-        return structs == InternodeStructs.WIDE ? largeMaskedOverPeerMemory : maskedOverPeerMemory;
-    }
-
-    private InternodeKernels overPeerMemory(
-            CudaContext context, InternodeStructs structs, String kind) {
-        return InternodeKernels.load(context, structs, kind, oneNode(structs.local).sharedBytes());
+    /** Those of several nodes whose memory is mapped; {@code kind}: as in their names. */
+    public InternodeKernels overPeerMemory(InternodeStructs structs, String kind) {
+        return overPeerMemory.get(new OverPeerMemory(structs, kind));
     }
 
     private static CudaFunction load(CudaContext context, String name) {

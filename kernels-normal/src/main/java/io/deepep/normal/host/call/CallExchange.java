@@ -281,7 +281,7 @@ public final class CallExchange {
     }
 
     /** Looks at the words by which ranks that gave up tell so. */
-    private void requireNobodyGaveUp(FaultPhase phase) {
+    void requireNobodyGaveUp(FaultPhase phase) {
         for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
             if (nvlRank != topology.nvlRank() && !isMasked(nodeRank(nvlRank))) {
                 requireInStep(nvl.flag(doneFlags.at(nvlRank)), nodeRank(nvlRank), phase);

@@ -190,6 +190,9 @@ public final class HeaderExchange {
         numSeen = 0;
         Arrays.fill(relayed, false);
         exchange.startWait();
+        // A rank that begins a call long after the others left it still has its contacts' headers.
+        // It hands them to nobody: its neighbours are in later calls, with headers in those slots.
+        exchange.requireNobodyGaveUp(FaultPhase.HEADER);
         while (!isComplete()) {
             if (relay()) {
                 exchange.progress();

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Timeout;
  * Many verified calls of both modes on one buffer, one after the other, while ranks are masked and
  * come back again and again. {@code -Ddeepep.seed} draws other ranks.
  */
-@BackendSuite(maskingAcrossNodes = true)
+@BackendSuite
 @Timeout(value = 6, unit = TimeUnit.HOURS)
 public record ChangingMaskConformance(TestBackend backend) {
     /** What a call may wait for: a rank that is back early waits for the others' calls. */

@@ -225,7 +225,6 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     static List<EpTopology> maskableGroups(TestBackend backend) {
         return List.of(Ranks.topology(1, 4), Ranks.topology(2, 2)).stream()
                 .filter(group -> Ranks.fit(backend, group))
-                .filter(group -> !group.isInternode() || backend.masksAcrossNodes())
                 .toList();
     }
 

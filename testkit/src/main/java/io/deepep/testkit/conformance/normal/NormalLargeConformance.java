@@ -62,6 +62,18 @@ public record NormalLargeConformance(TestBackend backend) implements NormalSuite
     @Cases
     @MethodSource({LARGE_NODE, LARGE_NODES})
     public void layouts(NormalShape shape, RankContext context) {
+        checkLayouts(shape, context);
+    }
+
+    @Tag("slow")
+    @Cases
+    @MethodSource({SHAPES + "largestNodes", SHAPES + "manyRanks"})
+    @Timeout(300)
+    public void layoutsOfTheLargest(NormalShape shape, RankContext context) {
+        checkLayouts(shape, context);
+    }
+
+    private static void checkLayouts(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchLayout layout = context.buffer().getDispatchLayout(rank.topkIdx(), shape.experts());
         layout.event().synchronize();

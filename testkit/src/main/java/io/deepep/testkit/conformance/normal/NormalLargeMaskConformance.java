@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Masked ranks of nodes of more ranks than a few. */
-@BackendSuite(maskingAcrossNodes = true)
+@BackendSuite
 public record NormalLargeMaskConformance(TestBackend backend) implements NormalSuite {
     private static final int ROUNDS = 2;
     private static final int TOKENS = 5;

@@ -26,7 +26,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 
 /** Ranks of several nodes that are masked: forwarders, several of a node, whole nodes. */
-@BackendSuite(maskingAcrossNodes = true)
+@BackendSuite
 public record NormalNodeMaskConformance(TestBackend backend) implements NormalSuite {
     private static final int ROUNDS = 2;
 

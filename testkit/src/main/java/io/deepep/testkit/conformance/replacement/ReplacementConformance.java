@@ -44,7 +44,7 @@ public record ReplacementConformance(TestBackend backend) {
                         new ReplacedGroup(backend, Ranks.topology(2, 2), Set.of(2)),
                         new ReplacedGroup(backend, Ranks.topology(2, 2), Set.of(0, 1)))
                 .filter(group -> Ranks.fit(backend, group.topology()))
-                .filter(group -> isMaskable(backend, group.topology()))
+                .filter(group -> isReplaceable(backend, group.topology()))
                 .map(Arguments::of);
     }
 
@@ -58,15 +58,15 @@ public record ReplacementConformance(TestBackend backend) {
 
     static Stream<EpTopology> groupsOverNetworks(TestBackend backend) {
         return Stream.of(Ranks.topology(2, 2))
-                .filter(group -> Ranks.fit(backend, group) && !isMaskable(backend, group));
+                .filter(group -> Ranks.fit(backend, group) && !isReplaceable(backend, group));
     }
 
     static Stream<Arguments> recordingGroups(TestBackend backend) {
         return groups(backend).filter(group -> backend.canRecord());
     }
 
-    private static boolean isMaskable(TestBackend backend, EpTopology topology) {
-        return !topology.isInternode() || backend.masksAcrossNodes();
+    private static boolean isReplaceable(TestBackend backend, EpTopology topology) {
+        return !topology.isInternode() || backend.outlivesRanks();
     }
 
     /** Masked, left out, and replaced, by a rank that is replaced itself. */

@@ -1,0 +1,12 @@
+// Combine across nodes through NVSHMEM, while ranks may be masked. See internode_combine.cuh.
+#include "internode/internode_combine.cuh"
+#include "internode_nvshmem.cuh"
+
+namespace deepep::normal {
+
+extern "C" __global__ void __launch_bounds__(kInternodeServiceWarps * 32 + kMaxConsumers, 1)
+    deepep_internode_masked_combine_nvshmem(const __grid_constant__ InternodeCombineParams params) {
+    internode_combine<Masked<OverNvshmem>, Bf16Wire>(params);
+}
+
+}  // namespace deepep::normal
