@@ -270,7 +270,9 @@ __device__ __noinline__ bool is_over(const Group& g, const Call& call, Wait& wai
         return false;
     }
     if (wait.decides() && !decide(g, call, wait.peer, true)) {
-        wait.deadline = now + wait.limit(g);
+        // Others have seen the header, at least a part of it: the rest is given as long as rows are, once.
+        wait.phase = kPhaseRows;
+        wait.deadline = now + g.timeout_ns;
         return false;
     }
     give_up(g, call, wait, expected, seen);

@@ -77,6 +77,7 @@ __device__ inline void await_batches(const CombineParams& p, const Call& call, R
     constexpr int kPairs = kCombineHeaderWords / 2, kAtOnce = 32 / kPairs;
     const Group& g = p.group;
     int lane = threadIdx.x % 32;
+    __syncwarp();  // lanes load again what another has seen
 #pragma unroll 1
     for (int first_sender = 0; first_sender < g.num_ranks; first_sender += kAtOnce) {
         int sender = first_sender + lane / kPairs;

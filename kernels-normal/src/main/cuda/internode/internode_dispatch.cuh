@@ -84,7 +84,8 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
         }
         if (!ok || exchange_metadata(p, nodes, epoch, num_meta_warps * 32, meta_warp == 0)) {
             int thread = (blockIdx.x * num_meta_warps + meta_warp) * 32 + threadIdx.x % 32;
-            write_outputs(p, plan_of(b)->num_rows, thread, gridDim.x * num_meta_warps * 32);
+            // Without a verdict, the plan may be that of an earlier call.
+            write_outputs(p, ok ? plan_of(b)->num_rows : 0, thread, gridDim.x * num_meta_warps * 32);
         }
     }
     if (arrive_last(&state->exit_arrivals)) {

@@ -123,18 +123,26 @@ __device__ inline int absent_rank(const Group& g, int rank, uint32_t epoch) {
     return word_epoch(load_relaxed_sys(header_slot(g, g.rank, relay, epoch))) == epoch ? rank : relay;
 }
 
+// Whether no neighbour has left this call: one that gave up on this rank, or is in a later call. All threads of the
+// leader.
+template <class Net>
+__device__ inline bool neighbours_stay(const Nodes<Net>& nodes, uint32_t epoch) {
+    const Group& g = nodes.g;
+    bool stays = true;
+    if (threadIdx.x < g.num_ranks && threadIdx.x != g.rank && nodes.takes_part(threadIdx.x)) {
+        Fault fault;
+        stays = !neighbour_left(g, epoch, kPhaseHeader, threadIdx.x, fault);
+        if (!stays) record_fault(g, epoch, fault);
+    }
+    return __syncthreads_and(stays);
+}
+
 // Waits for words first .. first + count - 1 of all ranks that take part. All threads of the leader.
 template <class Net>
 __device__ inline bool await_words(const Nodes<Net>& nodes, uint32_t epoch, int first, int count) {
     const Group& g = nodes.g;
+    if (!neighbours_stay(nodes, epoch)) return false;  // whose headers may stand all the same
     bool arrived = true;
-    if (threadIdx.x < g.num_ranks && threadIdx.x != g.rank && nodes.takes_part(threadIdx.x)) {
-        // A neighbour that gave up on us has left this epoch: its header stands, but its flag says so.
-        Fault fault;
-        arrived = !neighbour_left(g, epoch, kPhaseHeader, threadIdx.x, fault);
-        if (!arrived) record_fault(g, epoch, fault);
-    }
-    if (!__syncthreads_and(arrived)) return false;
     for (int i = threadIdx.x; i < nodes.b.num_ranks * count && arrived; i += blockDim.x) {
         int rank = i / count, word = first + i % count;
         if (!nodes.is_source(rank)) continue;
@@ -224,7 +232,9 @@ template <class Net>
 __device__ inline Fault open_call(const Nodes<Net>& nodes, uint32_t epoch) {
     const Group& g = nodes.g;
     const Internode& b = nodes.b;
-    bool ok = true;
+    // A rank that begins a call long after the others left it still has its contacts' headers. It hands them to nobody:
+    // its neighbours are in later calls, whose headers lie in the same slots.
+    bool ok = neighbours_stay(nodes, epoch);
     using From = Contacts<Net>;
     for (int place = threadIdx.x / 32; place < From::size(b.network) && ok; place += blockDim.x / 32)
         if (From::has_header(b.network, place)) ok = relay_header(nodes, epoch, place);

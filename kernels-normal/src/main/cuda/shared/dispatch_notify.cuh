@@ -143,7 +143,7 @@ __device__ inline bool sum_rows(const OneNode& node, uint32_t epoch, RowSums& su
         if (!node.takes_part(s)) continue;
         uint64_t seen;
         const uint64_t* word = header_slot(g, g.rank, s, epoch) + kFirstCount + dest;
-        arrived &= await_word(node, epoch, g.first_rank + s, kPhaseHeader, word, seen, true);
+        arrived &= await_word(node, epoch, g.first_rank + s, kPhaseHeader, word, seen);
         rows += word_value(seen);
         if (s < g.rank) before += word_value(seen);
     }

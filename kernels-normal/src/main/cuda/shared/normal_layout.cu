@@ -10,8 +10,10 @@
 
 namespace deepep::normal {
 
-// The ranks of `node` that selections name, as a bit mask. For the first node, counts them and keeps a bad one.
-__device__ inline uint32_t ranks_of_node(const LayoutParams& p, int t, uint32_t node, uint32_t* hist) {
+// Which of the ranks from `first` on, 32 at most, selections name, as a bit mask. With the first rank of all, counts
+// the selections and keeps a bad one.
+__device__ inline uint32_t selected_ranks(const LayoutParams& p, int t, uint32_t first, uint32_t num_ranks,
+                                          uint32_t* hist) {
     auto row = at<const int64_t>(p.topk_idx) + static_cast<size_t>(t) * p.topk;
     uint32_t experts_per_rank = p.num_experts / (p.num_nodes * p.ranks_per_node), mask = 0;
     for (int k = 0; k < p.topk; ++k) {
@@ -22,9 +24,9 @@ __device__ inline uint32_t ranks_of_node(const LayoutParams& p, int t, uint32_t 
             atomicMax(at<unsigned long long>(p.out_bad_selection), static_cast<unsigned long long>(key));
             continue;
         }
-        uint32_t rank = static_cast<uint32_t>(expert) / experts_per_rank;
-        if (rank / p.ranks_per_node == node) mask |= 1u << rank % p.ranks_per_node;
-        if (node == 0) atomicAdd(&hist[expert], 1);
+        uint32_t bit = static_cast<uint32_t>(expert) / experts_per_rank - first;
+        if (bit < num_ranks) mask |= 1u << bit;
+        if (first == 0) atomicAdd(&hist[expert], 1);
     }
     return mask;
 }
@@ -38,13 +40,18 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1)
     __syncthreads();
     for (int t = blockIdx.x * blockDim.x + threadIdx.x; t < p.num_tokens; t += gridDim.x * blockDim.x)
         for (int node = 0; node < p.num_nodes; ++node) {
-            uint32_t mask = ranks_of_node(p, t, node, hist);
             auto in_rank = at<uint8_t>(p.out_is_token_in_rank) + static_cast<size_t>(t) * num_ranks;
-            for (int i = 0, rank = node * p.ranks_per_node; i < p.ranks_per_node; ++i, ++rank) {
-                in_rank[rank] = mask >> i & 1;
-                if (mask >> i & 1) atomicAdd(&per_rank[rank], 1);
+            bool crosses = false;
+            for (int first = node * p.ranks_per_node, end = first + p.ranks_per_node; first < end; first += 32) {
+                int count = min(end - first, 32);
+                uint32_t mask = selected_ranks(p, t, first, count, hist);
+                for (int i = 0; i < count; ++i) {
+                    in_rank[first + i] = mask >> i & 1;
+                    if (mask >> i & 1) atomicAdd(&per_rank[first + i], 1);
+                }
+                crosses |= mask != 0;
             }
-            if (mask != 0) atomicAdd(&per_node[node], 1);
+            if (crosses) atomicAdd(&per_node[node], 1);
         }
     __syncthreads();
     for (int i = threadIdx.x; i < num_counts; i += blockDim.x) {

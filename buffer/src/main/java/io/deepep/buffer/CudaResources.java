@@ -25,7 +25,7 @@ import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
-import io.deepep.spi.Meeting;
+import io.deepep.spi.Undo;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -59,8 +59,13 @@ final class CudaResources implements Resources {
     /** The end of a compute stream when a call was made, used again by the next call. */
     private final CudaEvent entered;
 
-    private CudaResources(BufferOptions options, BufferSizes sizes, Agreement agreement) {
+    /** What {@link #close} gives back. */
+    private final Undo made;
+
+    private CudaResources(
+            BufferOptions options, BufferSizes sizes, Agreement agreement, Undo made) {
         this.options = options;
+        this.made = made;
         CudaHeaps.Ranks ranks = agreement.ranks(options);
         context = CudaContext.shared(CudaDevice.of(options.device().index()));
         // Those of both modes, whichever this buffer uses: when another buffer opens here later, a
@@ -68,19 +73,19 @@ final class CudaResources implements Resources {
         CudaNormalKernels.load(context);
         CudaLowLatencyKernels.load(context);
         sharing = GpuSharing.agree(agreement.group(), options, context.cudaDevice());
-        requireSameGpus(agreement, true);
-        stream = openStream(options);
+        if (!agreement.isFirst()) {
+            sharing.requireKept(sharing, agreement.group(), options.meetingTimeout());
+        }
+        stream = made.made(openStream(options), CudaStream::close);
         entered = CudaEvent.create(context);
         timer = new DeviceTimer(context, stream);
-        nvl =
-                options.numNvlBytes() == 0
-                        ? null
-                        : CudaHeaps.open(
-                                ranks, context, options.numNvlBytes(), CudaHeaps.Reach.NODE);
+        nvl = options.numNvlBytes() == 0 ? null : made.made(openNvl(ranks), CudaHeaps::close);
         rdma =
                 options.numRdmaBytes() == 0
                         ? null
-                        : RdmaBuffer.open(options, sizes, context, stream, sharing, ranks);
+                        : made.made(
+                                RdmaBuffer.open(options, sizes, context, stream, sharing, ranks),
+                                RdmaBuffer::close);
         ownMemory =
                 new OwnMemory(
                         context.device(),
@@ -91,12 +96,20 @@ final class CudaResources implements Resources {
                                 ? MemoryRange.NONE
                                 : MemoryRange.at(rdma.localAddress(), options.numRdmaBytes()));
         departures = new KnownDepartures(options.communicator());
-        gone = new GoneRanks(context, departures);
-        normal = options.normal() == null ? null : openNormal(options, sharing);
+        gone = made.made(new GoneRanks(context, departures), GoneRanks::close);
+        normal =
+                options.normal() == null ? null : made.made(openNormal(), CudaNormalKernels::close);
         if (normal != null) {
             departures.leaveOut(rank -> normal.queryMask()[rank] != 0);
         }
-        lowLatency = options.lowLatency() == null ? null : openLowLatency(options, sizes, sharing);
+        lowLatency =
+                options.lowLatency() == null
+                        ? null
+                        : made.made(openLowLatency(sizes), CudaLowLatencyKernels::close);
+    }
+
+    private CudaHeaps openNvl(CudaHeaps.Ranks ranks) {
+        return CudaHeaps.open(ranks, context, options.numNvlBytes(), CudaHeaps.Reach.NODE);
     }
 
     /** The engine's stream as an object of our own: closing that tells late readers of events. */
@@ -108,31 +121,17 @@ final class CudaResources implements Resources {
 
     /** Allocates and meets the peers: collective. */
     static CudaResources open(BufferOptions options, BufferSizes sizes, Agreement agreement) {
-        CudaResources resources = new CudaResources(options, sizes, agreement);
-        // Nobody launches before everybody's memory is zeroed and kernels are loaded: loading can
-        // wait for a kernel that waits for it.
-        agreement.group().barrier(options.meetingTimeout());
-        return resources;
-    }
-
-    /** The places of ranks decide how many blocks they have, so a new one takes that of the old. */
-    private void requireSameGpus(Agreement agreement, boolean unchanged) {
-        if (agreement.isFirst()) {
-            return;
+        Undo made = new Undo();
+        try {
+            CudaResources resources = new CudaResources(options, sizes, agreement, made);
+            // Nobody launches before everybody's memory is zeroed and kernels are loaded: loading
+            // can wait for a kernel that waits for it.
+            agreement.group().barrier(options.meetingTimeout());
+            return resources;
+        } catch (RuntimeException | Error failure) {
+            made.close(failure);
+            throw failure;
         }
-        new Meeting(
-                        agreement.group(),
-                        options.meetingTimeout(),
-                        "the new ranks are on other GPUs than those whose places they take",
-                        "give a new rank the GPU of the old one")
-                .together(
-                        () -> {
-                            if (!unchanged) {
-                                throw new IllegalStateException(
-                                        "the GPUs of the ranks were " + sharing.gpuIdxs());
-                            }
-                            return "";
-                        });
     }
 
     @Override
@@ -155,7 +154,7 @@ final class CudaResources implements Resources {
     @Override
     public void admit(Agreement agreement) {
         GpuSharing now = GpuSharing.agree(agreement.group(), options, context.cudaDevice());
-        requireSameGpus(agreement, now.equals(sharing));
+        now.requireKept(sharing, agreement.group(), options.meetingTimeout());
         CudaHeaps.Ranks ranks = agreement.ranks(options);
         if (nvl != null) {
             nvl.admit(ranks);
@@ -172,7 +171,7 @@ final class CudaResources implements Resources {
         gone.follow();
     }
 
-    private CudaNormalKernels openNormal(BufferOptions options, GpuSharing sharing) {
+    private CudaNormalKernels openNormal() {
         return new CudaNormalKernels(
                 new CudaNormalKernels.RankSetup(
                         context,
@@ -192,8 +191,7 @@ final class CudaResources implements Resources {
     }
 
     /** Ranks of other nodes are reached by a network alone, whatever is mapped here. */
-    private CudaLowLatencyKernels openLowLatency(
-            BufferOptions options, BufferSizes sizes, GpuSharing sharing) {
+    private CudaLowLatencyKernels openLowLatency(BufferSizes sizes) {
         EpTopology topology = options.topology();
         RdmaHeaps heaps = rdma.heaps().from(sizes.normalRdmaBytes());
         long outbox = rdma.outbox() - sizes.normalRdmaBytes();
@@ -227,6 +225,12 @@ final class CudaResources implements Resources {
     }
 
     @Override
+    public void becomeIdle() {
+        stream.synchronize();
+        stream.synchronizeReplays(); // an engine may have launched them on its own stream
+    }
+
+    @Override
     public NormalKernels normal() {
         return normal;
     }
@@ -257,7 +261,6 @@ final class CudaResources implements Resources {
     public void updateMask(int rank, boolean masked) {
         // Where normal mode cannot leave a rank out, low-latency mode still can.
         if (normal != null && (normal.canMask() || lowLatency == null)) {
-            stream.synchronize();
             normal.updateMask(rank, masked);
             gone.update();
         }
@@ -424,21 +427,8 @@ final class CudaResources implements Resources {
 
     @Override
     public void close() {
-        stream.synchronize();
-        stream.synchronizeReplays(); // an engine may have launched them on a stream of its own
-        if (normal != null) {
-            normal.close();
-        }
-        if (lowLatency != null) {
-            lowLatency.close();
-        }
-        gone.close();
-        stream.close();
-        if (nvl != null) {
-            nvl.close();
-        }
-        if (rdma != null) {
-            rdma.close();
+        try (made) {
+            becomeIdle();
         }
     }
 }

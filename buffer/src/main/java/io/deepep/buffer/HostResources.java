@@ -65,6 +65,15 @@ final class HostResources implements Resources {
                         options.numRdmaBytes(),
                         agreement.newRanks(),
                         options.meetingTimeout());
+        try {
+            return over(heaps, options, sizes);
+        } catch (RuntimeException | Error failure) {
+            heaps.close();
+            throw failure;
+        }
+    }
+
+    private static HostResources over(HostHeaps heaps, BufferOptions options, BufferSizes sizes) {
         KnownDepartures departures = new KnownDepartures(options.communicator());
         HostWait waiter =
                 new HostWait(
@@ -145,6 +154,11 @@ final class HostResources implements Resources {
     @Override
     public LowLatencyKernels lowLatency() {
         return lowLatency;
+    }
+
+    @Override
+    public void becomeIdle() {
+        stream.synchronize();
     }
 
     @Override
@@ -240,9 +254,10 @@ final class HostResources implements Resources {
 
     @Override
     public void close() {
-        if (ownsStream) {
-            stream.close();
+        try (heaps) {
+            if (ownsStream) {
+                stream.close();
+            }
         }
-        heaps.close();
     }
 }

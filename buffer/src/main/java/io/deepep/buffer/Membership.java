@@ -71,11 +71,11 @@ final class Membership {
             requireSamePlace(group);
             requireMaskable();
             resources.requireReplaceable();
+            becomeQuiet();
         } catch (RuntimeException unusable) {
             Handshake.refuse(group, options, unusable);
             throw unusable;
         }
-        becomeQuiet();
         Agreement agreement = Handshake.admit(group, options, sizes, buffer);
         resources.admit(agreement);
         getInStep(group, LEAP);
@@ -108,7 +108,7 @@ final class Membership {
     }
 
     private void becomeQuiet() {
-        resources.communicationStream().synchronize();
+        resources.becomeIdle();
         if (resources.lowLatency() != null) {
             resources.lowLatency().quiet();
         }
@@ -125,6 +125,9 @@ final class Membership {
             int theirs = ByteBuffer.wrap(other).getInt();
             latest = theirs - latest > 0 ? theirs : latest;
         }
+        // All know the epoch before anybody takes it: whoever fails until here leaves the others in
+        // the calls that they were in.
+        group.barrier(options.meetingTimeout());
         if (normal != null) {
             normal.takeSuspects();
             normal.startAfter(latest + leap);

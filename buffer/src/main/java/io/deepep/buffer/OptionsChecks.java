@@ -11,6 +11,7 @@ import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.nvshmem.NvshmemOptions;
 import io.deepep.host.HostStream;
+import io.deepep.normal.NormalConfigs;
 
 /**
  * Refuses what the device of a buffer cannot do before anything is allocated, and chooses the
@@ -38,6 +39,8 @@ final class OptionsChecks {
         Device.Kind kind = options.device().kind();
         if (options.normal() != null) {
             GroupLimits.normal(kind).require(options.topology());
+            NormalConfigs.requireFor(options.topology(), options.dispatchConfig());
+            NormalConfigs.requireFor(options.topology(), options.combineConfig());
         }
         if (options.lowLatency() != null) {
             GroupLimits.lowLatency(kind).require(options.topology());

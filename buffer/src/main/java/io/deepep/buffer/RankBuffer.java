@@ -123,7 +123,7 @@ final class RankBuffer implements Buffer {
     @Override
     public void cleanLowLatencyBuffer() {
         LowLatencyKernels lowLatency = lowLatency();
-        resources.communicationStream().synchronize();
+        resources.becomeIdle();
         lowLatency.quiet();
         resources.mendNetwork();
         membership.group().barrier(options.meetingTimeout());
@@ -136,7 +136,7 @@ final class RankBuffer implements Buffer {
         requireUsable();
         requireMaskable(rank, masked);
         if (resources.normal() != null) {
-            resources.communicationStream().synchronize();
+            resources.becomeIdle();
         }
         resources.updateMask(rank, masked);
     }

@@ -59,6 +59,9 @@ interface Resources extends AutoCloseable {
      */
     void updateMask(int rank, boolean masked);
 
+    /** Waits until no call of this rank is under way, nor a replay of a graph. */
+    void becomeIdle();
+
     /** The stream of asynchronous calls. */
     Stream communicationStream();
 

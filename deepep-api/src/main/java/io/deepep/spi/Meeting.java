@@ -8,6 +8,7 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -53,7 +54,7 @@ public final class Meeting {
             answer = new Answer("", e.reason(), e.cure());
         } catch (RuntimeException e) {
             own = e;
-            answer = new Answer("", e.getMessage() == null ? e.toString() : e.getMessage(), cure);
+            answer = new Answer("", hasMessage(e) ? e.getMessage() : e.toString(), cure);
         }
         List<Answer> answers =
                 communicator.allGather(answer.encode(), timeout).stream()
@@ -61,6 +62,10 @@ public final class Meeting {
                         .toList();
         throwIfFailed(answers, own);
         return answers.stream().map(Answer::result).toList();
+    }
+
+    private static boolean hasMessage(RuntimeException e) {
+        return e.getMessage() != null && !e.getMessage().isBlank();
     }
 
     private void throwIfFailed(List<Answer> answers, RuntimeException own) {
@@ -84,9 +89,11 @@ public final class Meeting {
         byte[] encode() {
             ByteArrayOutputStream bytes = new ByteArrayOutputStream();
             try (DataOutputStream out = new DataOutputStream(bytes)) {
-                out.writeUTF(result);
-                out.writeUTF(problem);
-                out.writeUTF(cure);
+                for (String text : List.of(result, problem, cure)) {
+                    byte[] utf8 = text.getBytes(StandardCharsets.UTF_8); // of any length
+                    out.writeInt(utf8.length);
+                    out.write(utf8);
+                }
             } catch (IOException impossible) {
                 throw new UncheckedIOException(impossible);
             }
@@ -95,10 +102,14 @@ public final class Meeting {
 
         static Answer decode(byte[] message) {
             try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(message))) {
-                return new Answer(in.readUTF(), in.readUTF(), in.readUTF());
+                return new Answer(readText(in), readText(in), readText(in));
             } catch (IOException impossible) {
                 throw new UncheckedIOException(impossible);
             }
+        }
+
+        private static String readText(DataInputStream in) throws IOException {
+            return new String(in.readNBytes(in.readInt()), StandardCharsets.UTF_8);
         }
     }
 }

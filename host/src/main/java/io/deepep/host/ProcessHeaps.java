@@ -26,7 +26,6 @@ import java.util.List;
  * every half millisecond at the latest.
  */
 final class ProcessHeaps {
-    private static final long PAGE_BYTES = 4096;
     private static final String CURE =
             "run all ranks on one host, as one user, in one PID namespace (containers: one for all"
                     + " ranks), with room for their buffers";
@@ -136,7 +135,7 @@ final class ProcessHeaps {
     }
 
     private long rdmaOffset() {
-        return Math.ceilDiv(nvlBytes, PAGE_BYTES) * PAGE_BYTES;
+        return Math.ceilDiv(nvlBytes, SharedMemory.pageBytes()) * SharedMemory.pageBytes();
     }
 
     /** Not none, which could not be mapped. */

@@ -10,6 +10,7 @@ import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.CuError;
 import io.deepep.error.NativeCallException;
 import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
@@ -111,13 +112,19 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
                 return true; // nothing will run any more; synchronize() says why
             }
             throw e;
+        } finally {
+            Reference.reachabilityFence(this); // or the cleaner could destroy it meanwhile
         }
     }
 
     @Override
     public void synchronize() {
         owned.context.makeCurrent();
-        SYNCHRONIZE.call(handle());
+        try {
+            SYNCHRONIZE.call(handle());
+        } finally {
+            Reference.reachabilityFence(this);
+        }
     }
 
     /**
@@ -126,7 +133,12 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
      */
     public double elapsedMicros(CudaEvent start) {
         owned.context.makeCurrent();
-        ELAPSED_TIME.call(CallSlots.first(), start.handle(), handle());
+        try {
+            ELAPSED_TIME.call(CallSlots.first(), start.handle(), handle());
+        } finally {
+            Reference.reachabilityFence(start);
+            Reference.reachabilityFence(this);
+        }
         return CallSlots.first().get(JAVA_FLOAT, 0) * 1000.0;
     }
 

@@ -11,6 +11,7 @@ import io.deepep.Stream;
 import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.CuError;
+import java.lang.ref.Reference;
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
@@ -192,7 +193,12 @@ public final class CudaStream implements Stream, AutoCloseable {
     public void waitFor(Event event) {
         if (event instanceof DeviceEvent deviceEvent) {
             context.makeCurrent();
-            WAIT_EVENT.call(handle(), deviceEvent.cudaEvent().handle(), 0);
+            CudaEvent awaited = deviceEvent.cudaEvent();
+            try {
+                WAIT_EVENT.call(handle(), awaited.handle(), 0);
+            } finally {
+                Reference.reachabilityFence(awaited);
+            }
         } else if (!event.isDone()) {
             throw new IllegalArgumentException(
                     "event of "

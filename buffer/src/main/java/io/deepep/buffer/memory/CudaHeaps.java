@@ -156,13 +156,13 @@ public final class CudaHeaps implements AutoCloseable {
                                 .exchangeReferences(ranks, ranks.timeout())
                                 .get(ranks.newRanks().nextClearBit(0));
         group.users().incrementAndGet();
-        group.memories().get(topology.rank()).clear();
-        List<Long> addresses = new ArrayList<>();
-        for (int peer = 0; peer < topology.numRanks(); peer++) {
-            boolean within = reach.includes(topology, peer);
-            addresses.add(within ? reach(context, group.memories().get(peer)) : 0L);
+        try {
+            group.memories().get(topology.rank()).clear();
+            return in(group, topology, context, numBytes, reach);
+        } catch (RuntimeException | Error failure) {
+            group.release();
+            throw failure;
         }
-        return new CudaHeaps(topology.rank(), numBytes, addresses, group::meet, group::release);
     }
 
     @SuppressWarnings("unchecked")
@@ -172,17 +172,28 @@ public final class CudaHeaps implements AutoCloseable {
         List<Object> groups =
                 ranks.communicator().exchangeReferences(new Group(numRanks), ranks.timeout());
         Group group = (Group) groups.getFirst();
-        VirtualMemory memory = VirtualMemory.allocate(context, numBytes, VirtualMemory.Export.NONE);
-        memory.clear();
-        group.memories().set(ranks.topology().rank(), memory);
-        ranks.communicator().barrier(ranks.timeout());
+        try {
+            VirtualMemory memory =
+                    VirtualMemory.allocate(context, numBytes, VirtualMemory.Export.NONE);
+            group.memories().set(ranks.topology().rank(), memory);
+            memory.clear();
+            ranks.communicator().barrier(ranks.timeout());
+            return in(group, ranks.topology(), context, numBytes, reach);
+        } catch (RuntimeException | Error failure) {
+            // A rank that fails here will not close; the memory of the others must not wait for it.
+            group.release();
+            throw failure;
+        }
+    }
+
+    private static CudaHeaps in(
+            Group group, EpTopology topology, CudaContext context, long numBytes, Reach reach) {
         List<Long> addresses = new ArrayList<>();
-        for (int peer = 0; peer < numRanks; peer++) {
-            boolean within = reach.includes(ranks.topology(), peer);
+        for (int peer = 0; peer < topology.numRanks(); peer++) {
+            boolean within = reach.includes(topology, peer);
             addresses.add(within ? reach(context, group.memories().get(peer)) : 0L);
         }
-        return new CudaHeaps(
-                ranks.topology().rank(), numBytes, addresses, group::meet, group::release);
+        return new CudaHeaps(topology.rank(), numBytes, addresses, group::meet, group::release);
     }
 
     /** The address of memory of this process, which kernels of {@code context} may use. */

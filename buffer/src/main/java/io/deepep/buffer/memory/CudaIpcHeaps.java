@@ -106,20 +106,31 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
                     numBytes,
                     rank);
         }
+    }
+
+    @Override
+    void end() {
         flags.close();
     }
 
     private boolean othersHaveLetGo() {
         HostWait wait = new HostWait(group.rank(), flags.doorbell(), GRACE.toNanos());
-        wait.start();
-        for (int peer = 0; peer < group.numRanks(); peer++) {
-            while (flags.rdma().flag((long) Long.BYTES * peer) == 0) {
-                if (wait.expired()) {
-                    return false;
+        boolean interrupted = Thread.interrupted(); // which ends no wait as short as this
+        try {
+            wait.start();
+            for (int peer = 0; peer < group.numRanks(); peer++) {
+                while (flags.rdma().flag((long) Long.BYTES * peer) == 0) {
+                    if (wait.expired()) {
+                        return false;
+                    }
+                    wait.pause();
                 }
-                wait.pause();
+            }
+            return true;
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
             }
         }
-        return true;
     }
 }

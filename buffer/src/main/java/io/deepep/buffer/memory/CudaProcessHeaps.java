@@ -7,6 +7,7 @@ import io.deepep.cuda.memory.VirtualMemory;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import io.deepep.spi.Meeting;
+import io.deepep.spi.Undo;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -137,6 +138,9 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
         memory.close();
     }
 
+    /** Ends what is left, once the memory is given back. */
+    void end() {}
+
     /** Opens a peer's memory, or lets it replace what was opened of a rank that is gone. */
     final long openOrReplace(
             int peer, Offer offer, Supplier<VirtualMemory> open, Consumer<VirtualMemory> replace) {
@@ -176,11 +180,13 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
         try {
             List<Long> addresses = meet(ranks);
             return new CudaHeaps(
-                    rank, numBytes, addresses, canReplace() ? this::meet : null, this::close);
+                    rank,
+                    numBytes,
+                    addresses,
+                    canReplace() ? this::meet : null,
+                    () -> made().close());
         } catch (RuntimeException | Error failure) {
-            if (own != null) {
-                close();
-            }
+            made().close(failure);
             throw failure;
         }
     }
@@ -249,8 +255,14 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
         return "";
     }
 
-    private void close() {
-        opened.values().forEach(CudaMemory::close);
-        release(own);
+    /** What to give back: peers' memory first. */
+    private Undo made() {
+        Undo all = new Undo();
+        all.made(this, CudaProcessHeaps::end);
+        if (own != null) {
+            all.made(own, this::release);
+        }
+        opened.values().forEach(memory -> all.made(memory, CudaMemory::close));
+        return all;
     }
 }

@@ -7,7 +7,9 @@ import io.deepep.NormalDefaults;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaStream;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.spi.Meeting;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -70,6 +72,29 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
                     "use as many ranks as GPUs, or a multiple",
                     null);
         }
+    }
+
+    /**
+     * Demands that new ranks have the GPUs of those whose places they take, because places decide
+     * how many blocks a rank has: collective.
+     *
+     * @param before what a rank that stays knows; of a new one, this
+     * @throws DeepEpUnavailableException on every rank
+     */
+    public void requireKept(GpuSharing before, Communicator group, Duration timeout) {
+        new Meeting(
+                        group,
+                        timeout,
+                        "the new ranks are on other GPUs than those whose places they take",
+                        "give a new rank the GPU of the old one")
+                .together(
+                        () -> {
+                            if (!equals(before)) {
+                                throw new IllegalStateException(
+                                        "the GPUs of the ranks were " + before.gpuIdxs());
+                            }
+                            return "";
+                        });
     }
 
     /** A GPU as ranks know it. */

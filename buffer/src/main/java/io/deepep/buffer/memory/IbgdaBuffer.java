@@ -18,6 +18,7 @@ import io.deepep.cuda.topology.PciAddress;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.normal.cuda.RailWay;
 import io.deepep.spi.Layout;
+import io.deepep.spi.Undo;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -53,17 +54,23 @@ final class IbgdaBuffer {
         long outbox = Layout.alignToLine(options.numRdmaBytes());
         long landings = Layout.alignToLine(outbox + sizes.outboxBytes());
         long numBytes = landings + IbgdaOptions.NetworkMemory.LANDING_BYTES;
-        CudaHeaps heaps = CudaHeaps.open(ranks, context, numBytes, CudaHeaps.Reach.NODE);
+        Undo made = new Undo();
         try {
+            CudaHeaps heaps =
+                    made.made(
+                            CudaHeaps.open(ranks, context, numBytes, CudaHeaps.Reach.NODE),
+                            CudaHeaps::close);
             List<IbgdaOptions.Group> groups = groups(options, network, sizes.normalRdmaBytes());
             Ibgda ibgda =
-                    Ibgda.open(
-                            ranks.communicator(),
-                            context,
-                            settings(options, network),
-                            new IbgdaOptions.NetworkMemory(
-                                    heaps.localAddress(), numBytes, landings),
-                            groups);
+                    made.made(
+                            Ibgda.open(
+                                    ranks.communicator(),
+                                    context,
+                                    settings(options, network),
+                                    new IbgdaOptions.NetworkMemory(
+                                            heaps.localAddress(), numBytes, landings),
+                                    groups),
+                            Ibgda::close);
             long normalQueues = options.normal() == null ? 0 : ibgda.table(0);
             long lowLatencyQueues =
                     options.lowLatency() == null ? 0 : ibgda.table(groups.size() - 1);
@@ -76,13 +83,10 @@ final class IbgdaBuffer {
                     outbox,
                     new RdmaBuffer.Queues(lowLatencyQueues, ibgda),
                     Optional.of(heaps),
-                    () -> {
-                        ibgda.close();
-                        heaps.close();
-                    });
-        } catch (RuntimeException e) {
-            heaps.close();
-            throw e;
+                    made::close);
+        } catch (RuntimeException | Error failure) {
+            made.close(failure);
+            throw failure;
         }
     }
 

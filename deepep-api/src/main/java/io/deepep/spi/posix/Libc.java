@@ -35,6 +35,7 @@ final class Libc {
     private final MethodHandle ftruncate =
             bind("ftruncate", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG));
     private final MethodHandle geteuid = bind("geteuid", FunctionDescriptor.of(JAVA_INT));
+    private final MethodHandle getpagesize = bind("getpagesize", FunctionDescriptor.of(JAVA_INT));
     private final MethodHandle memfdCreate =
             bind("memfd_create", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT));
     private final MethodHandle mmap =
@@ -125,6 +126,10 @@ final class Libc {
 
     int geteuid() {
         return (int) call("geteuid", geteuid);
+    }
+
+    int getpagesize() {
+        return (int) call("getpagesize", getpagesize);
     }
 
     int memfdCreate(String name, int flags) {

@@ -47,6 +47,11 @@ public final class SharedMemory implements AutoCloseable {
         this.numBytes = numBytes;
     }
 
+    /** The unit of mappings: an offset into memory must be a multiple of it. */
+    public static long pageBytes() {
+        return Libc.get().getpagesize();
+    }
+
     /**
      * Demands that {@code bytes} can be taken, with a sixteenth to spare of what there is.
      *

@@ -4,6 +4,7 @@ import io.deepep.Communicator;
 import io.deepep.cuda.CudaContext;
 import io.deepep.error.NativeCallException;
 import io.deepep.spi.Meeting;
+import io.deepep.spi.Undo;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -64,7 +65,7 @@ public final class Ibgda implements AutoCloseable {
                     opened::connect);
             return opened;
         } catch (RuntimeException e) {
-            opened.undo.close();
+            opened.undo.close(e);
             throw e;
         }
     }
@@ -107,11 +108,11 @@ public final class Ibgda implements AutoCloseable {
             List<IbgdaOptions.Group> wanted) {
         for (IbgdaOptions.Port port : options.ports()) {
             IbgdaNic nic = IbgdaNic.open(context, port, memory, options);
-            nics.add(undo.made(nic, nic::close));
+            nics.add(undo.made(nic, IbgdaNic::close));
         }
         for (IbgdaOptions.Group group : wanted) {
             IbgdaGroup made = new IbgdaGroup(context, options, group, memory, nics);
-            groups.add(undo.made(made, made::close));
+            groups.add(undo.made(made, IbgdaGroup::close));
         }
         return new CardAddress(
                 memory.address(),
@@ -187,8 +188,9 @@ public final class Ibgda implements AutoCloseable {
     public void close() {
         if (!closed) {
             closed = true;
-            quiet(FAREWELL);
-            undo.close();
+            try (undo) {
+                quiet(FAREWELL);
+            }
         }
     }
 }

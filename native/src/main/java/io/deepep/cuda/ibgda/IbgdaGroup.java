@@ -8,6 +8,7 @@ import io.deepep.cuda.memory.VirtualMemory;
 import io.deepep.cuda.rdma.DoorbellRegister;
 import io.deepep.cuda.rdma.QueuePair;
 import io.deepep.error.NativeCallException;
+import io.deepep.spi.Undo;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -71,23 +72,27 @@ final class IbgdaGroup implements AutoCloseable {
                                                 .limit(group.queuesPerPeer()))
                         .toArray();
         try {
-            tables = VirtualMemory.allocate(context, tablesBytes(), VirtualMemory.Export.NONE);
-            undo.made(tables, tables::close);
+            tables =
+                    undo.made(
+                            VirtualMemory.allocate(
+                                    context, tablesBytes(), VirtualMemory.Export.NONE),
+                            VirtualMemory::close);
             slab =
-                    QueueSlab.open(
-                            context,
-                            numQueues,
-                            group.numBlocks(),
-                            options.queuesInGpuMemory(),
-                            nics.stream().map(IbgdaNic::device).toList());
-            undo.made(slab, slab::close);
+                    undo.made(
+                            QueueSlab.open(
+                                    context,
+                                    numQueues,
+                                    group.numBlocks(),
+                                    options.queuesInGpuMemory(),
+                                    nics.stream().map(IbgdaNic::device).toList()),
+                            QueueSlab::close);
             faults = QueueSlab.takeOnHost(context, this, FAULT.numBytes() * numQueues);
             QueueSlab.hostMemory(faults).fill((byte) 0);
             doorbellWords = QueueSlab.takeOnHost(context, this, (long) Long.BYTES * numQueues);
             QueueSlab.hostMemory(doorbellWords).fill((byte) 0);
             for (int queue = 0; queue < numQueues; queue++) {
                 DoorbellRegister register = DoorbellRegister.allocate(nic(queue).device());
-                registers.add(undo.made(register, register::close));
+                registers.add(undo.made(register, DoorbellRegister::close));
             }
             openDoorbells(context);
             for (int queue = 0; queue < numQueues; queue++) {
@@ -98,10 +103,10 @@ final class IbgdaGroup implements AutoCloseable {
                                 group.numBlocks(),
                                 registers.get(queue),
                                 nic(queue).port().number());
-                pairs.add(undo.made(pair, pair::close));
+                pairs.add(undo.made(pair, QueuePair::close));
             }
         } catch (RuntimeException e) {
-            undo.close();
+            undo.close(e);
             throw e;
         }
     }
@@ -131,10 +136,10 @@ final class IbgdaGroup implements AutoCloseable {
                 for (DoorbellRegister register : registers) {
                     MappedRegister one =
                             MappedRegister.of(context, register.address(), register.numBytes());
-                    all.add(mapped.made(one, one::close));
+                    all.add(mapped.made(one, MappedRegister::close));
                 }
                 all.forEach(one -> doorbells.add(one.deviceAddress()));
-                all.forEach(one -> undo.made(one, one::close));
+                all.forEach(one -> undo.made(one, MappedRegister::close));
                 mapped.forget();
                 return;
             } catch (NativeCallException notMapped) {
@@ -146,8 +151,9 @@ final class IbgdaGroup implements AutoCloseable {
         for (int queue = 0; queue < registers.size(); queue++) {
             doorbells.add(doorbellWords.deviceAddress() + (long) Long.BYTES * queue);
         }
-        DoorbellThread thread = new DoorbellThread(QueueSlab.hostMemory(doorbellWords), registers);
-        undo.made(thread, thread::close);
+        undo.made(
+                new DoorbellThread(QueueSlab.hostMemory(doorbellWords), registers),
+                DoorbellThread::close);
     }
 
     /** The numbers that cards know the queue pairs by, at their places in the table; else 0. */

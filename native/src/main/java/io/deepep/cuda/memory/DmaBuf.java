@@ -17,7 +17,9 @@ import io.deepep.spi.posix.PosixFd;
 public record DmaBuf(int descriptor) implements AutoCloseable {
     private static final int ATTRIBUTE_DMA_BUF = 124;
     private static final int DMA_BUF_FD = 1;
-    private static final long PAGE_BYTES = 4096;
+
+    /** The largest that hosts have; what is rounded up to it is inside a mapping of 2 MiB. */
+    private static final long PAGE_BYTES = 64L << 10;
 
     private static final CuCall GET_HANDLE =
             CuCall.of(
