@@ -79,7 +79,7 @@ final class CommandLineTest {
                 "test-internode --nodes 0 | deepep: --nodes=0 must be at least 1",
                 "test-intranode --num-tokens 0 | deepep: --num-tokens=0 must be at least 1",
                 "test-low-latency --num-tokens 2000 | deepep: maxTokens=2000 is not in [1, 1024]",
-                "test-intranode --sms 3 | deepep: --sms: numSms=3 is not an even number of at least 2, nor 1",
+                "test-intranode --sms 3 | deepep: --sms: numSms=3 must be 1 or an even number of at least 2",
                 "test-intranode --timeout 0 | deepep: --timeout=0 is not in [1, 1000000]",
                 "test-intranode --masked-ratio 1.5 | deepep: --masked-ratio=1.5 is not in [0, 1]",
                 "test-intranode --bogus | deepep: Unknown option: '--bogus'; see deepep test-intranode --help",
