@@ -83,8 +83,8 @@ final class DispatchChecks {
         }
         if (plan.handle() != null && plan.layout() != null) {
             throw new IllegalArgumentException(
-                    "expectLayout goes with topk(...) alone; the routing of a handle was compared"
-                            + " when it was made");
+                    "expectLayout needs topk(...); the routing of a handle was compared when it was"
+                            + " made");
         }
     }
 

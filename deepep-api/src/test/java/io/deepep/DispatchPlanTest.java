@@ -117,7 +117,7 @@ class DispatchPlanTest {
         Handle handle = new Handle(TOKENS, HIDDEN);
         refuse(tokens.cached(handle).expanded(true), "the routing names none; give topk(...)");
         refuse(tokens.layout(layout(4, 2)).expanded(true), "expanded rows");
-        refuse(tokens.cached(handle).expectLayout(layout(4, 2)), "expectLayout goes with topk");
+        refuse(tokens.cached(handle).expectLayout(layout(4, 2)), "expectLayout needs topk");
         refuse(tokens.topk(idx, null, 8).expertAlignment(0), "expertAlignment=0");
         refuse(tokens.topk(idx, null, 8).numWorstTokens(-1), "numWorstTokens=-1 is negative");
         assertThatIllegalArgumentException()
