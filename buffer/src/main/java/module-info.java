@@ -1,4 +1,4 @@
-/** The implementation of {@code io.deepep}: nothing of it is for engines. */
+/** The implementation of the module {@code io.deepep}. Not for engines. */
 @SuppressWarnings("module") // the planner is built later
 module io.deepep.buffer {
     requires io.deepep;

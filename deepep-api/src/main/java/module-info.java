@@ -1,6 +1,7 @@
 /**
- * What an inference engine compiles against. The implementation is found at run time: {@code
- * io.deepep.buffer}, and {@code io.deepep.communicator} for ranks in several processes.
+ * The API that inference engines compile against. The implementation is found at run time: the
+ * module {@code io.deepep.buffer}, and {@code io.deepep.communicator} for ranks in several
+ * processes.
  *
  * @uses io.deepep.spi.BufferProvider
  * @uses io.deepep.spi.CommunicatorProvider

@@ -1,4 +1,4 @@
-/** Looks at a machine: its GPUs, links, network cards and libraries. */
+/** Examines a machine: its GPUs, links, network cards and libraries. */
 module io.deepep.doctor {
     requires io.deepep;
     requires transitive io.deepep.cuda;

@@ -1,4 +1,4 @@
-/** Meters of dispatch and combine in a Micrometer registry. */
+/** Micrometer meters of dispatch and combine. */
 @SuppressWarnings({
     "requires-automatic",
     "requires-transitive-automatic"

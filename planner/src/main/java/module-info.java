@@ -1,4 +1,4 @@
-/** Predicts buffers, bytes and times of a cluster. */
+/** Predicts the buffer sizes, bytes and times of a model on a cluster. */
 module io.deepep.planner {
     requires transitive io.deepep;
     requires io.deepep.buffer;

@@ -8,37 +8,43 @@ import java.time.Duration;
 import java.util.Objects;
 
 /**
- * One rank's end of the expert-parallel communication: dispatch sends tokens to the ranks of their
- * experts, combine brings the results back.
+ * The expert-parallel communication of one rank: dispatch sends tokens to the ranks that hold their
+ * experts, and combine sums the experts' results on the ranks that the tokens came from.
  *
- * <p>Calls are collective: every rank makes the same calls in the same order. One thread at a time,
- * the rank, uses a buffer; asynchronous calls run on {@link #communicationStream()}. Memory handed
- * out as views belongs to the buffer.
+ * <p>Dispatch and combine are collective: every rank makes the same calls in the same order. A
+ * buffer is not thread-safe: only one thread at a time may use it. Asynchronous calls run on {@link
+ * #communicationStream()}. Results that are views of the buffer's memory belong to the buffer; each
+ * call says how long they are valid.
  *
  * <p>Every call may throw
  *
  * <ul>
  *   <li>{@link IllegalArgumentException} for invalid arguments. Nothing was started: correct the
- *       call and repeat it.
- *   <li>{@link IllegalStateException} on a closed or failed buffer, and for a low-latency call out
- *       of order: a hook that has already run, or a third call sent before the first has been
- *       received. Nothing was started either.
+ *       arguments and repeat the call.
+ *   <li>{@link IllegalStateException} on a closed or failed buffer, in a mode that the buffer was
+ *       opened without, and for a low-latency call out of order: a hook that has already run, or a
+ *       third call sent before the first has been received. Nothing was started here either.
  *   <li>{@link io.deepep.error.DeepEpException}: {@code RankMismatchException}, {@code
- *       RoutingException} and {@code CapacityExceededException} reach every rank and leave the
- *       buffer usable; after a {@code DeepEpTimeoutException} the buffer refuses further calls.
+ *       RoutingException} and {@code CapacityExceededException} are thrown on every rank and leave
+ *       the buffer usable. After a {@code DeepEpTimeoutException} the buffer refuses further calls,
+ *       unless it {@linkplain Builder#maskTimedOutRanks masks} the missing rank.
  * </ul>
  *
- * <p>On the host backend, interrupting a thread ends its wait for other ranks with an {@link
- * IllegalStateException}; the thread stays interrupted, and the buffer refuses further calls, since
- * this rank is out of step.
+ * <p>On the host backend, interrupting a thread that waits for other ranks ends the wait with an
+ * {@link IllegalStateException}. The thread's interrupt status stays set, and the buffer refuses
+ * further calls, because this rank is out of step with the others.
  */
 public interface Buffer extends AutoCloseable {
-    /** Starts to open a buffer. */
+    /**
+     * Returns a builder that opens a buffer for this rank.
+     *
+     * @param communicator this rank's end of the group; must stay open as long as the buffer
+     */
     static Builder builder(Communicator communicator) {
         return new Builder(communicator);
     }
 
-    /** Bytes of RDMA-visible memory each rank needs for low-latency mode. */
+    /** Bytes of RDMA-visible memory that each rank needs for low-latency mode. */
     static long lowLatencyRdmaSizeHint(LowLatencyLimits limits, EpTopology topology) {
         return BufferProvider.load().lowLatencyRdmaBytes(limits, topology);
     }
@@ -52,31 +58,33 @@ public interface Buffer extends AutoCloseable {
     }
 
     /**
-     * Counts how many of this rank's tokens each rank and expert gets.
+     * Counts how many of this rank's tokens go to each rank and each expert. Does not communicate,
+     * and blocks until the counts are ready.
      *
      * @param topkIdx I64 [T,K], contiguous, -1 for no selection
-     * @param numExperts a multiple of the number of ranks
-     * @return new tensors, owned by the garbage collector
+     * @param numExperts experts of all ranks, a multiple of the number of ranks
+     * @return new tensors, freed when they become unreachable
      */
     default DispatchLayout getDispatchLayout(Tensor topkIdx, int numExperts) {
         return getDispatchLayout(topkIdx, numExperts, CallOptions.sync());
     }
 
-    /** {@link #getDispatchLayout(Tensor, int)}, ordered by {@code options}. */
+    /** As {@link #getDispatchLayout(Tensor, int)}, after the work that {@code options} names. */
     DispatchLayout getDispatchLayout(Tensor topkIdx, int numExperts, CallOptions options);
 
-    /** Sends tokens to the ranks of their experts, synchronously. */
+    /** Sends tokens to the ranks that hold their experts, with {@link CallOptions#sync()}. */
     default DispatchResult dispatch(DispatchPlan plan) {
         return dispatch(plan, CallOptions.sync());
     }
 
     /**
-     * Sends tokens to the ranks of their experts. Blocks until the number of received rows is
-     * known, except in worst-case mode.
+     * Sends tokens to the ranks that hold their experts. Even an asynchronous call blocks until the
+     * number of received rows is known, except in {@linkplain DispatchPlan.Builder#numWorstTokens
+     * worst-case mode}.
      */
     DispatchResult dispatch(DispatchPlan plan, CallOptions options);
 
-    /** Sums what the ranks computed for this rank's tokens, synchronously. */
+    /** Sums what the ranks computed for this rank's tokens, with {@link CallOptions#sync()}. */
     default CombineResult combine(CombinePlan plan) {
         return combine(plan, CallOptions.sync());
     }
@@ -85,95 +93,99 @@ public interface Buffer extends AutoCloseable {
     CombineResult combine(CombinePlan plan, CallOptions options);
 
     /**
-     * The buffer's memory for combine inputs, BF16 [N,H] for {@code handle}: rows computed into it
-     * are combined without staging. Valid until the next normal dispatch on the buffer; the same
-     * memory for every handle.
+     * The buffer's own memory for combine inputs, BF16 [N,H] for {@code handle}. Rows computed into
+     * it are combined without a copy. Every handle gets the same memory; it is valid until the next
+     * normal dispatch on the buffer.
      */
     Tensor getCombineBuffer(DispatchHandle handle);
 
-    /** Low-latency dispatch, synchronously (with a hook: its send half). */
+    /** Dispatches in low-latency mode, with {@link CallOptions#sync()}. */
     default LowLatencyDispatchResult lowLatencyDispatch(LowLatencyDispatchPlan plan) {
         return lowLatencyDispatch(plan, CallOptions.sync());
     }
 
-    /** Low-latency dispatch. */
+    /** Dispatches in low-latency mode; with a receive hook, runs only the send half. */
     LowLatencyDispatchResult lowLatencyDispatch(LowLatencyDispatchPlan plan, CallOptions options);
 
-    /** Low-latency combine, synchronously (with a hook: its send half). */
+    /** Combines in low-latency mode, with {@link CallOptions#sync()}. */
     default LowLatencyCombineResult lowLatencyCombine(LowLatencyCombinePlan plan) {
         return lowLatencyCombine(plan, CallOptions.sync());
     }
 
-    /** Low-latency combine. */
+    /** Combines in low-latency mode; with a receive hook, runs only the send half. */
     LowLatencyCombineResult lowLatencyCombine(LowLatencyCombinePlan plan, CallOptions options);
 
     /**
-     * The buffer's memory for combine inputs, BF16 [El, R*maxTokens, H] for {@code handle}: rows
-     * computed into it are combined from there. Valid as long as {@code handle}.
+     * The buffer's own memory for combine inputs, BF16 [El, R*maxTokens, H] for {@code handle}.
+     * Rows computed into it are combined in place. Valid as long as {@code handle}.
      */
     Tensor getLowLatencyCombineBuffer(LowLatencyHandle handle);
 
     /**
-     * Collective: waits for all ranks, then discards all low-latency state in flight. Never needed
-     * between normal and low-latency calls (their memory is separate); it restores a known state
-     * after an engine has abandoned calls. Earlier handles and results become invalid.
+     * Discards all low-latency calls in flight, after waiting for all ranks. Collective. Use it to
+     * return to a known state after an engine has abandoned calls; it is never needed between
+     * normal and low-latency calls, whose memory is separate. Earlier low-latency handles and
+     * results become invalid.
      */
     void cleanLowLatencyBuffer();
 
     /**
-     * Masks (true) or unmasks a rank, in both modes: calls neither send to nor wait for a masked
-     * rank. Its tokens and results count as absent: no rows come from it, and selections of its
-     * experts are ignored. This also applies to captured graphs.
+     * Masks (true) or unmasks (false) a rank in both modes: calls neither send to a masked rank nor
+     * wait for it. No rows come from it, and selections of its experts are ignored. This also
+     * applies to captured graphs.
      *
-     * <p><b>Normal mode.</b> All remaining ranks mask the same ranks between the same two calls; a
-     * call of ranks with different masks is refused on all of them. So are combines and cached
-     * dispatches with a handle from before the masks changed: dispatch its plan again. This method
-     * waits for calls in flight. Across nodes, a token whose forwarder is masked goes through
-     * another rank of that node. If several ranks of a node are masked, some tokens may find none;
-     * their selections on that node then count as absent too. On several nodes of GPUs, normal mode
-     * can mask ranks only if all GPUs reach each other's memory, or over {@link Network#ibgda} with
-     * masks.
+     * <p><b>Normal mode.</b> All remaining ranks must mask the same ranks between the same two
+     * calls; a call of ranks with different masks is refused on all of them. Combines and cached
+     * dispatches with a handle from before the masks changed are refused too: dispatch its plan
+     * again first. This method waits for calls in flight. Across nodes, a token whose forwarder is
+     * masked goes through another rank of that node. If several ranks of a node are masked, there
+     * may be no such rank for some tokens; their selections on that node are then ignored too. On
+     * several nodes of GPUs, normal mode can mask ranks only if all GPUs reach each other's memory,
+     * or if the {@link Network} was opened with masks.
      *
      * <p><b>Low-latency mode.</b> Each rank may mask others at any time. A rank that kept making
-     * the same calls while it was masked can be unmasked at any time.
+     * the same calls while it was masked can be unmasked between any two of them.
      *
      * <p>With {@link Builder#maskTimedOutRanks}, a rank that does not come in time is masked. In
      * low-latency mode the call continues without it. In normal mode the call fails on all others
      * with a {@code DeepEpTimeoutException} that names it; the buffer stays usable, and the call
-     * can be repeated without the rank. If several ranks did not come, others that are not named
-     * may be masked too. If ranks have masked different ones, the next call is refused once with a
-     * {@code RankMismatchException}, and they adopt each other's masks. Make sure that a masked
-     * rank is dead, or end its process: one that was stopped while it sent rows in normal mode, and
-     * continues later, overwrites rows of later calls.
+     * can be repeated without the rank. If several ranks did not come, ranks that the exception
+     * does not name may be masked too. If the remaining ranks have masked different ranks, their
+     * next call is refused once with a {@code RankMismatchException}, and they adopt each other's
+     * masks. Make sure that a masked rank is dead, or end its process: a rank that was stopped
+     * while it sent rows in normal mode, and continues later, overwrites rows of later calls.
      *
-     * <p>A rank that was masked by a time-out, or made no calls, is out of step. It comes back with
-     * {@link #rejoin}; a new process takes the place of a dead one with {@link #admit}.
+     * <p>A rank that was masked by a time-out, or that made no calls while it was masked, is out of
+     * step. {@link #rejoin} brings it back; {@link #admit} replaces a dead rank by a new process.
      *
+     * @param rank 0 to R - 1; a rank cannot mask itself
+     * @param masked true to mask, false to unmask
      * @throws UnsupportedOperationException if the buffer has only normal mode, and runs on GPUs of
-     *     several nodes that a network connects without masks
+     *     several nodes that are connected by a network without masks
      */
     void updateMask(int rank, boolean masked);
 
     /**
-     * Which ranks are masked, by {@link #updateMask} or a time-out, in either mode: [R], 1 for
-     * masked; a copy.
+     * Which ranks are masked in either mode, by {@link #updateMask} or a time-out: a new array [R]
+     * with 1 for masked ranks and 0 for others.
      */
     int[] queryMask();
 
     /**
-     * Collective, masked ranks included: waits for all ranks, discards whatever is in flight, and
-     * unmasks all. The ranks then make their next calls together. Earlier handles count as those of
-     * a dispatch with other masks, and low-latency ones are invalid.
+     * Unmasks all ranks, after all of them have met here. Collective: masked ranks take part too.
+     * Discards all calls in flight; the ranks then make their next calls together. Earlier
+     * low-latency handles become invalid; normal ones are refused as after a change of masks, until
+     * their plan is dispatched again.
      */
     void rejoin();
 
     /**
-     * Takes new processes (or threads) into the places of ranks that are gone. Collective: the
-     * remaining ranks call this, and the new ones {@link Builder#join}. All ranks meet in a new
-     * group. In it, each remaining rank has its old number, and each new one that of the rank that
-     * it replaces. Then no rank is masked, and all make their next calls together. The remaining
-     * ranks keep the buffer and its memory, plans, and graphs, which find the new ranks' memory
-     * where that of the dead ones was. Earlier handles are no longer valid.
+     * Replaces ranks that are gone by new processes (or threads). Collective: the remaining ranks
+     * call this, and the new ones {@link Builder#join}. All of them meet in a new group, in which
+     * each remaining rank keeps its number, and each new rank has the number of the rank that it
+     * replaces. Afterwards no rank is masked, and all make their next calls together. The remaining
+     * ranks keep the buffer with its memory, plans and captured graphs; the new ranks' memory takes
+     * the place of the dead ranks'. Earlier handles become invalid.
      *
      * <pre>{@code
      * // where rank 3 was masked                        // in the new process
@@ -182,30 +194,34 @@ public interface Buffer extends AutoCloseable {
      *                                                           .normal(limits).join();
      * }</pre>
      *
-     * <p>Several ranks can be replaced at once, or none: then the same ranks move to a new group,
-     * for example after a failure of the network between them. Rank 0 is like any other.
+     * <p>Several ranks can be replaced at once, rank 0 included. If none is replaced, the same
+     * ranks move to a new group, for example after the network between them has failed.
      *
-     * <p>If this throws, the buffer stays in its old group, with its old masks, and the call can be
-     * repeated in another new group. If a new rank is lost at the last moment, some of the others
-     * may already have admitted it: their next call then names the missing rank, and another new
-     * group brings all together. Once this has returned, nothing here uses the old group.
+     * <p>If this throws, the buffer stays in its old group with its old masks, and the call can be
+     * repeated with another new group. If a new rank is lost at the last moment, some of the others
+     * may already have admitted it: their next call then names the missing rank, and all ranks can
+     * meet in another new group. Once this method has returned, the buffer no longer uses the old
+     * group.
      *
      * <p>Make sure that the replaced ranks are dead: see {@link #updateMask}.
      *
-     * @param group with as many ranks as this one's; must stay open as long as this buffer
-     * @throws IllegalArgumentException if it has another size, or this rank has another number
-     *     there
+     * @param group the new group, of the same size; must stay open as long as this buffer
+     * @throws IllegalArgumentException if {@code group} has another size, or this rank has another
+     *     number in it
      * @throws UnsupportedOperationException if ranks of this buffer cannot be masked, or its memory
      *     cannot be replaced: where NVSHMEM connects the nodes, and on GPUs whose memory processes
-     *     share by CUDA IPC; the others get a {@code RankMismatchException}
-     * @throws io.deepep.error.RankMismatchException on all ranks, if a new one gave other options
-     * @throws io.deepep.error.DeepEpUnavailableException on all ranks, if one cannot reach the
+     *     share through CUDA IPC; the other ranks get a {@code RankMismatchException}
+     * @throws io.deepep.error.RankMismatchException on all ranks, if a new rank gave other options
+     * @throws io.deepep.error.DeepEpUnavailableException on all ranks, if a rank cannot reach the
      *     memory of another
-     * @throws io.deepep.error.DeepEpTimeoutException naming a rank that did not come
+     * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is named
      */
     void admit(Communicator group);
 
-    /** The stream that asynchronous calls run on, the engine's if it gave one. */
+    /**
+     * The stream that asynchronous calls run on: the engine's if {@link
+     * Builder#communicationStream} was given, otherwise the buffer's own.
+     */
     Stream communicationStream();
 
     /** Marks the current end of {@code stream}, for {@link CallOptions#after}. */
@@ -214,26 +230,29 @@ public interface Buffer extends AutoCloseable {
     }
 
     /**
-     * A flat view of this rank's buffer memory.
+     * A one-dimensional view of this rank's buffer memory, valid until the buffer is closed.
      *
-     * @param offset in bytes, a multiple of the element size
-     * @param rdma the RDMA buffer instead of the NVL buffer
+     * @param dtype element type
+     * @param numElements length of the view, in elements
+     * @param offset where the view begins, in bytes; a multiple of the element size
+     * @param rdma true for the RDMA buffer, false for the NVL buffer
+     * @throws IllegalArgumentException if {@code offset} is not such a multiple, or the view does
+     *     not lie within the buffer
      */
     Tensor getLocalBufferTensor(DType dtype, long numElements, long offset, boolean rdma);
 
     /**
-     * Releases this rank's memory once no peer uses it. Does not wait for other ranks to close;
-     * calls in flight finish or fail first. Idempotent.
+     * Closes the buffer, and releases its memory once no peer uses it. Calls in flight finish or
+     * fail first; other ranks are not waited for. Idempotent.
      *
-     * <p>If a rank leaves a buffer open, an {@link InProcessGroup} closes it, with a warning, when
-     * the group closes and the thread that opened the buffer has ended. On the host its memory is
-     * also freed when the buffer, its plans and its results are no longer reachable, or when the
-     * process ends.
+     * <p>If a rank leaves a buffer open, closing an {@link InProcessGroup} closes the buffer with a
+     * warning, provided that the thread that opened it has ended. On the host, the memory is also
+     * freed when the buffer, its plans and its results are unreachable, or when the process ends.
      */
     @Override
     void close();
 
-    /** Collects the options of a {@link Buffer}. */
+    /** Collects the options of a {@link Buffer}, and opens it. */
     final class Builder {
         private final GivenOptions given;
 
@@ -242,11 +261,13 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Ranks per node, which is an NVLink domain: 1 to {@value EpTopology#MAX_NVL_RANKS}, as far
-         * as {@link GroupLimits} allows. By default, a node is the ranks whose GPUs are in one
-         * NVLink domain, if all GPUs are in domains that may span hosts; otherwise the ranks of one
-         * host ({@link Communicator#localSize}). Larger ones are divided. All ranks give it, or
-         * none does.
+         * Ranks per node (a node is an NVLink domain): 1 to {@value EpTopology#MAX_NVL_RANKS}. By
+         * default, a node is the ranks whose GPUs share an NVLink domain, if all GPUs are in
+         * domains that may span hosts; otherwise the ranks of one host ({@link
+         * Communicator#localSize}). Domains and hosts with more ranks than a node can have are
+         * divided into equal nodes. Either all ranks call this, with the same number, or none does.
+         *
+         * @throws IllegalArgumentException if {@code number} is below 1
          */
         public Builder ranksPerNode(int number) {
             if (number < 1) {
@@ -258,8 +279,9 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Where this rank's tensors lie; the host by default. The device decides what moves the
-         * bytes: Java on {@link Device#host}, CUDA kernels on {@link Device#cuda}.
+         * The device that this rank's tensors are on; the host by default. It also decides the
+         * backend: Java moves the bytes on {@link Device#host}, CUDA kernels on {@link
+         * Device#cuda}.
          */
         public Builder device(Device where) {
             given.device = where;
@@ -269,8 +291,8 @@ public interface Buffer extends AutoCloseable {
         /**
          * Runs calls on the engine's own stream instead of one of the buffer's. Synchronous calls
          * {@linkplain CallOptions#on on} that stream are then in order with the engine's kernels
-         * without any events; nothing overlaps. The engine keeps the stream until the buffer is
-         * closed, and gives each rank a different one.
+         * without any events, and overlap nothing. The engine must not destroy the stream before
+         * the buffer is closed, and must give each rank a different one.
          *
          * @param stream of this rank's device
          */
@@ -285,21 +307,22 @@ public interface Buffer extends AutoCloseable {
             return this;
         }
 
-        /** Allows normal mode up to these shapes. */
+        /** Enables normal mode for shapes up to these limits. */
         public Builder normal(NormalLimits limits) {
             given.normal = limits;
             return this;
         }
 
-        /** Allows low-latency mode with these shapes. */
+        /** Enables low-latency mode for these limits. */
         public Builder lowLatency(LowLatencyLimits limits) {
             given.lowLatency = limits;
             return this;
         }
 
         /**
-         * Size of the NVL buffer; at least {@link Config#nvlBufferSizeHint} of the configuration
-         * that {@linkplain Config#covering covers} dispatch and combine, which is the default.
+         * Size of the NVL buffer in bytes. The minimum, and the default (0), is {@link
+         * Config#nvlBufferSizeHint} of the configuration that {@linkplain Config#covering covers}
+         * those of dispatch and combine.
          */
         public Builder numNvlBytes(long bytes) {
             given.numNvlBytes = bytes;
@@ -307,36 +330,43 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Size of the RDMA buffer; at least the sum, which is the default, of {@link
+         * Size of the RDMA buffer in bytes. The minimum, and the default (0), is the sum of {@link
          * Config#rdmaBufferSizeHint} of the configuration that {@linkplain Config#covering covers}
-         * dispatch and combine, and {@link Buffer#lowLatencyRdmaSizeHint}.
+         * those of dispatch and combine, and {@link Buffer#lowLatencyRdmaSizeHint}.
          */
         public Builder numRdmaBytes(long bytes) {
             given.numRdmaBytes = bytes;
             return this;
         }
 
-        /** Configuration of normal dispatches; by default what {@link #profile} says. */
+        /**
+         * Configuration of normal dispatches; {@link #profile} describes the default. The same on
+         * every rank.
+         */
         public Builder dispatchConfig(Config config) {
             given.dispatchConfig = config;
             return this;
         }
 
-        /** Configuration of normal combines; by default what {@link #profile} says. */
+        /**
+         * Configuration of normal combines; {@link #profile} describes the default. The same on
+         * every rank.
+         */
         public Builder combineConfig(Config config) {
             given.combineConfig = config;
             return this;
         }
 
         /**
-         * Takes the numbers of multiprocessors of normal mode from a {@link MachineProfile}, which
-         * {@code deepep bench normal --profile FILE} wrote on such a machine. A configuration that
-         * is given wins over it. By default the file is the one that the system property {@code
-         * deepep.profile} names; without it, or on the host, they are {@link NormalDefaults}. The
-         * same on every rank. A file for other GPUs, or for one node where the group has several,
-         * is refused when the buffer opens.
+         * Takes the default numbers of multiprocessors of normal mode from a {@link MachineProfile}
+         * that {@code deepep bench normal --profile FILE} wrote on such a machine. A configuration
+         * given by {@link #dispatchConfig} or {@link #combineConfig} takes precedence. By default
+         * the file is the one that the system property {@code deepep.profile} names; without that
+         * property, and on the host, {@link NormalDefaults} apply. The same on every rank. A file
+         * for other GPUs, or for one node where the group has several, is refused when the buffer
+         * opens.
          *
-         * @throws IllegalArgumentException if the file cannot be read, or is no profile
+         * @throws IllegalArgumentException if the file cannot be read, or is not a profile
          */
         public Builder profile(Path file) {
             given.profile = ProfileFile.read(file);
@@ -344,8 +374,8 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * How long to wait for a peer before a call fails, up to 365 days; 30 s by default. It
-         * limits each wait of a call except those that {@link #startTimeout} limits.
+         * How long to wait for a peer before a call fails, at most 365 days; 30 s by default. The
+         * limit applies to each wait of a call, except those that {@link #startTimeout} limits.
          */
         public Builder timeout(Duration limit) {
             given.timeout = limit;
@@ -353,11 +383,11 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * How long to wait until the others begin a call, up to 365 days; by default as long as the
-         * call's {@link #timeout}. A long start time-out lets ranks begin at different times,
-         * because they compute for different times; with a short time-out, a rank that is lost
-         * within a call is still found soon. It also limits how long to wait until all ranks open
-         * the buffer, rejoin, admit or clean it.
+         * How long to wait until the other ranks begin a call, at most 365 days; by default the
+         * call's {@link #timeout}. A long start time-out lets ranks begin a call at different
+         * times, while a short time-out still detects soon that a rank was lost within a call. The
+         * start time-out also limits how long to wait for all ranks when they open the buffer,
+         * rejoin, admit or clean.
          */
         public Builder startTimeout(Duration limit) {
             given.startTimeout = BufferOptions.requireTimeout("startTimeout", limit);
@@ -366,8 +396,9 @@ public interface Buffer extends AutoCloseable {
 
         /**
          * Masks a rank that does not come in time: low-latency calls continue without it; a call of
-         * normal mode fails, and the next ones continue. Off by default. {@link Buffer#updateMask}
-         * and {@link Buffer#rejoin} say what that means, and how the rank comes back.
+         * normal mode fails, and later calls continue without the rank. Off by default. See {@link
+         * Buffer#updateMask} for the effects of masks, and {@link Buffer#rejoin} for how the rank
+         * comes back.
          */
         public Builder maskTimedOutRanks(boolean on) {
             given.maskTimedOutRanks = on;
@@ -375,8 +406,8 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Adds an observer that sees every call, such as meters. With observers, calls allocate a
-         * little. JFR events need none.
+         * Adds an observer of every call, for example to update meters. With observers, calls
+         * allocate a little memory. Events of Java Flight Recorder need no observer.
          */
         public Builder observer(BufferObserver observer) {
             given.observers.add(Objects.requireNonNull(observer, "observer"));
@@ -384,13 +415,14 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Opens the buffer: collective. If ranks gave different options, all of them learn of it
-         * here.
+         * Opens the buffer. Collective: all ranks call it, with the same options.
          *
-         * @throws IllegalArgumentException if this rank's options do not fit together
-         * @throws io.deepep.error.RankMismatchException if the ranks' options differ
+         * @throws IllegalArgumentException if this rank's options contradict each other
+         * @throws io.deepep.error.RankMismatchException on every rank, if the ranks' options differ
          * @throws io.deepep.error.DeepEpUnavailableException if the device or the network cannot be
-         *     used here
+         *     used
+         * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is
+         *     named
          */
         public Buffer open() {
             BufferProvider provider = BufferProvider.load();
@@ -398,13 +430,17 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Opens the buffer in the place of a rank that is gone, while the other ranks keep theirs:
-         * collective with their {@link Buffer#admit}, which says what is needed.
+         * Opens the buffer in the place of a rank that is gone, while the remaining ranks keep
+         * theirs. Collective: the remaining ranks call {@link Buffer#admit}, which describes the
+         * requirements.
          *
-         * @throws IllegalArgumentException if this rank's options do not fit together
-         * @throws io.deepep.error.RankMismatchException if they differ from those of the others
-         * @throws io.deepep.error.DeepEpUnavailableException if the device cannot be used here, or
-         *     ranks cannot reach each other's memory
+         * @throws IllegalArgumentException if this rank's options contradict each other
+         * @throws io.deepep.error.RankMismatchException if they differ from the other ranks'
+         *     options
+         * @throws io.deepep.error.DeepEpUnavailableException if the device cannot be used, or ranks
+         *     cannot reach each other's memory
+         * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is
+         *     named
          */
         public Buffer join() {
             BufferProvider provider = BufferProvider.load();

@@ -7,28 +7,27 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * Everything a {@link Buffer} is opened with. Built by {@link Buffer.Builder}.
+ * The options that a {@link Buffer} is opened with, as {@link Buffer.Builder} collects them.
  *
  * @param communicator this rank's end of the group
- * @param topology this rank's place in it
- * @param device where this rank's tensors lie, which decides what moves the bytes: Java on the
- *     host, kernels on a GPU
- * @param communicationStream the engine's stream that calls run on, or null for one of the buffer's
- *     own
+ * @param topology this rank's place in the group
+ * @param device the device that this rank's tensors are on; it decides the backend
+ * @param communicationStream the engine's stream that calls run on, or null for a stream of the
+ *     buffer
  * @param network how GPUs of different nodes reach each other
  * @param normal limits of normal mode, or null if it is not used
  * @param lowLatency limits of low-latency mode, or null if it is not used
- * @param numNvlBytes NVL buffer size; 0 to take what the limits need
- * @param numRdmaBytes RDMA buffer size; 0 to take what the limits need
+ * @param numNvlBytes size of the NVL buffer in bytes; 0 for what the limits need
+ * @param numRdmaBytes size of the RDMA buffer in bytes; 0 for what the limits need
  * @param dispatchConfig configuration of normal dispatches
  * @param combineConfig configuration of normal combines
- * @param defaults what these are where nobody chose them: where ranks share a GPU, a configuration
- *     that is equal to its default is lowered to what fits
- * @param timeout how long a wait within a call lasts, at most 365 days
+ * @param defaults the configurations that apply where none was chosen; where ranks share a GPU, a
+ *     configuration that equals its default is lowered to what fits there
+ * @param timeout how long to wait for a peer within a call, at most 365 days
  * @param startTimeout how long to wait until the others begin a call, at most 365 days; null for
- *     the time-out of the call's other waits
- * @param maskTimedOutRanks whether a rank that does not come is masked
- * @param observers see every call; may differ between ranks
+ *     {@code timeout}
+ * @param maskTimedOutRanks whether a rank that does not come in time is masked
+ * @param observers the observers of every call; may differ between ranks
  */
 public record BufferOptions(
         Communicator communicator,
@@ -49,7 +48,7 @@ public record BufferOptions(
         List<BufferObserver> observers) {
     private static final Duration LONGEST_TIMEOUT = Duration.ofDays(365);
 
-    /** Validates what can be judged without the other ranks. */
+    /** Validates everything that does not depend on the other ranks. */
     public BufferOptions {
         Objects.requireNonNull(communicator, "communicator");
         Objects.requireNonNull(topology, "topology");
@@ -62,7 +61,7 @@ public record BufferOptions(
         observers = List.copyOf(observers);
         if (normal == null && lowLatency == null) {
             throw new IllegalArgumentException(
-                    "neither normal nor lowLatency limits given; a buffer needs at least one mode");
+                    "neither normal nor lowLatency limits are given; a buffer needs at least one of them");
         }
         if (numNvlBytes < 0 || numRdmaBytes < 0) {
             throw new IllegalArgumentException(
@@ -80,13 +79,13 @@ public record BufferOptions(
         }
         if (communicationStream != null && !communicationStream.device().equals(device)) {
             throw new IllegalArgumentException(
-                    ("communicationStream is one of %s, but device=%s; give a stream of the device that the"
-                                    + " tensors lie on")
+                    ("communicationStream runs on %s, but device=%s; give a stream of the device that the"
+                                    + " tensors are on")
                             .formatted(communicationStream.device(), device));
         }
     }
 
-    /** {@code timeout}, if it is valid. */
+    /** Returns {@code timeout} if it is valid. */
     static Duration requireTimeout(String name, Duration timeout) {
         if (timeout.isNegative() || timeout.isZero() || timeout.compareTo(LONGEST_TIMEOUT) > 0) {
             throw new IllegalArgumentException(
@@ -95,20 +94,18 @@ public record BufferOptions(
         return timeout;
     }
 
-    /** How long the waits of calls last, unless their plans say otherwise. */
+    /** The time-outs of calls whose plans give none. */
     @SuppressWarnings("exports") // for the modules of the library
     public CallTimeouts timeouts() {
         return new CallTimeouts(timeout, startTimeout);
     }
 
-    /**
-     * How long to wait for the other ranks where all have to meet: to open, rejoin, admit or clean.
-     */
+    /** How long to wait for all ranks when they open the buffer, rejoin, admit or clean. */
     public Duration meetingTimeout() {
         return timeouts().start();
     }
 
-    /** The same options with the network that was chosen. */
+    /** A copy of these options with the network that was chosen. */
     public BufferOptions withNetwork(Network chosenNetwork) {
         return new BufferOptions(
                 communicator,

@@ -4,8 +4,8 @@ import java.util.Objects;
 import java.util.function.BiConsumer;
 
 /**
- * A normal-mode combine, prepared once and run many times: see {@link Plan}. It sums, in fp32 and
- * unweighted, what the ranks computed for each of this rank's tokens.
+ * A normal-mode combine, prepared once and run many times. For each of this rank's tokens it sums
+ * the rows that the ranks computed, in fp32 and without weights. See {@link Plan}.
  */
 public final class CombinePlan extends Plan {
     private final Builder from;
@@ -18,48 +18,48 @@ public final class CombinePlan extends Plan {
     /**
      * Starts a plan.
      *
-     * @param x BF16 [N,H] in the order the dispatch delivered ([M,H] in the expanded layout: a
-     *     token's rows are summed on this rank first), rows contiguous. Memory of the buffer
-     *     ({@link Buffer#getCombineBuffer}, or the received view itself) is read in place; rows in
-     *     other memory are staged. {@link CombineFormat#FP8} casts rows into {@link
-     *     Buffer#getCombineBuffer}'s memory, so x must lie elsewhere
-     * @param handle the dispatch whose tokens return
+     * @param x BF16 [N,H] in the order in which the dispatch delivered the rows ([M,H] in the
+     *     expanded layout: this rank first sums the rows of each token), rows contiguous. Rows in
+     *     the buffer's memory ({@link Buffer#getCombineBuffer}, or the received view itself) are
+     *     read in place; rows in other memory are copied first. {@link CombineFormat#FP8} casts
+     *     rows into the memory of {@link Buffer#getCombineBuffer}, so {@code x} must be elsewhere
+     * @param handle the handle of the dispatch whose tokens are combined
      */
     public static Builder builder(Tensor x, DispatchHandle handle) {
         return new Builder(x, handle);
     }
 
-    /** BF16 [N,H]. */
+    /** The rows to combine, BF16 [N,H] (expanded: [M,H]). */
     public Tensor x() {
         return from.x;
     }
 
-    /** The dispatch whose tokens return. */
+    /** The handle of the dispatch whose tokens are combined. */
     public DispatchHandle handle() {
         return from.handle;
     }
 
-    /** F32 [N,K] (expanded: [M]), or null. */
+    /** The weights to sum alongside, F32 [N,K] (expanded: [M]); or null. */
     public Tensor topkWeights() {
         return from.topkWeights;
     }
 
-    /** BF16 [T,H] added once, or null. */
+    /** The first bias, BF16 [T,H], added once to each token's sum; or null. */
     public Tensor bias0() {
         return from.bias0;
     }
 
-    /** BF16 [T,H] added once, or null. */
+    /** The second bias, BF16 [T,H]; or null. */
     public Tensor bias1() {
         return from.bias1;
     }
 
-    /** BF16 [T,H] to write into, or null. */
+    /** The memory for the result, BF16 [T,H]; or null for memory of the plan. */
     public Tensor out() {
         return from.out;
     }
 
-    /** What travels. */
+    /** The format in which rows travel. */
     public CombineFormat format() {
         return from.format;
     }
@@ -69,7 +69,7 @@ public final class CombinePlan extends Plan {
         return from.config;
     }
 
-    /** Multiprocessors to use, 0 for those of the configuration. */
+    /** Multiprocessors to use; 0 for the number in the configuration. */
     public int numSms() {
         return from.numSms;
     }
@@ -105,36 +105,39 @@ public final class CombinePlan extends Plan {
             this.handle = Objects.requireNonNull(handle, "handle");
         }
 
-        /** Weights to sum alongside, F32 [N,K] as received (expanded: [M]), contiguous. */
+        /**
+         * Weights to sum alongside, F32 [N,K] as received (expanded: [M]), contiguous; none by
+         * default.
+         */
         public Builder topkWeights(Tensor weights) {
             this.topkWeights = weights;
             return this;
         }
 
-        /** One bias, BF16 [T,H]. */
+        /** Adds a bias to the sums, BF16 [T,H]; replaces earlier biases. */
         public Builder bias(Tensor bias) {
             this.bias0 = bias;
             this.bias1 = null;
             return this;
         }
 
-        /** Two biases, BF16 [T,H] each. */
+        /** Adds two biases to the sums, BF16 [T,H] each; replaces earlier biases. */
         public Builder bias(Tensor first, Tensor second) {
             this.bias0 = Objects.requireNonNull(first, "first");
             this.bias1 = Objects.requireNonNull(second, "second");
             return this;
         }
 
-        /** Memory for the result, BF16 [T,H], rows contiguous. */
+        /** Memory for the result, BF16 [T,H], rows contiguous; by default the plan allocates it. */
         public Builder out(Tensor target) {
             this.out = target;
             return this;
         }
 
         /**
-         * What travels, by default BF16; the same on every rank. FP8 casts all rows, even those of
-         * this rank's own tokens, so sums do not depend on where an expert lies. Across nodes it
-         * casts the sum of a node's rows again.
+         * The format in which rows travel, {@link CombineFormat#BF16} by default; the same on every
+         * rank. FP8 casts all rows, even those that stay on their rank, so that sums do not depend
+         * on which rank holds an expert. Across nodes, the sum of a node's rows is cast again.
          *
          * @throws IllegalArgumentException for {@link CombineFormat#LOGFMT}, which only low-latency
          *     mode has
@@ -142,16 +145,16 @@ public final class CombinePlan extends Plan {
         public Builder format(CombineFormat what) {
             if (what == CombineFormat.LOGFMT) {
                 throw new IllegalArgumentException(
-                        "format=LOGFMT travels in low-latency mode alone; use FP8 or BF16");
+                        "format=LOGFMT is for low-latency mode only; use FP8 or BF16");
             }
             this.format = Objects.requireNonNull(what, "what");
             return this;
         }
 
         /**
-         * Multiprocessors that the call uses on a GPU, an even number or, on one node, 1; the same
-         * on every rank. By default those of the configuration. On the host, as on GPUs, half of it
-         * is the number of RDMA channels.
+         * Multiprocessors that the call uses on a GPU: an even number or, on one node, 1; the same
+         * on every rank. By default the number in the configuration. Half of it is the number of
+         * RDMA channels, on the host too.
          */
         public Builder numSms(int number) {
             this.numSms = Config.requireNumSms(number);
@@ -164,7 +167,7 @@ public final class CombinePlan extends Plan {
             return this;
         }
 
-        /** The plan. Shapes are checked when a buffer first combines it. */
+        /** Builds the plan. Shapes are checked when a buffer first combines it. */
         public CombinePlan build() {
             return new CombinePlan(copy());
         }

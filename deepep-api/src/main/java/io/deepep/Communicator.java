@@ -7,17 +7,18 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * What a {@link Buffer} needs to start: a numbered group that can exchange small messages. Used
- * only when buffers are opened and closed, never by dispatch and combine.
+ * One rank's end of a group of numbered ranks that can exchange small messages. A {@link Buffer}
+ * uses it to open, close, and change its group, never for the rows of dispatch and combine.
  *
- * <p>One instance belongs to one rank. {@link #allGather}, {@link #barrier} and {@link
- * #exchangeReferences} are collective: all ranks call them, in the same order. Implementations are
- * in-process ({@link InProcessGroup}) or between processes ({@link #fromEnvironment}).
+ * <p>{@link #allGather}, {@link #barrier} and {@link #exchangeReferences} are collective: all ranks
+ * call them, in the same order, each on one thread at a time. The ranks are threads of one JVM
+ * ({@link InProcessGroup}) or processes ({@link #fromEnvironment}).
  */
 public interface Communicator extends AutoCloseable {
     /**
-     * Joins the group of the processes that {@code deepep launch}, torchrun, mpirun or srun started
-     * together with this one, as the rank that the launcher's variables name; collective.
+     * Joins the group of processes that {@code deepep launch}, torchrun, mpirun or srun started
+     * together with this one. The launcher's environment variables give this process its rank.
+     * Collective.
      *
      * <pre>{@code
      * try (Communicator communicator = Communicator.fromEnvironment(Duration.ofMinutes(2));
@@ -27,12 +28,12 @@ public interface Communicator extends AutoCloseable {
      *                 .open()) { ... }
      * }</pre>
      *
-     * <p>Needs the artifact {@code deepep-communicator}, whose {@code ProcessEnvironment} lists the
+     * <p>Needs the artifact {@code deepep-communicator}; its {@code ProcessEnvironment} lists the
      * variables.
      *
      * @param timeout how long to wait for the other ranks
      * @throws IllegalArgumentException if variables are missing or contradict each other
-     * @throws io.deepep.error.DeepEpTimeoutException naming a rank that did not come
+     * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is named
      * @throws io.deepep.error.RankMismatchException if the group refuses this process
      * @throws io.deepep.error.DeepEpUnavailableException if the group cannot be reached from here
      */
@@ -46,7 +47,9 @@ public interface Communicator extends AutoCloseable {
     /** Number of ranks. */
     int size();
 
-    /** The number of this rank among those on its host, from 0; it chooses the rank's GPU. */
+    /**
+     * The number of this rank among those on its host, from 0; engines choose the rank's GPU by it.
+     */
     default int localRank() {
         return rank();
     }
@@ -57,33 +60,34 @@ public interface Communicator extends AutoCloseable {
     }
 
     /**
-     * Gives every rank the messages of all, in rank order.
+     * Sends this rank's message to all ranks, and returns the messages of all, in rank order.
      *
-     * @param message of this rank; any length, which may differ between ranks
+     * @param message any number of bytes, which may differ between ranks
      * @param timeout how long to wait for the others
-     * @throws io.deepep.error.DeepEpTimeoutException naming a rank that did not come
+     * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is named
      */
     List<byte[]> allGather(byte[] message, Duration timeout);
 
     /**
      * Waits for all ranks.
      *
-     * @throws io.deepep.error.DeepEpTimeoutException naming a rank that did not come
+     * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is named
      */
     default void barrier(Duration timeout) {
         allGather(new byte[0], timeout);
     }
 
     /**
-     * Whether {@code rank} is believed to be alive. Cheap enough to call while waiting. A thread
-     * that sees here that a rank has left also sees what that rank stored before; a wait for the
-     * rank therefore looks once more before it gives up.
+     * Whether {@code rank} is believed to be alive. Thread-safe, and cheap enough to call while
+     * waiting. A thread that sees here that a rank has left also sees everything that the rank
+     * stored before it left; a wait for the rank should therefore look once more before it gives
+     * up.
      */
     boolean isAlive(int rank);
 
     /**
-     * The ranks that are gone and why, in the order in which this rank learned of them: a snapshot,
-     * as cheap as {@link #isAlive} and with the same memory ordering.
+     * The ranks that are gone and why, in the order in which this rank learned of them. The list is
+     * a snapshot; the call is as cheap as {@link #isAlive} and orders memory in the same way.
      */
     default List<Departure> departures() {
         return IntStream.range(0, size())
@@ -93,12 +97,13 @@ public interface Communicator extends AutoCloseable {
     }
 
     /**
-     * Runs {@code action} soon after each departure, once {@link #departures} shows it, on some
-     * thread of the group: for waits that cannot ask, such as those of kernels on a GPU. If a group
-     * ignores this, such waits end only with their time-outs.
+     * Runs {@code action} on a thread of the group soon after each departure, once {@link
+     * #departures} shows it. This is for waits that cannot poll {@link #isAlive}, such as those of
+     * kernels on a GPU; in a group that ignores the action, as the default does, they end only with
+     * their time-outs.
      *
-     * @param action short, does not wait
-     * @return removes the action, which may still be running
+     * @param action must be short and must not wait
+     * @return removes the action, which may still be running at that time
      */
     default Runnable onDeparture(Runnable action) {
         return () -> {};
@@ -110,19 +115,21 @@ public interface Communicator extends AutoCloseable {
     }
 
     /**
-     * Gives every rank the objects of all, in rank order, by reference.
+     * Shares this rank's object with all ranks, and returns the objects of all, in rank order, by
+     * reference.
      *
      * @throws UnsupportedOperationException unless {@link #isInProcess()}
      */
     default List<Object> exchangeReferences(Object mine, Duration timeout) {
-        throw new UnsupportedOperationException("ranks of " + this + " live in several processes");
+        throw new UnsupportedOperationException(
+                "the ranks of " + this + " are in several processes; use allGather");
     }
 
     /**
-     * Leaves the group because this rank cannot continue, and tells the others why: whatever waits
-     * for it ends at once with a {@link io.deepep.error.DeepEpTimeoutException} that names this
-     * rank and {@code cause}. {@link InProcessGroup#run} does this for what a rank throws; a
-     * process does it itself:
+     * Leaves the group because this rank cannot continue, and tells the others why: their waits for
+     * this rank end at once with a {@link io.deepep.error.DeepEpTimeoutException} that names it and
+     * {@code cause}. {@link InProcessGroup#run} calls this when a rank throws; a process calls it
+     * itself:
      *
      * <pre>{@code
      * try (Communicator communicator = Communicator.fromEnvironment(Duration.ofMinutes(2))) {
@@ -140,16 +147,17 @@ public interface Communicator extends AutoCloseable {
     }
 
     /**
-     * Runs {@code action} when the group ends. A group of threads releases what its ranks left open
-     * when it closes. Other groups ignore this, because the end of a process releases everything.
+     * Runs {@code action} when the group ends: a group of threads uses this to release what its
+     * ranks left open. Other groups ignore the action, as the default does, because the end of a
+     * process releases everything.
      *
-     * @return removes the action, for a rank that has released its own resources
+     * @return removes the action, once the rank has released its resources itself
      */
     default Runnable atEnd(Runnable action) {
         return () -> {};
     }
 
-    /** Leaves the group. Does not wait for the others. */
+    /** Leaves the group without waiting for the others. */
     @Override
     void close();
 }

@@ -1,6 +1,6 @@
 package io.deepep;
 
-/** The event of work that is over before anybody can ask. */
+/** An event that is always done. */
 enum CompletedEvent implements Event {
     INSTANCE;
 

@@ -3,15 +3,15 @@ package io.deepep;
 import io.deepep.spi.BufferProvider;
 
 /**
- * How normal-mode operations use the machine: multiprocessors, and the rings between nodes. The
- * same values on every rank.
+ * The resources that normal-mode operations use: multiprocessors, and the rings between nodes. The
+ * same on every rank.
  *
  * @param numSms streaming multiprocessors that an operation may hold: an even number, or 1 on one
- *     node. On the host, as on GPUs, half of it is the number of RDMA channels
- * @param rdmaSendChunk rows that a channel sends to another node before it tells the receiver, at
- *     most half of {@code rdmaRecvChunk}; without effect on one node
- * @param rdmaRecvChunk rows that the ring of one channel holds for each other node; without effect
- *     on one node
+ *     node. Half of it is the number of RDMA channels, on the host too
+ * @param rdmaSendChunk rows that a channel sends to another node before it signals the receiver, at
+ *     most half of {@code rdmaRecvChunk}; no effect on one node
+ * @param rdmaRecvChunk rows that the ring of one channel holds for each other node; no effect on
+ *     one node
  */
 public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
     private static final int DEFAULT_SMS = 20;
@@ -25,7 +25,7 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
             throw new IllegalArgumentException(
                     "rdmaSendChunk="
                             + rdmaSendChunk
-                            + " is above half of rdmaRecvChunk="
+                            + " exceeds half of rdmaRecvChunk="
                             + rdmaRecvChunk);
         }
     }
@@ -33,7 +33,7 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
     static int requireNumSms(int numSms) {
         if (numSms != 1 && (numSms < 2 || numSms % 2 != 0)) {
             throw new IllegalArgumentException(
-                    "numSms=" + numSms + " is not an even number of at least 2, nor 1");
+                    "numSms=" + numSms + " must be 1 or an even number of at least 2");
         }
         return numSms;
     }
@@ -45,9 +45,9 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
     }
 
     /**
-     * The configuration to start with for {@code numRanks} ranks, for dispatch and combine. Its
-     * number of multiprocessors is that of an H100 or H200; {@link NormalDefaults} has those of
-     * other GPUs.
+     * The recommended configuration of dispatch and combine for {@code numRanks} ranks. Its number
+     * of multiprocessors is right for an H100 or H200; {@link NormalDefaults} adapts it to other
+     * GPUs.
      */
     public static Config recommended(int numRanks) {
         requirePositive("numRanks", numRanks);
@@ -60,9 +60,9 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
     }
 
     /**
-     * The smallest configuration that has room for this one and {@code other}: the larger of each
-     * number. A buffer is laid out for the configuration that covers those of dispatch and combine;
-     * its size hints are exactly what the buffer needs.
+     * The smallest configuration that covers this one and {@code other}: the larger of each number.
+     * A buffer is laid out for the configuration that covers those of dispatch and combine, so the
+     * size hints of that configuration are exactly what the buffer needs.
      */
     public Config covering(Config other) {
         return new Config(
@@ -76,24 +76,24 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
         return numSms / 2;
     }
 
-    /** The same configuration with another number of multiprocessors. */
+    /** A copy of this configuration with another number of multiprocessors. */
     public Config withNumSms(int sms) {
         return new Config(sms, rdmaSendChunk, rdmaRecvChunk);
     }
 
     /**
      * Bytes of NVLink-visible memory that each rank needs for normal mode; {@link Buffer.Builder}
-     * allocates as much by default.
+     * allocates that much by default.
      *
-     * @param limits largest shapes the buffer will see
-     * @param topology the group; the rank does not matter
+     * @param limits largest shapes that the buffer is used with
+     * @param topology the group; the result is the same for each of its ranks
      */
     public long nvlBufferSizeHint(NormalLimits limits, EpTopology topology) {
         return BufferProvider.load().normalNvlBytes(this, limits, topology);
     }
 
     /**
-     * Bytes of RDMA-visible memory that each rank needs for normal mode; 0 if the group is one
+     * Bytes of RDMA-visible memory that each rank needs for normal mode; 0 if the group is a single
      * node.
      */
     public long rdmaBufferSizeHint(NormalLimits limits, EpTopology topology) {

@@ -1,10 +1,10 @@
 package io.deepep;
 
 /**
- * Element types that travel through a {@link Buffer}.
+ * Element types of {@linkplain Tensor tensors}.
  *
- * <p>The bit layout of every type is little-endian in memory. {@link Bf16} and {@link Fp8E4m3}
- * convert single elements; the backends convert whole rows.
+ * <p>Elements are little-endian in memory. {@link Bf16} and {@link Fp8E4m3} convert single
+ * elements.
  */
 public enum DType {
     /** Brain floating point: the upper 16 bits of an IEEE binary32. */
@@ -13,7 +13,7 @@ public enum DType {
     FP8_E4M3(1),
     /** IEEE binary32. */
     F32(4),
-    /** 32-bit signed integer. Also the carrier of four packed UE8M0 scales, see {@link Ue8m0}. */
+    /** 32-bit signed integer; also holds four packed scales, see {@link Ue8m0}. */
     I32(4),
     /** 64-bit signed integer. */
     I64(8),

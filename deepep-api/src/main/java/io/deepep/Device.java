@@ -4,7 +4,7 @@ import io.deepep.spi.BufferProvider;
 import java.util.Objects;
 
 /**
- * Where memory lies and where work runs.
+ * The host or a GPU: where memory is and where work runs.
  *
  * @param kind host memory or a CUDA GPU
  * @param index ordinal of the GPU as the CUDA driver numbers it; 0 for the host
@@ -12,7 +12,7 @@ import java.util.Objects;
 public record Device(Kind kind, int index) {
     /** Kinds of devices. */
     public enum Kind {
-        /** The JVM's own machine; tensors are off-heap memory. */
+        /** The machine that the JVM runs on; tensors are off-heap memory. */
         HOST,
         /** An NVIDIA GPU. */
         CUDA
@@ -25,7 +25,9 @@ public record Device(Kind kind, int index) {
         Objects.requireNonNull(kind, "kind");
         if (index < 0 || (kind == Kind.HOST && index != 0)) {
             throw new IllegalArgumentException(
-                    "device index=" + index + " is not valid for " + kind);
+                    kind == Kind.HOST
+                            ? "index=" + index + " is not valid for the host; use Device.host()"
+                            : "index=" + index + " is negative; CUDA numbers GPUs from 0");
         }
     }
 
@@ -40,15 +42,15 @@ public record Device(Kind kind, int index) {
     }
 
     /**
-     * GPUs that buffers can use in this process: those of {@code cuda(0)} up to this number. 0
-     * without a driver, or without {@code --enable-native-access}. Starts the driver with the
-     * settings that ranks on a shared GPU need, so call it before anything else starts the driver.
+     * Number of GPUs that buffers can use in this process, as {@code cuda(0)}, {@code cuda(1)} and
+     * so on. 0 without a driver, or without {@code --enable-native-access}. Starts the driver with
+     * the settings that ranks on a shared GPU need; call it before anything else starts the driver.
      */
     public static int numCudaDevices() {
         return BufferProvider.load().numCudaDevices();
     }
 
-    /** Whether Java can read tensors of this device directly. */
+    /** Whether this is the host, whose tensors Java can read directly. */
     public boolean isHost() {
         return kind == Kind.HOST;
     }

@@ -3,9 +3,9 @@ package io.deepep;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Address and size of device memory in the shape of a segment, so that slicing is bounds checked
- * like on the host. {@link Tensor#segment()} never hands such a segment out, because reading it
- * from Java would end the process.
+ * Represents device memory as segments, so that slicing is bounds-checked as on the host. {@link
+ * Tensor#segment()} never returns such a segment, because reading it from Java would crash the
+ * process.
  */
 final class DeviceSegments {
     private DeviceSegments() {}

@@ -2,7 +2,7 @@ package io.deepep;
 
 import io.deepep.spi.TensorChecks;
 
-/** What a {@link DispatchPlan} must be for any buffer. */
+/** Checks a {@link DispatchPlan} as far as this does not depend on a buffer. */
 final class DispatchChecks {
     private final DispatchPlan plan;
     private final TensorChecks tensors;
@@ -11,11 +11,11 @@ final class DispatchChecks {
 
     DispatchChecks(DispatchPlan plan) {
         this.plan = plan;
-        this.tensors = new TensorChecks(plan.x().device(), "x lies on");
+        this.tensors = new TensorChecks(plan.x().device(), "x is on");
         DType dtype = plan.x().dtype();
         if (dtype != DType.BF16 && dtype != DType.FP8_E4M3) {
             throw new IllegalArgumentException(
-                    "x is " + plan.x() + "; dispatch sends BF16, or FP8_E4M3 with scales");
+                    "x is " + plan.x() + "; it must be BF16, or FP8_E4M3 with scales");
         }
         tensors.requireForm("x", plan.x(), dtype, TensorChecks.ANY, TensorChecks.ANY);
         this.numTokens = plan.x().size(0);
@@ -83,8 +83,8 @@ final class DispatchChecks {
         }
         if (plan.handle() != null && plan.layout() != null) {
             throw new IllegalArgumentException(
-                    "expectLayout goes with topk(...) alone; the routing of a handle was compared"
-                            + " when it was made");
+                    "expectLayout needs topk(...); the routing of a handle was compared when it was"
+                            + " made");
         }
     }
 

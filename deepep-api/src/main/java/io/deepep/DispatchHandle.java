@@ -1,17 +1,18 @@
 package io.deepep;
 
 /**
- * The routing of one dispatch: which token went where, and to which row. {@link Buffer#combine} and
- * cached dispatches use it. It belongs to the buffer and the plan that it came from: dispatching
- * that plan again replaces its routing, and closing the buffer invalidates it.
+ * The routing of one dispatch: which token went to which rank, and to which row there. {@link
+ * Buffer#combine} and cached dispatches use it. A handle belongs to the buffer and the plan that it
+ * came from: dispatching the plan again replaces the routing, and closing the buffer invalidates
+ * the handle.
  */
 public interface DispatchHandle {
-    /** T: tokens this rank dispatched. */
+    /** T: tokens that this rank dispatched. */
     int numTokens();
 
     /**
-     * N: rows this rank received, even if the result groups them by expert; in worst-case mode the
-     * number of rows that the plan gives.
+     * N: rows that this rank received, one per token, even if the result is expanded; in worst-case
+     * mode the number of rows given in the plan.
      */
     int numRecvTokens();
 
@@ -24,6 +25,6 @@ public interface DispatchHandle {
     /** E: number of experts, 0 if the dispatch had no top-k. */
     int numExperts();
 
-    /** Whether received rows are grouped by expert. */
+    /** Whether received rows are in the expanded layout, grouped by local expert. */
     boolean expanded();
 }

@@ -4,13 +4,13 @@ import java.util.Objects;
 import java.util.function.BiConsumer;
 
 /**
- * A normal-mode dispatch, prepared once and run many times: see {@link Plan}. Each run overwrites
- * the result of the run before, and its handle.
+ * A normal-mode dispatch, prepared once and run many times. Each run overwrites the result of the
+ * previous run, including its handle. See {@link Plan}.
  *
- * <p>{@link Tokens} names the routing in one of three ways.
+ * <p>The routing is given in one of three ways, see {@link Tokens}.
  */
 public final class DispatchPlan extends Plan {
-    /** The largest alignment, more than any GEMM needs; every expert's padding takes memory. */
+    /** The largest {@link Builder#expertAlignment}, more than any GEMM needs. */
     public static final int MAX_EXPERT_ALIGNMENT = 1 << 16;
 
     private final Builder from;
@@ -20,16 +20,20 @@ public final class DispatchPlan extends Plan {
         this.from = from;
     }
 
-    /** Starts a plan for the tokens {@code x}, BF16 [T,H], rows contiguous. */
+    /**
+     * Starts a plan for the tokens {@code x}.
+     *
+     * @param x BF16 [T,H], rows contiguous
+     */
     public static Tokens builder(Tensor x) {
         return builder(x, null);
     }
 
     /**
-     * Starts a plan for the tokens {@code x}.
+     * Starts a plan for the tokens {@code x} with scales.
      *
-     * @param x FP8 [T,H], rows contiguous; or BF16
-     * @param scales of FP8 tokens, F32 [T,H/128], any strides; null for BF16
+     * @param x FP8_E4M3 or BF16 [T,H], rows contiguous
+     * @param scales the scales of FP8 tokens, F32 [T,H/128], any strides; null for BF16
      */
     public static Tokens builder(Tensor x, Tensor scales) {
         return new Tokens(Objects.requireNonNull(x, "x"), scales);
@@ -40,17 +44,17 @@ public final class DispatchPlan extends Plan {
         return from.x;
     }
 
-    /** F32 [T,H/128] with any strides, or null for BF16. */
+    /** The scales, F32 [T,H/128] with any strides; null for BF16. */
     public Tensor scales() {
         return from.scales;
     }
 
-    /** I64 [T,K], or null. */
+    /** The selected experts, I64 [T,K]; null if the routing was given in another way. */
     public Tensor topkIdx() {
         return from.topkIdx;
     }
 
-    /** F32 [T,K], or null. */
+    /** The weights of the selections, F32 [T,K], or null. */
     public Tensor topkWeights() {
         return from.topkWeights;
     }
@@ -60,27 +64,27 @@ public final class DispatchPlan extends Plan {
         return from.numExperts;
     }
 
-    /** The layout that is the routing, or that the top-k routing must match; or null. */
+    /** The layout that gives the routing, or that a top-k routing must match; or null. */
     public DispatchLayout layout() {
         return from.layout;
     }
 
-    /** The handle of the reused routing, or null. */
+    /** The handle whose routing is used again, or null. */
     public DispatchHandle handle() {
         return from.handle;
     }
 
-    /** Counts per expert are rounded up to a multiple of this. */
+    /** The number to a multiple of which counts per expert are rounded up. */
     public int expertAlignment() {
         return from.expertAlignment;
     }
 
-    /** Rows of the result if its size must not depend on the routing; 0 for exact counts. */
+    /** Rows of the result in worst-case mode; 0 for exact counts. */
     public int numWorstTokens() {
         return from.numWorstTokens;
     }
 
-    /** Whether rows are grouped by local expert. */
+    /** Whether received rows are grouped by local expert. */
     public boolean expanded() {
         return from.expanded;
     }
@@ -95,19 +99,19 @@ public final class DispatchPlan extends Plan {
         return from.config;
     }
 
-    /** Multiprocessors to use, 0 for those of the configuration. */
+    /** Multiprocessors to use; 0 for the number in the configuration. */
     public int numSms() {
         return from.numSms;
     }
 
-    /** Where received rows are. */
+    /** Where the received rows are. */
     public enum Receive {
         /**
-         * A view of the buffer's symmetric memory: nothing is copied. Valid until the next normal
-         * dispatch on the buffer starts.
+         * In the buffer's memory: the result is a view, and nothing is copied. Valid until the next
+         * normal dispatch on the buffer starts.
          */
         VIEW,
-        /** The result's own memory, valid until the same plan is dispatched again. */
+        /** In memory of the plan. Valid until the plan is dispatched again. */
         COPY
     }
 
@@ -124,7 +128,7 @@ public final class DispatchPlan extends Plan {
         }
     }
 
-    /** Tokens that still need a routing: name it in one of three ways. */
+    /** The tokens of a plan whose routing is still to be given, by one of three methods. */
     public static final class Tokens {
         private final Tensor x;
         private final Tensor scales;
@@ -135,11 +139,11 @@ public final class DispatchPlan extends Plan {
         }
 
         /**
-         * Routing by experts.
+         * Routes tokens by the experts that they select.
          *
          * @param idx I64 [T,K] global expert indices, contiguous, -1 for no selection; an expert
          *     that a token names twice counts as two selections
-         * @param weights F32 [T,K], contiguous, or null
+         * @param weights F32 [T,K], contiguous; or null
          * @param experts number of experts of all ranks, a multiple of the number of ranks; the
          *     same on every rank
          */
@@ -152,8 +156,8 @@ public final class DispatchPlan extends Plan {
         }
 
         /**
-         * Routing by a layout from {@link Buffer#getDispatchLayout}: its {@code isTokenInRank}
-         * decides which rank receives which token. Ranks receive no indices or weights.
+         * Routes tokens by a layout from {@link Buffer#getDispatchLayout}: its {@code
+         * isTokenInRank} says which rank receives which token. Ranks receive no indices or weights.
          */
         public Builder layout(DispatchLayout layout) {
             Builder b = new Builder(x, scales);
@@ -162,8 +166,8 @@ public final class DispatchPlan extends Plan {
         }
 
         /**
-         * The routing and row order of an earlier dispatch with the same number of tokens: no
-         * indices, weights or counts are exchanged.
+         * Routes tokens as an earlier dispatch did, in the same order of rows. The shape of {@code
+         * x} must be that of the earlier dispatch; no indices, weights or counts are exchanged.
          */
         public Builder cached(DispatchHandle handle) {
             Builder b = new Builder(x, scales);
@@ -194,8 +198,8 @@ public final class DispatchPlan extends Plan {
         }
 
         /**
-         * Compares a routing by experts with the layout that was computed from it. If the two
-         * differ on any rank, all ranks throw a {@code RoutingException}.
+         * Compares a routing by experts with the layout that was computed from it; not compared by
+         * default. If the two differ on any rank, all ranks throw a {@code RoutingException}.
          */
         public Builder expectLayout(DispatchLayout expected) {
             this.layout = Objects.requireNonNull(expected, "expected");
@@ -203,8 +207,9 @@ public final class DispatchPlan extends Plan {
         }
 
         /**
-         * Rounds the counts per expert up to a multiple of {@code alignment}; with {@link
-         * #expanded} each expert's rows are padded to it with zeros.
+         * Rounds the counts per expert up to a multiple of {@code alignment}, 1 (the default) to
+         * {@value #MAX_EXPERT_ALIGNMENT}. With {@link #expanded}, each expert's rows are padded to
+         * it with zeros.
          */
         public Builder expertAlignment(int alignment) {
             this.expertAlignment = alignment;
@@ -212,9 +217,10 @@ public final class DispatchPlan extends Plan {
         }
 
         /**
-         * Gives the result {@code rows} rows whatever arrives, so the call does not wait for
-         * counts. Rows past the received ones have top-k indices -1 and undefined data. With {@link
-         * #expanded}, {@code rows} counts expanded rows.
+         * Gives the result {@code rows} rows, however many arrive, so that the call does not wait
+         * for counts (worst-case mode). The rows after the received ones have top-k indices -1 and
+         * undefined data. With {@link #expanded}, {@code rows} is the number of expanded rows. 0,
+         * the default, gives the result exactly the rows that arrive.
          */
         public Builder numWorstTokens(int rows) {
             this.numWorstTokens = rows;
@@ -222,24 +228,25 @@ public final class DispatchPlan extends Plan {
         }
 
         /**
-         * Groups received rows by local expert for grouped GEMMs: a token appears once per selected
-         * local expert. Needs routing by {@linkplain Tokens#topk experts}.
+         * Groups received rows by local expert, for grouped GEMMs: a token appears once for each
+         * local expert that it selects. Off by default; needs routing by {@linkplain Tokens#topk
+         * experts}.
          */
         public Builder expanded(boolean on) {
             this.expanded = on;
             return this;
         }
 
-        /** Whether the result is a view (default) or a copy. */
+        /** Chooses where the received rows are; {@link Receive#VIEW} by default. */
         public Builder receive(Receive how) {
             this.receive = Objects.requireNonNull(how, "how");
             return this;
         }
 
         /**
-         * Multiprocessors that the call uses on a GPU, an even number or, on one node, 1; the same
-         * on every rank. By default those of the configuration. On the host, as on GPUs, half of it
-         * is the number of RDMA channels.
+         * Multiprocessors that the call uses on a GPU: an even number or, on one node, 1; the same
+         * on every rank. By default the number in the configuration. Half of it is the number of
+         * RDMA channels, on the host too.
          */
         public Builder numSms(int number) {
             this.numSms = Config.requireNumSms(number);
@@ -253,10 +260,11 @@ public final class DispatchPlan extends Plan {
         }
 
         /**
-         * The plan. The buffer that first dispatches it checks it against its limits and ranks.
+         * Builds the plan. The buffer that first dispatches it checks it against its limits and its
+         * group.
          *
          * @throws IllegalArgumentException if types, shapes, strides or devices do not match, or an
-         *     option cannot be used with the routing
+         *     option does not go with the routing
          */
         public DispatchPlan build() {
             DispatchPlan plan = new DispatchPlan(copy());

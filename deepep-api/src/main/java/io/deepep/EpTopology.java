@@ -3,17 +3,16 @@ package io.deepep;
 /**
  * A rank's place in the expert-parallel group: {@code rank = rdmaRank * numNvlRanks + nvlRank}.
  *
- * <p>Ranks of a node (equal {@code rdmaRank}) reach each other over NVLink, ranks of different
- * nodes over RDMA: a node is an NVLink domain. The node size is independent of the hosts, so one
- * host can hold several <em>virtual</em> nodes.
+ * <p>A node is an NVLink domain: its ranks (those with the same {@code rdmaRank}) reach each other
+ * over NVLink, and ranks of different nodes over RDMA. Nodes need not be hosts: one host can hold
+ * several <em>virtual</em> nodes.
  *
  * @param rank this rank, 0 to numRanks - 1
  * @param numRanks ranks of the group
- * @param numNvlRanks ranks per node, 1 to {@value #MAX_NVL_RANKS}; {@link GroupLimits} says how
- *     many each mode takes
+ * @param numNvlRanks ranks per node, 1 to {@value #MAX_NVL_RANKS}
  */
 public record EpTopology(int rank, int numRanks, int numNvlRanks) {
-    /** The most ranks that one node can have. */
+    /** Most ranks of a node. */
     public static final int MAX_NVL_RANKS = 72;
 
     /** Validates the numbers. */
@@ -55,12 +54,12 @@ public record EpTopology(int rank, int numRanks, int numNvlRanks) {
         return numRdmaRanks() > 1;
     }
 
-    /** The rank at the given node and place. */
+    /** The rank with the given node index and index within the node. */
     public int rankOf(int rdmaRank, int nvlRank) {
         return rdmaRank * numNvlRanks + nvlRank;
     }
 
-    /** The same group as another of its ranks sees it. */
+    /** The topology of another rank of the same group. */
     public EpTopology withRank(int otherRank) {
         return new EpTopology(otherRank, numRanks, numNvlRanks);
     }

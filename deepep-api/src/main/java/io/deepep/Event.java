@@ -4,36 +4,35 @@ import io.deepep.error.DeepEpException;
 import io.deepep.spi.CudaProvider;
 
 /**
- * A point in a {@link Stream}'s order of work.
+ * A point in the sequence of work on a {@link Stream}.
  *
- * <p>Events of asynchronous calls carry their failure: {@link #synchronize()} throws what the call
- * would have thrown.
+ * <p>If an asynchronous call fails, {@link #synchronize()} of its event throws the failure.
  */
 public interface Event {
     /**
-     * A CUDA event that another library made, such as an engine's. Each use waits for what the
-     * event was recorded for most recently. A view: whoever made the event destroys it, after the
-     * last use of this object.
+     * Wraps a CUDA event of another library, such as an engine. Each use waits for the most recent
+     * record of the event. The event stays the property of its creator, who must not destroy it
+     * before the last use of this object.
      *
-     * @param device the GPU; the event belongs to its primary context
+     * @param device the GPU; the event must belong to its primary context
      * @param handle the event's {@code CUevent} or {@code cudaEvent_t}
-     * @throws IllegalArgumentException if {@code device} is the host, or the handle is 0
-     * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used here
+     * @throws IllegalArgumentException if {@code device} is the host, or {@code handle} is 0
+     * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used
      */
     static Event cuda(Device device, long handle) {
         return CudaProvider.of(device).event(device, handle);
     }
 
     /**
-     * The {@code CUevent} of a GPU's event, for {@code cuStreamWaitEvent} of other libraries. Keep
-     * the result that this event came with reachable until the wait is enqueued. Only {@link
-     * #synchronize} reports a failure of the call.
+     * The {@code CUevent} of an event on a GPU, for {@code cuStreamWaitEvent}. Keep the result that
+     * this event came with reachable until the wait is enqueued. Only {@link #synchronize} reports
+     * a failure of the call.
      *
-     * @throws UnsupportedOperationException if this is an event of the host
+     * @throws UnsupportedOperationException if this is an event on the host
      */
     default long cudaHandle() {
         throw new UnsupportedOperationException(
-                "an event of the host has no CUDA handle; synchronize() it instead");
+                "an event on the host has no CUDA handle; call synchronize() instead");
     }
 
     /** Whether everything before this point has finished, successfully or not. */
@@ -42,7 +41,7 @@ public interface Event {
     /**
      * Blocks the calling thread until everything before this point has finished.
      *
-     * @throws DeepEpException the failure of the operation this event belongs to
+     * @throws DeepEpException if the call that this event belongs to failed
      */
     void synchronize();
 

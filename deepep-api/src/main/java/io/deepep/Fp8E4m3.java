@@ -3,8 +3,8 @@ package io.deepep;
 import java.util.Arrays;
 
 /**
- * Conversions between binary32 and {@link DType#FP8_E4M3} (OCP 8-bit floating point, E4M3: bias 7,
- * no infinities, NaN is {@code S.1111.111}).
+ * Converts between {@code float} (IEEE binary32) and {@link DType#FP8_E4M3} (OCP 8-bit floating
+ * point, E4M3: bias 7, no infinities, NaN is {@code S.1111.111}).
  */
 public final class Fp8E4m3 {
     /** Largest finite value. */
@@ -28,14 +28,14 @@ public final class Fp8E4m3 {
 
     private Fp8E4m3() {}
 
-    /** The value of an E4M3 bit pattern; exact. */
+    /** Converts an E4M3 bit pattern to the {@code float} of the same value. */
     public static float toFloat(byte bits) {
         return VALUES[bits & 0xff];
     }
 
     /**
-     * Rounds to the nearest E4M3, ties to even; magnitudes above 448 (infinity too) saturate to
-     * ±448, NaN gives NaN (0x7f).
+     * Rounds to the nearest E4M3, ties to even. Magnitudes above 448, including infinity, give
+     * ±448; NaN gives NaN (0x7f).
      */
     public static byte fromFloat(float value) {
         if (Float.isNaN(value)) {
@@ -59,15 +59,15 @@ public final class Fp8E4m3 {
     }
 
     /**
-     * Casts rows on the host to the values that a low-latency dispatch in {@link
-     * LowLatencyFormat#FP8} sends: for each 128 channels, the scale is {@code amax/448}, where
-     * {@code amax} is their largest magnitude, at least 1e-4. A value is about its code times its
-     * scale. NaN does not count for {@code amax}, and infinity counts as the largest finite float.
+     * Casts host rows to FP8, as a low-latency dispatch in {@link LowLatencyFormat#FP8} does. Each
+     * group of 128 channels has the scale {@code amax/448}, where {@code amax} is their largest
+     * magnitude, but at least 1e-4; a channel is approximately its code times the scale. For {@code
+     * amax}, NaN is ignored, and infinity counts as the largest finite float.
      *
-     * @param rows host [T,H], with H a multiple of 128
-     * @param codes receives the FP8 codes, host FP8 [T,H]
-     * @param scales receives the scales, host F32 [T,H/128]
-     * @throws IllegalArgumentException if shapes or types differ from these
+     * @param rows [T,H] on the host, H a multiple of 128
+     * @param codes receives the codes, FP8_E4M3 [T,H] on the host
+     * @param scales receives the scales, F32 [T,H/128] on the host
+     * @throws IllegalArgumentException if a shape or type is not as above
      */
     public static void quantize(Tensor rows, Tensor codes, Tensor scales) {
         checkShapes(rows, codes, scales);
@@ -100,7 +100,7 @@ public final class Fp8E4m3 {
                                 new long[] {rows.size(0), rows.size(1) / CHANNELS_PER_SCALE});
         if (!fit) {
             throw new IllegalArgumentException(
-                    ("rows=%s, codes=%s, scales=%s do not fit: allowed are rows [T,H] with H a multiple of"
+                    ("rows=%s, codes=%s, scales=%s do not match; give rows [T,H] with H a multiple of"
                                     + " 128, codes FP8_E4M3 [T,H] and scales F32 [T,H/128]")
                             .formatted(rows, codes, scales));
         }

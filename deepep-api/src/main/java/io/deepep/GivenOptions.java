@@ -9,7 +9,8 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * What a {@link Buffer.Builder} has been given so far, and how it becomes {@link BufferOptions}.
+ * The options that a {@link Buffer.Builder} has been given, and how they become {@link
+ * BufferOptions}.
  */
 final class GivenOptions {
     private static final Duration DEFAULT_TIMEOUT = Duration.ofSeconds(30);
@@ -35,7 +36,7 @@ final class GivenOptions {
         this.communicator = Objects.requireNonNull(communicator, "communicator");
     }
 
-    /** With the size of nodes that all ranks agree on: collective. */
+    /** Builds the options with the node size that all ranks agree on. Collective. */
     BufferOptions agreed(BufferProvider provider, NodeSize.Call call) {
         ProfileFile measured = lacksConfigs() ? profile(provider) : null;
         if (ranksPerNode != 0) {
@@ -53,7 +54,7 @@ final class GivenOptions {
         return normal != null && (dispatchConfig == null || combineConfig == null);
     }
 
-    /** Null if there is none; on the host none is looked for. */
+    /** The profile, or null if there is none; on the host, the property is ignored. */
     private ProfileFile profile(BufferProvider provider) {
         ProfileFile chosen =
                 profile != null || device.isHost() ? profile : ProfileFile.ofProperty();
@@ -63,7 +64,7 @@ final class GivenOptions {
         return chosen;
     }
 
-    /** Refuses what can be judged without the other ranks. */
+    /** Builds and validates the options for nodes of {@code nodeSize} ranks. */
     private BufferOptions of(int nodeSize, ProfileFile measured, BufferProvider provider) {
         EpTopology topology = new EpTopology(communicator.rank(), communicator.size(), nodeSize);
         NormalDefaults defaults = defaults(topology, measured, provider);

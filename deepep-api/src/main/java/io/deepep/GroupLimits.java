@@ -3,18 +3,17 @@ package io.deepep;
 import java.util.Optional;
 
 /**
- * The largest groups that this version runs in one mode on one kind of device. Buffers, plans and
- * reports take them from here.
+ * The largest group that this version supports in a mode on a kind of device.
  *
- * @param name the mode and the device, as messages call them
- * @param maxRanks most ranks of all nodes
- * @param otherwise what a larger group can do instead
+ * @param name the mode and the kind of device, as messages call them
+ * @param maxRanks most ranks of all nodes together
+ * @param otherwise what a larger group can do instead, appended to the message; may be empty
  */
 public record GroupLimits(String name, int maxRanks, String otherwise) {
-    /** Most ranks of any group, for layouts and plans too. */
+    /** Most ranks of a group in any mode. */
     public static final int MAX_RANKS = 2048;
 
-    /** Most ranks of low-latency mode on GPUs; each has a bit in the masks of kernels. */
+    /** Most ranks of low-latency mode on GPUs: each rank has a bit in the masks of kernels. */
     private static final int MAX_LOW_LATENCY_RANKS_ON_GPUS = 256;
 
     /** The limits of normal mode. */
@@ -35,21 +34,21 @@ public record GroupLimits(String name, int maxRanks, String otherwise) {
         return kind == Device.Kind.HOST ? " on the host" : " on GPUs";
     }
 
-    /** The limits, in words. */
+    /** The limits in words, such as "256 ranks, 72 per node". */
     public String allowed() {
         return "%s ranks, %s per node".formatted(maxRanks, EpTopology.MAX_NVL_RANKS);
     }
 
     /**
-     * Why a group is refused: how many ranks it has, how many are allowed, and what to do; empty if
-     * it is not refused.
+     * The message with which a group is refused: how many ranks it has, how many are allowed, and
+     * what to do. Empty if the group is not too large.
      */
     public Optional<String> refusal(EpTopology topology) {
         if (topology.numRanks() <= maxRanks) {
             return Optional.empty();
         }
         return Optional.of(
-                "%s takes at most %s, not %s, %s per node; use smaller groups%s"
+                "%s takes at most %s, but the group has %s, %s per node; use smaller groups%s"
                         .formatted(
                                 name,
                                 allowed(),
@@ -59,9 +58,9 @@ public record GroupLimits(String name, int maxRanks, String otherwise) {
     }
 
     /**
-     * Refuses a group that is too large.
+     * Requires that a group is not too large.
      *
-     * @throws IllegalArgumentException if it is
+     * @throws IllegalArgumentException with the message of {@link #refusal} if it is
      */
     public void require(EpTopology topology) {
         refusal(topology)

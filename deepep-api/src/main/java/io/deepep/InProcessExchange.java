@@ -11,14 +11,17 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
 
 /**
- * The meeting point of an in-process group: rounds in which every rank leaves one object and takes
- * everybody's.
+ * The meeting point of an in-process group. In each round, every rank contributes one object and
+ * receives those of all.
  */
 final class InProcessExchange {
     private static final System.Logger LOG = System.getLogger(InProcessExchange.class.getName());
     private static final String PHASE = "communicator exchange";
 
-    /** One round. The first rank to give up ends it for all who came, so all name the same rank. */
+    /**
+     * One round. The first rank that gives up ends it for all that have arrived, so that all name
+     * the same absent rank.
+     */
     private static final class Round {
         private final Object[] slots;
         private final boolean[] arrived;
@@ -27,7 +30,7 @@ final class InProcessExchange {
         private List<Object> result;
         private int absent;
 
-        /** Why {@link #absent} will not come, or null if it was only late. */
+        /** Why {@link #absent} is gone, or null if it was only late. */
         private Departure departure;
 
         Round(int numRanks) {
@@ -121,7 +124,7 @@ final class InProcessExchange {
         notifyAll();
     }
 
-    /** A rank that has not come, preferably one that has left the group for good. */
+    /** A rank that has not arrived, preferably one that is gone. */
     private int absentRank(Round round) {
         int absent = -1;
         for (int rank = 0; rank < size(); rank++) {
@@ -150,7 +153,7 @@ final class InProcessExchange {
         return departures;
     }
 
-    /** Notes that a rank is gone, for the first reason that is given. */
+    /** Records that a rank is gone; only the first reason counts. */
     void depart(Departure departure) {
         synchronized (this) {
             if (isGone(departure.rank())) {
@@ -162,24 +165,26 @@ final class InProcessExchange {
         listeners.forEach(Runnable::run);
     }
 
-    /** Runs {@code action} after each departure, until what is returned has run. */
+    /** Runs {@code action} after each departure, until the returned action has removed it. */
     Runnable onDeparture(Runnable action) {
         listeners.add(action);
         return () -> listeners.remove(action);
     }
 
-    /** Takes back the ranks that had not closed their communicators: their tasks start again. */
+    /**
+     * Takes back the ranks that failed, for tasks that start again; those that closed stay gone.
+     */
     synchronized void readmit() {
         departures = departures.stream().filter(Departure::isOrderly).toList();
     }
 
-    /** Runs {@code action} when the group closes, unless what is returned has run before. */
+    /** Runs {@code action} when the group closes, unless the returned action has removed it. */
     Runnable atEnd(Runnable action) {
         endings.add(action);
         return () -> endings.remove(action);
     }
 
-    /** Ends all waiting, then does what is to be done at the end. */
+    /** Ends all waits, then runs the actions of {@link #atEnd}. */
     void close() {
         synchronized (this) {
             closed = true;
@@ -196,7 +201,10 @@ final class InProcessExchange {
         try {
             ending.run();
         } catch (RuntimeException failure) {
-            LOG.log(System.Logger.Level.WARNING, "what a rank left open cannot be closed", failure);
+            LOG.log(
+                    System.Logger.Level.WARNING,
+                    "a rank left something open that cannot be closed",
+                    failure);
         }
     }
 }

@@ -27,7 +27,11 @@ public final class InProcessGroup implements AutoCloseable {
                         .toList();
     }
 
-    /** A group of {@code numRanks} ranks. */
+    /**
+     * Creates a group.
+     *
+     * @param numRanks number of ranks, at least 1
+     */
     public static InProcessGroup of(int numRanks) {
         if (numRanks < 1) {
             throw new IllegalArgumentException("numRanks=" + numRanks + " must be at least 1");
@@ -40,7 +44,7 @@ public final class InProcessGroup implements AutoCloseable {
         return communicators.size();
     }
 
-    /** The communicator of one rank. */
+    /** The communicator of {@code rank}, to be used by that rank's thread. */
     public Communicator communicator(int rank) {
         if (rank < 0 || rank >= size()) {
             throw new IllegalArgumentException(
@@ -49,7 +53,7 @@ public final class InProcessGroup implements AutoCloseable {
         return communicators.get(rank);
     }
 
-    /** What one rank does. */
+    /** The task of a rank. */
     @FunctionalInterface
     public interface RankTask {
         /** Runs as the rank of {@code communicator}. */
@@ -57,13 +61,14 @@ public final class InProcessGroup implements AutoCloseable {
     }
 
     /**
-     * Runs {@code task} once for each rank, each on its own thread, and waits until these threads
-     * have ended. A rank that throws leaves the group, as with {@link Communicator#fail}: waits for
-     * it end at once. The next {@code run} takes it back.
+     * Runs {@code task} once for each rank, each on a thread of its own, and waits until these
+     * threads have ended. A rank that throws leaves the group as by {@link Communicator#fail}, so
+     * that waits for it end at once; the next {@code run} takes it back.
      *
-     * @throws RankFailedException if any rank failed; its cause is the first failure, the others
-     *     are suppressed
-     * @throws InterruptedException if the caller is interrupted; the ranks are interrupted too
+     * @throws RankFailedException if a rank failed; its cause is the first failure, and the others
+     *     are suppressed exceptions
+     * @throws InterruptedException if the caller is interrupted; the ranks' threads are interrupted
+     *     too
      */
     public void run(RankTask task) throws InterruptedException {
         exchange.readmit();
@@ -96,8 +101,8 @@ public final class InProcessGroup implements AutoCloseable {
     }
 
     /**
-     * Ends the group. Calls that still wait for a rank fail. Buffers that were left open by ranks
-     * whose threads have ended are closed, with a warning.
+     * Closes the group. Calls that still wait for a rank fail. Buffers that ranks left open are
+     * closed with a warning, if their threads have ended.
      */
     @Override
     public void close() {

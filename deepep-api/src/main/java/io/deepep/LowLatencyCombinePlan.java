@@ -4,12 +4,12 @@ import java.util.Objects;
 import java.util.function.BiConsumer;
 
 /**
- * A low-latency combine, prepared once and run many times: see {@link Plan}. It sums, weighted and
- * in fp32, what the experts computed for each of this rank's tokens.
+ * A low-latency combine, prepared once and run many times. For each of this rank's tokens it sums
+ * the rows that the experts computed, weighted and in fp32. See {@link Plan}.
  *
- * <p>By default every expert's row returns as it is, and the token's owner sums them. {@linkplain
- * #preReduced Pre-reduced}, each rank sums its own experts' rows of a token first: fewer bytes, one
- * more rounding.
+ * <p>By default, every expert's row is sent back, and the token's rank sums them. In a {@linkplain
+ * #preReduced pre-reduced} combine, each rank first sums the rows of a token that its own experts
+ * computed: this sends fewer bytes, but rounds once more.
  */
 public final class LowLatencyCombinePlan extends LowLatencyPlan {
     private final Builder from;
@@ -22,12 +22,12 @@ public final class LowLatencyCombinePlan extends LowLatencyPlan {
     /**
      * Starts a plan.
      *
-     * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous. Memory of
-     *     the buffer ({@link Buffer#getLowLatencyCombineBuffer}, or the received view itself) saves
-     *     memory of your own
+     * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous. Any memory
+     *     of the device will do; that of {@link Buffer#getLowLatencyCombineBuffer}, or the received
+     *     view itself, needs no memory besides the buffer
      * @param topkIdx I64 [T,K], the indices that were dispatched
      * @param topkWeights F32 [T,K], contiguous
-     * @param handle the dispatch whose tokens return
+     * @param handle the handle of the dispatch whose tokens are combined
      */
     public static Builder builder(
             Tensor x, Tensor topkIdx, Tensor topkWeights, LowLatencyHandle handle) {
@@ -35,46 +35,47 @@ public final class LowLatencyCombinePlan extends LowLatencyPlan {
     }
 
     /**
-     * Starts a plan in which each rank sums the rows of a token that its experts have computed,
-     * with the weights of {@link LowLatencyDispatchPlan.Builder#topkWeights}, and sends that one
-     * sum to the token's owner.
+     * Starts a plan of a pre-reduced combine: each rank sums the rows of a token that its experts
+     * computed, with the weights of {@link LowLatencyDispatchPlan.Builder#topkWeights}, and sends
+     * only that sum to the token's rank.
      *
      * <p>A rank sums in fp32 in the order of selections and rounds the sum to BF16, even that of a
-     * single row; a {@link CombineFormat} other than BF16 casts the rounded sum. The token's owner
+     * single row; a {@link CombineFormat} other than BF16 casts the rounded sum. The token's rank
      * adds the ranks' sums in fp32, in the order of each rank's first selection, and rounds again.
-     * So a result has one more rounding to BF16 for each rank that holds experts of the token. All
-     * ranks pre-reduce a combine, or none does.
+     * A result is therefore rounded to BF16 once more for each rank that holds experts of the
+     * token. Either all ranks pre-reduce a combine, or none does.
      *
      * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous
-     * @param topkIdx I64 [T,K], exactly the indices that were dispatched: others cause a {@link
+     * @param topkIdx I64 [T,K], exactly the indices that were dispatched; others cause a {@link
      *     io.deepep.error.RoutingException} on all ranks
-     * @param handle the dispatch whose tokens return; it must have been given weights
+     * @param handle the handle of the dispatch whose tokens are combined; it must have been given
+     *     weights
      */
     public static Builder preReduced(Tensor x, Tensor topkIdx, LowLatencyHandle handle) {
         return new Builder(x, topkIdx, null, handle);
     }
 
-    /** F32 [T,K], or null if pre-reduced. */
+    /** The weights of the selections, F32 [T,K]; null if pre-reduced. */
     public Tensor topkWeights() {
         return from.topkWeights;
     }
 
-    /** Whether ranks sum a token's rows before they send them. */
+    /** Whether each rank sums the rows of a token before it sends them. */
     public boolean isPreReduced() {
         return from.topkWeights == null;
     }
 
-    /** The dispatch whose tokens return. */
+    /** The handle of the dispatch whose tokens are combined. */
     public LowLatencyHandle handle() {
         return from.handle;
     }
 
-    /** What travels. */
+    /** The format in which rows travel. */
     public CombineFormat format() {
         return from.format;
     }
 
-    /** BF16 [T,H] to write into, or null. */
+    /** The memory for the result, BF16 [T,H]; or null for memory of the plan. */
     public Tensor out() {
         return from.out;
     }
@@ -106,19 +107,19 @@ public final class LowLatencyCombinePlan extends LowLatencyPlan {
             this.handle = Objects.requireNonNull(handle, "handle");
         }
 
-        /** What travels, by default BF16; the same on every rank. */
+        /** The format in which rows travel, BF16 by default; the same on every rank. */
         public Builder format(CombineFormat what) {
             this.format = Objects.requireNonNull(what, "what");
             return this;
         }
 
-        /** Memory for the result, BF16 [T,H], rows contiguous. */
+        /** Memory for the result, BF16 [T,H], rows contiguous; by default the plan allocates it. */
         public Builder out(Tensor target) {
             this.out = target;
             return this;
         }
 
-        /** The plan. Shapes are checked when a buffer first combines it. */
+        /** Builds the plan. Shapes are checked when a buffer first combines it. */
         public LowLatencyCombinePlan build() {
             return new LowLatencyCombinePlan(copy());
         }

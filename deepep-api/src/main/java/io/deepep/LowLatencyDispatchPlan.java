@@ -4,10 +4,11 @@ import java.util.Objects;
 import java.util.function.BiConsumer;
 
 /**
- * A low-latency dispatch, prepared once and run many times: see {@link Plan}. Results belong to the
- * buffer, which keeps the latest two alive.
+ * A low-latency dispatch, prepared once and run many times. Its results belong to the buffer, and
+ * are valid until the second next low-latency dispatch. See {@link Plan}.
  *
- * <p>The inputs must stay unchanged until the dispatch has finished (with a hook, its send half).
+ * <p>The inputs must stay unchanged until the dispatch has finished; with a hook, until its send
+ * half has.
  */
 public final class LowLatencyDispatchPlan extends LowLatencyPlan {
     private final Builder from;
@@ -20,26 +21,27 @@ public final class LowLatencyDispatchPlan extends LowLatencyPlan {
     /**
      * Starts a plan.
      *
-     * @param x BF16 [T,H], rows contiguous; T up to the limit, may differ between ranks and be 0
-     * @param topkIdx I64 [T,K] global experts, contiguous, -1 for no selection; an expert that a
-     *     token names twice counts as two selections, and may have as many as a rank tokens: if it
-     *     has more, all ranks get a {@code RoutingException}
+     * @param x BF16 [T,H], rows contiguous; T is 0 to {@link LowLatencyLimits#maxTokens} and may
+     *     differ between ranks
+     * @param topkIdx I64 [T,K] global expert indices, contiguous, -1 for no selection. An expert
+     *     that a token names twice counts as two selections; if a rank selects an expert more than
+     *     {@code maxTokens} times, all ranks get a {@code RoutingException}
      */
     public static Builder builder(Tensor x, Tensor topkIdx) {
         return new Builder(x, topkIdx);
     }
 
-    /** What travels. */
+    /** The format in which rows travel. */
     public LowLatencyFormat format() {
         return from.format;
     }
 
-    /** F32 [T,K] or null. */
+    /** The weights that travel with the tokens, F32 [T,K]; or null. */
     public Tensor topkWeights() {
         return from.topkWeights;
     }
 
-    /** I32 [El] or null. */
+    /** The counters of received rows, I32 [El]; or null. */
     public Tensor cumulativeStats() {
         return from.cumulativeStats;
     }
@@ -68,29 +70,35 @@ public final class LowLatencyDispatchPlan extends LowLatencyPlan {
             super(x, topkIdx);
         }
 
-        /** What travels; {@link LowLatencyFormat#FP8} by default. */
+        /**
+         * The format in which rows travel, {@link LowLatencyFormat#FP8} by default; the same on
+         * every rank.
+         */
         public Builder format(LowLatencyFormat what) {
             this.format = Objects.requireNonNull(what, "what");
             return this;
         }
 
         /**
-         * F32 [T,K], contiguous: weights that travel with the tokens, for a {@linkplain
-         * LowLatencyCombinePlan#preReduced pre-reduced} combine. None by default; all ranks give
-         * them, or none does.
+         * Weights that travel with the tokens, for a {@linkplain LowLatencyCombinePlan#preReduced
+         * pre-reduced} combine: F32 [T,K], contiguous. None by default; either all ranks give them,
+         * or none does.
          */
         public Builder topkWeights(Tensor weights) {
             this.topkWeights = weights;
             return this;
         }
 
-        /** I32 [El], contiguous: the received count of each local expert is added to it. */
+        /**
+         * Counters to which each run adds the number of rows that each local expert received: I32
+         * [El], contiguous. None by default.
+         */
         public Builder cumulativeStats(Tensor stats) {
             this.cumulativeStats = stats;
             return this;
         }
 
-        /** The plan. Shapes are checked when a buffer first dispatches it. */
+        /** Builds the plan. Shapes are checked when a buffer first dispatches it. */
         public LowLatencyDispatchPlan build() {
             return new LowLatencyDispatchPlan(copy());
         }

@@ -1,19 +1,18 @@
 package io.deepep;
 
 /**
- * What a low-latency dispatch received: rows packed per local expert, ordered by (source rank,
- * token, selection), the same on every run. The tensors are the buffer's; they are valid until the
- * second next low-latency dispatch.
+ * The rows that a low-latency dispatch received, packed per local expert. They are ordered by
+ * (source rank, token, selection), so that every run gives the same order. The tensors belong to
+ * the buffer and are valid until the second next low-latency dispatch on it.
  *
- * @param recvX BF16 or FP8 [El, R*maxTokens, H]; of expert e only the first {@code recvCount[e]}
- *     rows are defined
+ * @param recvX BF16 or FP8_E4M3 [El, R*maxTokens, H]; only the first {@code recvCount[e]} rows of
+ *     local expert e are defined
  * @param recvScales null for BF16; F32 [El, R*maxTokens, H/128] or, for UE8M0, I32 [El,
- *     R*maxTokens, ceil(H/512)]; column-major: stride 1 along rows
+ *     R*maxTokens, ceil(H/512)] (see {@link Ue8m0}). Column-major: stride 1 along rows
  * @param recvCount I32 [El], rows of each local expert
  * @param handle the routing, for combine
- * @param event when the tensors are ready; with a hook, when the sends have left
- * @param receiveHook null unless asked for; run it once to receive: afterwards the tensors are
- *     ready
+ * @param event done when the tensors are ready; with a hook, when the send half has finished
+ * @param receiveHook null unless the plan asked for it; run it once to receive the tensors
  */
 public record LowLatencyDispatchResult(
         Tensor recvX,

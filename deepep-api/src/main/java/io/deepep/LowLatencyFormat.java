@@ -1,17 +1,18 @@
 package io.deepep;
 
 /**
- * What travels in a low-latency dispatch, and what the receiver gets. Tokens are always given as
- * BF16; the sender casts to FP8, per 128 channels.
+ * The format in which rows travel in a low-latency dispatch, and in which the receiver gets them.
+ * Tokens are always given as BF16; for FP8, the sender casts them, with one scale for each 128
+ * channels.
  */
 public enum LowLatencyFormat {
     /** BF16 rows, no scales. */
     BF16,
-    /** FP8 rows, F32 scales amax/448. */
+    /** FP8 rows with F32 scales amax/448, see {@link Fp8E4m3#quantize}. */
     FP8,
-    /** FP8 rows, F32 scales rounded up to powers of two. */
+    /** FP8 rows with F32 scales, rounded up to powers of two. */
     FP8_POWER_OF_TWO,
-    /** FP8 rows, power-of-two scales as packed UE8M0, four in an I32. */
+    /** FP8 rows with power-of-two scales as packed {@linkplain Ue8m0 UE8M0}, four in an I32. */
     FP8_UE8M0;
 
     /** Whether rows are FP8. */

@@ -5,22 +5,23 @@ package io.deepep;
  * that it comes with, it is valid until the second next low-latency dispatch on the buffer; later
  * use is refused.
  *
- * <p>If every dispatch of a plan is combined, the plan returns two result and handle objects in
- * turn, so a loop makes no garbage and can reuse its combine plans too. The handle then stands for
- * the later dispatch. A handle that was never combined stands only for its own dispatch.
+ * <p>If every dispatch of a plan is combined, the plan returns two results with their handles
+ * alternately, so that a loop makes no garbage and can reuse its combine plans too. Such a handle
+ * then stands for the later dispatch. A handle that was never combined stands only for its own
+ * dispatch.
  */
 public interface LowLatencyHandle {
-    /** I32 [El, R*maxTokens]: index, at its source rank, of the token in each row. */
+    /** The index at its source rank of the token in each received row, I32 [El, R*maxTokens]. */
     Tensor srcInfo();
 
     /**
-     * I64 [El,R]: for each local expert and source rank {@code begin << 32 | count}, see {@link
-     * #rangeBegin} and {@link #rangeCount}: rows {@code begin} to {@code begin + count - 1} came
-     * from it.
+     * The rows of each local expert that came from each source rank, I64 [El,R]: {@code begin << 32
+     * | count} for the rows {@code begin} to {@code begin + count - 1}. See {@link #rangeBegin} and
+     * {@link #rangeCount}.
      */
     Tensor layoutRange();
 
-    /** An element of {@link #layoutRange}. */
+    /** Packs an element of {@link #layoutRange}. */
     static long range(int begin, int count) {
         return (long) begin << 32 | Integer.toUnsignedLong(count);
     }
@@ -35,7 +36,7 @@ public interface LowLatencyHandle {
         return (int) range;
     }
 
-    /** T: tokens this rank dispatched. */
+    /** T: tokens that this rank dispatched. */
     int numTokens();
 
     /** K: experts per token. */

@@ -1,17 +1,17 @@
 package io.deepep;
 
 /**
- * The shapes that the low-latency mode of a {@link Buffer} works with; its memory is sized from
- * them. The same values on every rank.
+ * The shapes that the low-latency mode of a {@link Buffer} works with. They determine the size of
+ * its memory. The same on every rank.
  *
- * @param maxTokens most tokens that one rank dispatches at once ({@code
- *     num_max_dispatch_tokens_per_rank}), 1 to 1024
- * @param hidden hidden size in elements, a multiple of 128
+ * @param maxTokens most tokens that a rank dispatches at once (DeepEP's {@code
+ *     num_max_dispatch_tokens_per_rank}), 1 to {@value #MAX_TOKENS}
+ * @param hidden hidden size in elements, a positive multiple of 128
  * @param numExperts experts of all ranks together, a multiple of the number of ranks
  * @param maxTopk most experts that a token selects, 1 to 32
  */
 public record LowLatencyLimits(int maxTokens, int hidden, int numExperts, int maxTopk) {
-    /** Most tokens that a rank can dispatch at once in low-latency mode. */
+    /** Largest {@code maxTokens}. */
     public static final int MAX_TOKENS = 1024;
 
     /** Validates the numbers. */

@@ -2,7 +2,7 @@ package io.deepep;
 
 import java.util.Objects;
 
-/** What low-latency dispatch and combine plans have in common: see {@link Plan}. */
+/** The common part of low-latency dispatch and combine plans. See {@link Plan}. */
 public abstract sealed class LowLatencyPlan extends Plan
         permits LowLatencyDispatchPlan, LowLatencyCombinePlan {
     private final Builder<?> from;
@@ -17,22 +17,22 @@ public abstract sealed class LowLatencyPlan extends Plan
         return from.x;
     }
 
-    /** I64 [T,K]. */
+    /** The selected experts, I64 [T,K]. */
     public final Tensor topkIdx() {
         return from.topkIdx;
     }
 
-    /** I64 [R] or null. */
+    /** The counters of waiting times, I64 [R]; or null. */
     public final Tensor waitCostStats() {
         return from.waitCostStats;
     }
 
-    /** Whether the receive half runs only with the hook. */
+    /** Whether the result has a hook that runs the receive half. */
     public final boolean receiveHook() {
         return from.receiveHook;
     }
 
-    /** Multiprocessors to use, 0 for the default. */
+    /** Multiprocessors to use; 0 for the default. */
     public final int numSms() {
         return from.numSms;
     }
@@ -55,15 +55,18 @@ public abstract sealed class LowLatencyPlan extends Plan
             this.topkIdx = Objects.requireNonNull(topkIdx, "topkIdx");
         }
 
-        /** I64 [R], contiguous: the nanoseconds waited for each rank are added to it. */
+        /**
+         * Counters to which each run adds the nanoseconds that it waited for each rank: I64 [R],
+         * contiguous. None by default.
+         */
         public B waitCostStats(Tensor stats) {
             this.waitCostStats = stats;
             return self();
         }
 
         /**
-         * Makes the call only send; the result's hook receives, and that of a combine also sums.
-         * The device is not used between the halves.
+         * Makes the call only send; the result's hook then receives (and in a combine, sums). The
+         * device is idle between the two halves. Off by default.
          */
         public B receiveHook(boolean on) {
             this.receiveHook = on;
@@ -71,8 +74,8 @@ public abstract sealed class LowLatencyPlan extends Plan
         }
 
         /**
-         * Multiprocessors that the call uses on a GPU. By default all, shared evenly by the ranks
-         * of the GPU, which is fastest; the host backend ignores it.
+         * Multiprocessors that the call uses on a GPU, at least 1; the host backend ignores it. By
+         * default all, shared evenly by the ranks on the GPU, which is fastest.
          */
         public B numSms(int number) {
             if (number < 1) {

@@ -10,24 +10,25 @@ import java.util.Set;
 import java.util.TreeSet;
 
 /**
- * How many multiprocessors normal mode needs on a machine, as {@code deepep bench normal --profile
- * FILE} measured it. A buffer takes these where no configuration is given: {@link
- * Buffer.Builder#profile}. The file is one of {@link Properties}, in UTF-8, with all of these keys
- * and no others.
+ * The number of multiprocessors that normal mode needs on a machine, as measured by {@code deepep
+ * bench normal --profile FILE}. A buffer uses it if no configuration is given, see {@link
+ * Buffer.Builder#profile}. The file has the format of {@link Properties}, in UTF-8, with exactly
+ * these keys.
  *
  * @param gpu model of the GPUs, as the driver names it
- * @param nodes that the ranks were on; 1, or another number for any group of several nodes
+ * @param nodes number of nodes in the measurement; any number above 1 applies to all groups of
+ *     several nodes
  * @param dispatchSms multiprocessors of a dispatch: an even number, or 1 on one node
- * @param combineSms multiprocessors of a combine, likewise
+ * @param combineSms multiprocessors of a combine: an even number, or 1 on one node
  */
 public record MachineProfile(String gpu, int nodes, int dispatchSms, int combineSms) {
     private static final Set<String> KEYS = Set.of("gpu", "nodes", "dispatchSms", "combineSms");
-    private static final String CURE = "; have it written again by deepep bench normal --profile";
+    private static final String CURE = "; write it again with deepep bench normal --profile";
 
     /** Validates the numbers. */
     public MachineProfile {
         if (gpu.isBlank()) {
-            throw new IllegalArgumentException("gpu is empty; give its model");
+            throw new IllegalArgumentException("gpu is empty; give the model of the GPUs");
         }
         if (nodes < 1) {
             throw new IllegalArgumentException("nodes=" + nodes + " must be at least 1");
@@ -43,15 +44,14 @@ public record MachineProfile(String gpu, int nodes, int dispatchSms, int combine
             throw new IllegalArgumentException(key + ": " + refused.getMessage(), refused);
         }
         if (number == 1 && nodes > 1) {
-            throw new IllegalArgumentException(key + "=1 is for one node, and nodes=" + nodes);
+            throw new IllegalArgumentException(key + "=1 is for one node, but nodes=" + nodes);
         }
     }
 
     /**
-     * Reads a file.
+     * Reads a profile from a file.
      *
-     * @throws IllegalArgumentException if it cannot be read, or is not a profile; the message names
-     *     it
+     * @throws IllegalArgumentException if the file cannot be read, or is not a profile
      */
     public static MachineProfile read(Path file) {
         Properties found = new Properties();
@@ -105,7 +105,7 @@ public record MachineProfile(String gpu, int nodes, int dispatchSms, int combine
         }
     }
 
-    /** What {@link #read} reads, for a file. */
+    /** The content of a file that {@link #read} reads. */
     public String toText() {
         return "gpu = %s%nnodes = %s%ndispatchSms = %s%ncombineSms = %s%n"
                 .formatted(gpu.replace("\\", "\\\\"), nodes, dispatchSms, combineSms);

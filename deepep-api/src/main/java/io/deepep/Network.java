@@ -3,24 +3,31 @@ package io.deepep;
 import java.util.Objects;
 
 /**
- * How GPUs of different nodes reach each other. Within a node, GPUs always reach each other's
- * memory, and the host backend needs no network.
+ * The way in which GPUs of different nodes reach each other. Within a node, GPUs always access each
+ * other's memory; the host backend needs no network.
  */
 public sealed interface Network {
     /**
-     * Decided when the buffer opens: {@link PeerMemory} if all ranks are on one host, which then
-     * holds several virtual nodes; otherwise {@link Nvshmem} over {@link Transport#IBGDA}.
+     * Chooses the network when the buffer opens: {@link PeerMemory} if all ranks are on one host
+     * (which then holds several virtual nodes), otherwise {@link Nvshmem} over {@link
+     * Transport#IBGDA}.
      */
     static Network auto() {
         return new Auto();
     }
 
-    /** All ranks are on one host and reach each other's memory over NVLink. */
+    /**
+     * Uses NVLink between nodes too: all ranks must be on one host, whose GPUs access each other's
+     * memory.
+     */
     static Network peerMemory() {
         return new PeerMemory();
     }
 
-    /** NVSHMEM over {@code transport}, all else chosen by the library; one process per rank. */
+    /**
+     * Uses NVSHMEM over {@code transport}, with defaults for everything else. Needs one process per
+     * rank.
+     */
     static Nvshmem nvshmem(Transport transport) {
         return new Nvshmem(
                 transport,
@@ -34,8 +41,8 @@ public sealed interface Network {
     }
 
     /**
-     * Network cards of the mlx5 family that the GPUs drive themselves. Needs only the NVIDIA driver
-     * and rdma-core.
+     * Uses NICs of the mlx5 family that the GPUs drive themselves, with defaults for everything
+     * else. Needs only the NVIDIA driver and rdma-core.
      */
     static Ibgda ibgda() {
         return new Ibgda("", NicHandler.AUTO, 0, Path.DEFAULT, true, false, false);
@@ -57,9 +64,9 @@ public sealed interface Network {
         }
     }
 
-    /** How NVSHMEM sends to GPUs whose memory it cannot reach. */
+    /** How NVSHMEM sends to GPUs whose memory it cannot access directly. */
     enum Transport {
-        /** Nothing: all GPUs reach each other's memory. */
+        /** No transport: all GPUs must access each other's memory. */
         NONE,
         /** Verbs, driven by the CPU. */
         IBRC,
@@ -86,21 +93,21 @@ public sealed interface Network {
     }
 
     /**
-     * NVSHMEM; see {@link #nvshmem}. All ranks must give the same values, except for the mapping
-     * and the interface.
+     * Settings of NVSHMEM; see {@link #nvshmem}. The same on every rank, except for {@code
+     * nicMapping} and {@code bootstrapInterface}.
      *
-     * @param transport to other nodes
-     * @param nicMapping which NICs each GPU of this host uses, as {@code
+     * @param transport what carries data to other nodes
+     * @param nicMapping the NICs that each GPU of this host uses, for example {@code
      *     gpu0=mlx5_0,gpu1=mlx5_2:1,*=mlx5_4}; empty to map them by the topology of the host
-     * @param nicHandler under IBGDA
+     * @param nicHandler who rings doorbells under IBGDA
      * @param qpDepth entries of a queue, a power of two from 128 to 32768; 0 for what the kernels
      *     need
      * @param quality address and quality of service
-     * @param bootstrapInterface interface over which processes meet at the start, such as {@code
-     *     eth0}; {@link #ANY_INTERFACE} for the first that is not the loopback
+     * @param bootstrapInterface network interface over which processes meet at the start, such as
+     *     {@code eth0}; {@link #ANY_INTERFACE} for the first that is not the loopback
      * @param pureRdma whether the transport carries everything, even to GPUs that NVLink reaches;
-     *     if false, kernels store into the memory of those. Normal mode uses NVLink within a node
-     *     in either case
+     *     if false, kernels store directly into the memory of those GPUs. Normal mode uses NVLink
+     *     within a node in either case
      * @param masks whether {@link Buffer#updateMask} can mask ranks in normal mode too: then all
      *     ranks are PEs of one world, and NVSHMEM connects each of them to all others. {@link
      *     Buffer.Builder#maskTimedOutRanks} implies it
@@ -115,7 +122,7 @@ public sealed interface Network {
             boolean pureRdma,
             boolean masks)
             implements Network {
-        /** Lets NVSHMEM choose the interface. */
+        /** Value of {@code bootstrapInterface} that lets NVSHMEM choose the interface. */
         public static final String ANY_INTERFACE = "";
 
         /** Rejects nulls; what the values may be is checked when the buffer opens. */
@@ -213,20 +220,20 @@ public sealed interface Network {
     }
 
     /**
-     * Network cards that GPUs drive themselves; see {@link #ibgda}. All ranks must give the same
-     * values, except for the mapping.
+     * Settings of NICs that GPUs drive themselves; see {@link #ibgda}. The same on every rank,
+     * except for {@code nicMapping}.
      *
-     * @param nicMapping which NICs each GPU of this host uses, as {@code
+     * @param nicMapping the NICs that each GPU of this host uses, for example {@code
      *     gpu0=mlx5_0,gpu1=mlx5_2:1,*=mlx5_4}; empty to map them by the topology of the host
      * @param nicHandler who rings doorbells; {@link NicHandler#CPU} is not supported
      * @param qpDepth entries of a queue, a power of two from 256 to 32768; 0 for what the kernels
      *     need
-     * @param path how packets travel
+     * @param path how packets travel between NICs
      * @param relaxedOrdering whether writes may overtake each other on PCI; flags never do
      * @param pureRdma whether low-latency mode uses the network even to GPUs of its own node
-     * @param masks whether {@link Buffer#updateMask} can mask ranks in normal mode too: then a rank
-     *     has queue pairs to all ranks of other nodes, not only to those with the same index in
-     *     their node. {@link Buffer.Builder#maskTimedOutRanks} implies it
+     * @param masks whether {@link Buffer#updateMask} can mask ranks in normal mode too. Each rank
+     *     then has queue pairs to all ranks of other nodes, not only to those with the same index
+     *     in their node. {@link Buffer.Builder#maskTimedOutRanks} implies it
      */
     record Ibgda(
             String nicMapping,
@@ -282,32 +289,33 @@ public sealed interface Network {
     }
 
     /**
-     * The address that packets have on a RoCE port, and their quality of service.
+     * The address of packets on a RoCE port, and their quality of service.
      *
-     * @param gidIndex address in the port's table, 0 to 255; {@link #FIND_GID} for the IPv4-mapped
-     *     RoCE v2 one
-     * @param trafficClass of RoCE, 0 to 255
-     * @param serviceLevel of InfiniBand, 0 to 15; on RoCE the priority
+     * @param gidIndex index in the port's table of addresses, 0 to 255; {@link #FIND_GID} for the
+     *     IPv4-mapped RoCE v2 address
+     * @param trafficClass traffic class of RoCE, 0 to 255
+     * @param serviceLevel service level of InfiniBand, 0 to 15; on RoCE the priority
      */
     record Quality(int gidIndex, int trafficClass, int serviceLevel) {
-        /** Looks for the address of a port. */
+        /** Value of {@code gidIndex} that makes the library look for the address. */
         public static final int FIND_GID = -1;
 
-        /** As the network treats packets by default. */
+        /** The address that the library finds, and the network's default treatment. */
         public static final Quality DEFAULT = new Quality(FIND_GID, 0, 0);
     }
 
     /**
-     * How packets travel between network cards.
+     * How packets travel between NICs.
      *
      * @param quality address and quality of service
-     * @param mtu bytes of a packet, a power of two from 256 to 4096; 0 for what the ports have
-     * @param retries how often a packet without an answer is sent again, 0 to 7
-     * @param ackTimeout 1 to 31: an answer is late after 4.096 microseconds times 2 to this power
+     * @param mtu bytes of a packet, a power of two from 256 to 4096; 0 for the MTU of the ports
+     * @param retries how often a packet that is not acknowledged is sent again, 0 to 7
+     * @param ackTimeout exponent of the acknowledgement time-out, 1 to 31: a packet is sent again
+     *     after 4.096 microseconds * 2^{@code ackTimeout}
      * @param adaptiveRouting whether packets of a queue pair may take different paths
      */
     record Path(Quality quality, int mtu, int retries, int ackTimeout, boolean adaptiveRouting) {
-        /** Right for most networks. */
+        /** Values that suit most networks. */
         public static final Path DEFAULT = new Path(Quality.DEFAULT, 0, 7, 20, false);
 
         /** Rejects null; what the values may be is checked when the buffer opens. */

@@ -3,27 +3,28 @@ package io.deepep;
 import io.deepep.spi.BufferProvider;
 
 /**
- * What normal mode takes where no configuration is given. Where ranks share a GPU, a buffer lowers
- * these numbers of multiprocessors to what fits there; others are the user's choice.
+ * The configurations that normal mode uses if none is given. Where ranks share a GPU, a buffer
+ * lowers these default numbers of multiprocessors to what fits there; it never changes a number
+ * that was given.
  *
- * <p>On one node the number follows from the GPU: a multiprocessor moves so many bytes in each of
- * its clocks, so links that carry twice as many bytes take twice as many multiprocessors. It is
- * that of {@link Config#recommended}, which is for an H100 or H200 (18 links of 26.6 GB/s, 1980
- * MHz), multiplied by how much more this GPU's links carry in a clock, and never less: 40 for a
- * B200 (18 links of 53.1 GB/s, 1965 MHz), where nothing has been measured. Between nodes the
- * network is the limit, and the number stays.
+ * <p>On one node, the number depends on the GPU. A multiprocessor moves a fixed number of bytes per
+ * clock, so links that carry twice as many bytes need twice as many multiprocessors. The number of
+ * {@link Config#recommended} is for an H100 or H200 (18 links of 26.6 GB/s, 1980 MHz); it is scaled
+ * up by how much more the links of this GPU carry per clock, and never scaled down. This gives 40
+ * for a B200 (18 links of 53.1 GB/s, 1965 MHz), on which nothing has been measured. Across nodes
+ * the network is the limit, and the number is that of {@link Config#recommended}.
  *
  * @param dispatch configuration of dispatches
  * @param combine configuration of combines
  */
 public record NormalDefaults(Config dispatch, Config combine) {
-    /** What {@link Config#recommended} says, whatever the GPU. */
+    /** {@link Config#recommended} for both, whatever the GPU. */
     public static NormalDefaults recommended(int numRanks) {
         Config config = Config.recommended(numRanks);
         return new NormalDefaults(config, config);
     }
 
-    /** What a buffer takes on such a device where it has no {@link MachineProfile} either. */
+    /** The defaults of a buffer on {@code device} without a {@link MachineProfile}. */
     public static NormalDefaults of(EpTopology topology, Device device) {
         return device.isHost()
                 ? recommended(topology.numRanks())
@@ -38,7 +39,7 @@ public record NormalDefaults(Config dispatch, Config combine) {
         return new NormalDefaults(config, config);
     }
 
-    /** The even number that is nearest. */
+    /** The nearest even number. */
     static int forLinks(int numSms, double demand) {
         return 2 * (int) Math.round(numSms * demand / 2);
     }

@@ -1,24 +1,24 @@
 package io.deepep;
 
 /**
- * The largest shapes that the normal mode of a {@link Buffer} will see; its memory is sized from
- * them. The same values on every rank.
+ * The largest shapes that the normal mode of a {@link Buffer} works with. They determine the size
+ * of its memory. The same on every rank.
  *
- * @param maxTokens most tokens that one rank dispatches at once
+ * @param maxTokens most tokens that a rank dispatches at once
  * @param hidden largest hidden size, in elements, a multiple of 8
- * @param maxTopk most experts that a token selects, 1 to 32
+ * @param maxTopk most experts that a token selects, 1 to {@value #MAX_TOPK}
  * @param maxExperts most experts of all ranks together
- * @param maxRecvTokens most rows that one rank receives in one dispatch; {@link #WORST_CASE} stands
- *     for {@code maxTokens * numRanks}, which cannot overflow. A smaller number saves memory; a
- *     dispatch that would exceed it fails on every rank with {@link
- *     io.deepep.error.CapacityExceededException} and leaves the buffer usable
+ * @param maxRecvTokens most rows that a rank receives in a dispatch; {@link #WORST_CASE} for {@code
+ *     maxTokens * numRanks}, which is always enough. A smaller number saves memory; a dispatch that
+ *     would exceed it fails on every rank with a {@link io.deepep.error.CapacityExceededException},
+ *     and the buffer stays usable
  */
 public record NormalLimits(
         int maxTokens, int hidden, int maxTopk, int maxExperts, int maxRecvTokens) {
-    /** Value of {@code maxRecvTokens} that means every token of every rank. */
+    /** Value of {@code maxRecvTokens} that stands for all tokens of all ranks. */
     public static final int WORST_CASE = 0;
 
-    /** Most experts that one token can select. */
+    /** Largest {@code maxTopk}. */
     public static final int MAX_TOPK = 32;
 
     /** Validates the numbers. */
@@ -41,7 +41,7 @@ public record NormalLimits(
             throw new IllegalArgumentException(
                     "maxRecvTokens="
                             + maxRecvTokens
-                            + " is negative; use WORST_CASE or a positive number");
+                            + " is negative; use WORST_CASE (0) or a positive number");
         }
     }
 
@@ -53,7 +53,7 @@ public record NormalLimits(
     /**
      * Rows each rank has room for among {@code numRanks} ranks.
      *
-     * @throws IllegalArgumentException if they are more than an {@code int} counts
+     * @throws IllegalArgumentException if the number exceeds an {@code int}
      */
     public int recvCapacity(int numRanks) {
         if (maxRecvTokens != WORST_CASE) {

@@ -6,19 +6,21 @@ import java.util.function.BiConsumer;
 
 /**
  * A call that is prepared once and run many times: its inputs, its options, and the memory of its
- * results. An engine builds one for each shape and place in its model, and gives it to the buffer
- * at every step.
+ * results. An engine builds a plan for each shape and each place in its model, and passes it to the
+ * buffer in every step.
  *
  * <ul>
- *   <li>The first run on a buffer <em>prepares</em> the plan: it is checked against the buffer's
- *       limits, and outputs are allocated. Later runs only check that memory is still there, and
- *       make no garbage.
- *   <li>A plan names memory, not values: each run reads what its input tensors hold then. They must
- *       stay valid and unchanged until the run has finished.
- *   <li>A plan owns the result of its latest run. Running it again overwrites that result. Low
- *       latency: received rows belong to the buffer, see {@link LowLatencyDispatchResult}.
- *   <li>One run is in flight at a time: use one plan per micro-batch. A plan is immutable. On
- *       another buffer it is prepared again, and the first buffer's state is discarded.
+ *   <li>The first run on a buffer <em>prepares</em> the plan: it checks the plan against the
+ *       buffer's limits, and allocates outputs. Later runs only check that the memory is still
+ *       valid, and make no garbage.
+ *   <li>A plan refers to memory, not to values: each run reads what its input tensors contain at
+ *       that time. They must stay valid and unchanged until the run has finished.
+ *   <li>A plan owns the result of its latest run, and running it again overwrites that result. The
+ *       rows that a low-latency dispatch receives belong to the buffer instead, see {@link
+ *       LowLatencyDispatchResult}.
+ *   <li>Only one run of a plan may be in flight at a time: use one plan for each micro-batch.
+ *   <li>A plan is immutable. If it is run on another buffer, it is prepared again, and what it
+ *       prepared for the first buffer is discarded.
  * </ul>
  */
 @SuppressWarnings("exports") // the state is for buffers
@@ -26,33 +28,36 @@ public abstract sealed class Plan permits DispatchPlan, CombinePlan, LowLatencyP
     private final PlanState state = new PlanState(this::forEachTensor, this::forEachOutput);
     private final Builder<?> from;
 
-    /** A plan as {@code from}, which nobody changes any more, says. */
+    /** Takes its options from {@code from}, which must not change any more. */
     Plan(Builder<?> from) {
         this.from = from;
     }
 
-    /** Names what a call reads and writes, as errors name it; what was not given is null. */
+    /**
+     * Visits the tensors that a call reads or writes, by the names that errors use; null if not
+     * given.
+     */
     abstract void forEachTensor(BiConsumer<String, Tensor> action);
 
-    /** Names what a call writes, which is part of {@link #forEachTensor}. */
+    /** Visits the tensors that a call writes, a subset of {@link #forEachTensor}. */
     void forEachOutput(BiConsumer<String, Tensor> action) {
         // Results are the plan's own, or the buffer's.
     }
 
-    /** How long its calls wait for a peer; null for the buffer's time-out. */
+    /** How long calls of this plan wait for a peer; null for the buffer's time-out. */
     public final Duration timeout() {
         return from.timeout;
     }
 
     /**
-     * How long its calls wait until the others begin them; null for the buffer's start time-out,
-     * or, if it has none, {@link #timeout}.
+     * How long calls of this plan wait until the other ranks begin them; null for the buffer's
+     * start time-out or, if it has none, {@link #timeout}.
      */
     public final Duration startTimeout() {
         return from.startTimeout;
     }
 
-    /** For the buffer that runs the plan. */
+    /** The state that the buffer keeps in the plan; not for engines. */
     public final PlanState state() {
         return state;
     }
@@ -74,7 +79,7 @@ public abstract sealed class Plan permits DispatchPlan, CombinePlan, LowLatencyP
             return (B) this;
         }
 
-        /** For a plan: what becomes of this builder later does not matter to it. */
+        /** A copy for a plan, which later changes of this builder do not affect. */
         @SuppressWarnings("unchecked")
         final B copy() {
             try {
@@ -85,9 +90,9 @@ public abstract sealed class Plan permits DispatchPlan, CombinePlan, LowLatencyP
         }
 
         /**
-         * How long calls of this plan wait for a peer, up to 365 days; by default as long as the
-         * buffer's time-out. It limits each wait of a call except those that {@link #startTimeout}
-         * limits. Give all ranks the same.
+         * How long calls of this plan wait for a peer, at most 365 days; by default the buffer's
+         * {@link Buffer.Builder#timeout}. The limit applies to each wait of a call, except those
+         * that {@link #startTimeout} limits. Give the same on every rank.
          */
         public B timeout(Duration limit) {
             this.timeout = BufferOptions.requireTimeout("timeout", limit);
@@ -95,9 +100,9 @@ public abstract sealed class Plan permits DispatchPlan, CombinePlan, LowLatencyP
         }
 
         /**
-         * How long calls of this plan wait until the others begin them, up to 365 days; by default
-         * the buffer's {@link Buffer.Builder#startTimeout}, or else {@link #timeout}. Give all
-         * ranks the same.
+         * How long calls of this plan wait until the other ranks begin them, at most 365 days; by
+         * default the buffer's {@link Buffer.Builder#startTimeout} or, if it has none, {@link
+         * #timeout}. Give the same on every rank.
          */
         public B startTimeout(Duration limit) {
             this.startTimeout = BufferOptions.requireTimeout("startTimeout", limit);

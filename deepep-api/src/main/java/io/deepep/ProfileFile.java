@@ -4,21 +4,21 @@ import io.deepep.spi.BufferProvider;
 import java.nio.file.Path;
 
 /**
- * A profile and where it came from, which messages name.
+ * A profile and the file that it came from, for messages.
  *
- * @param file as it was given
+ * @param file the path as it was given
  */
 record ProfileFile(Path file, MachineProfile profile) {
     private static final String PROPERTY = "deepep.profile";
     private static final String CURE =
-            "; measure with deepep bench normal --profile there, or give dispatchConfig and"
-                    + " combineConfig";
+            "; write a profile with deepep bench normal --profile on this machine, or give"
+                    + " dispatchConfig and combineConfig";
 
     static ProfileFile read(Path file) {
         return new ProfileFile(file, MachineProfile.read(file));
     }
 
-    /** The file that the system property names, or null. */
+    /** The profile in the file that the system property names, or null. */
     static ProfileFile ofProperty() {
         String file = System.getProperty(PROPERTY, "");
         return file.isEmpty() ? null : read(Path.of(file));

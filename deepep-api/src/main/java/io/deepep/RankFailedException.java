@@ -1,8 +1,8 @@
 package io.deepep;
 
 /**
- * A rank of {@link InProcessGroup#run} failed. The cause is what the rank threw; failures of other
- * ranks are suppressed exceptions of the same type.
+ * Thrown by {@link InProcessGroup#run} if a rank failed. The cause is what the rank threw; failures
+ * of other ranks are suppressed exceptions of this type.
  */
 public final class RankFailedException extends RuntimeException {
     private static final long serialVersionUID = 1L;
@@ -13,7 +13,7 @@ public final class RankFailedException extends RuntimeException {
         this.rank = rank;
     }
 
-    /** The rank that failed. */
+    /** The rank that failed first. */
     public int rank() {
         return rank;
     }

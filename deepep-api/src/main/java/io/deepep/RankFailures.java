@@ -1,6 +1,6 @@
 package io.deepep;
 
-/** Collects what the ranks of a group threw, first in time first. */
+/** Collects what the ranks of a group threw, in the order of time. */
 final class RankFailures {
     private RankFailedException first;
 

@@ -3,20 +3,20 @@ package io.deepep;
 import io.deepep.spi.CudaProvider;
 
 /**
- * Work of one device that runs in order. A buffer has its own communication stream ({@link
- * Buffer#communicationStream()}); engines hand theirs to calls through {@link CallOptions}.
+ * A sequence of work that runs in order on one device. A buffer has a communication stream ({@link
+ * Buffer#communicationStream()}); engines pass their own streams to calls in {@link CallOptions}.
  */
 public interface Stream {
     /**
-     * A CUDA stream that another library made, such as an engine's. A view: whoever made the stream
-     * destroys it, after the last use of this object.
+     * Wraps a CUDA stream of another library, such as an engine. The stream stays the property of
+     * its creator, who must not destroy it before the last use of this object.
      *
-     * @param device the GPU; the stream belongs to its primary context
+     * @param device the GPU; the stream must belong to its primary context
      * @param handle the stream's {@code CUstream} or {@code cudaStream_t}; 0 is the legacy default
      *     stream
      * @throws IllegalArgumentException if {@code device} is the host, or the stream belongs to
      *     another context
-     * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used here
+     * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used
      */
     static Stream cuda(Device device, long handle) {
         return CudaProvider.of(device).stream(device, handle);
@@ -26,21 +26,23 @@ public interface Stream {
     Device device();
 
     /**
-     * The {@code CUstream} of a GPU's stream, for calls of other libraries.
+     * The {@code CUstream} of a stream on a GPU, for calls of other libraries.
      *
-     * @throws UnsupportedOperationException if this is a stream of the host
+     * @throws UnsupportedOperationException if this is a stream on the host
      */
     default long cudaHandle() {
         throw new UnsupportedOperationException(
-                "a stream of " + device() + " has no CUDA handle; streams of a GPU have one");
+                "a stream on " + device() + " has no CUDA handle; only streams on GPUs have one");
     }
 
-    /** Marks the current end of the stream. */
+    /** Returns an event that marks the current end of the stream. */
     Event record();
 
-    /** Makes later work of this stream wait for {@code event} without blocking the caller. */
+    /**
+     * Makes later work on this stream wait for {@code event}, without blocking the calling thread.
+     */
     void waitFor(Event event);
 
-    /** Blocks the caller until all work so far has finished. */
+    /** Blocks the calling thread until all work that is on the stream now has finished. */
     void synchronize();
 }

@@ -8,15 +8,16 @@ import java.util.Arrays;
 import java.util.Objects;
 
 /**
- * A view over memory with element type, shape and strides (in elements). It never owns the memory:
- * whoever allocated the memory decides how long it lives.
+ * A view of memory with an element type, a shape and strides (in elements). A tensor does not own
+ * its memory: whoever allocated the memory decides when it is freed.
  *
- * <p>On the host the memory is a native {@link MemorySegment}, with bounds and lifetime checks; on
- * a GPU it is an address that only kernels read. Immutable and safe to share; the elements are not
- * synchronised.
+ * <p>On the host, the memory is a native {@link MemorySegment}, with its checks of bounds and
+ * lifetime; on a GPU, it is an address that only kernels can access. Tensors are immutable and
+ * thread-safe; access to the elements is not synchronized.
  *
- * <p>Asynchronous calls use host memory on a thread of the buffer: it must come from an arena that
- * any thread may use ({@link Arena#ofShared}, {@link Arena#ofAuto}, {@link Arena#global}).
+ * <p>Asynchronous calls on the host access tensors on a thread of the buffer, so their memory must
+ * come from an arena that any thread may use: {@link Arena#ofShared}, {@link Arena#ofAuto} or
+ * {@link Arena#global}.
  */
 public final class Tensor {
     private static final ValueLayout.OfShort SHORT = ValueLayout.JAVA_SHORT_UNALIGNED;
@@ -50,20 +51,26 @@ public final class Tensor {
     }
 
     /**
-     * A contiguous (row-major) view that starts at the beginning of {@code segment}.
+     * A contiguous (row-major) view of host memory that starts at the beginning of {@code segment}.
      *
-     * @throws IllegalArgumentException if the segment is a Java array's or too small
+     * @throws IllegalArgumentException if the segment is on the Java heap, or too small
      */
     public static Tensor of(MemorySegment segment, DType dtype, long... shape) {
         return strided(segment, dtype, shape, TensorShapes.contiguousStrides(shape));
     }
 
-    /** A view with given strides in elements; strides are not negative, 0 repeats elements. */
+    /**
+     * A view of host memory with the given strides, which starts at the beginning of {@code
+     * segment}.
+     *
+     * @param strides in elements, not negative; 0 repeats elements
+     * @throws IllegalArgumentException if the segment is on the Java heap, or too small
+     */
     public static Tensor strided(MemorySegment segment, DType dtype, long[] shape, long[] strides) {
         Objects.requireNonNull(segment, "segment");
         if (!segment.isNative()) {
             throw new IllegalArgumentException(
-                    "segment %s lies in the Java heap; a tensor needs off-heap memory from an Arena"
+                    "segment %s is on the Java heap; a tensor needs off-heap memory, as from an Arena"
                             .formatted(segment));
         }
         return new Tensor(
@@ -76,10 +83,14 @@ public final class Tensor {
     }
 
     /**
-     * A view over GPU memory.
+     * A view of GPU memory, which the caller keeps allocated.
      *
+     * @param device the GPU
      * @param address device address of the first element
-     * @param numBytes bytes from there that the view may use
+     * @param numBytes bytes from {@code address} that the view may use
+     * @param strides in elements, not negative; 0 repeats elements
+     * @throws IllegalArgumentException if {@code device} is the host, or the view exceeds {@code
+     *     numBytes}
      */
     public static Tensor onDevice(
             Device device, long address, long numBytes, DType dtype, long[] shape, long[] strides) {
@@ -87,10 +98,16 @@ public final class Tensor {
     }
 
     /**
-     * A view over GPU memory that stays reachable with the view.
+     * A view of GPU memory that keeps the owner of the memory reachable.
      *
-     * @param owner frees the memory when it is collected; this tensor and its slices keep it
-     *     reachable
+     * @param device the GPU
+     * @param address device address of the first element
+     * @param numBytes bytes from {@code address} that the view may use
+     * @param strides in elements, not negative; 0 repeats elements
+     * @param owner an object that frees the memory when it is garbage collected; the tensor and its
+     *     slices keep it reachable. May be null
+     * @throws IllegalArgumentException if {@code device} is the host, or the view exceeds {@code
+     *     numBytes}
      */
     public static Tensor onDevice(
             Device device,
@@ -102,7 +119,7 @@ public final class Tensor {
             Object owner) {
         if (device.isHost()) {
             throw new IllegalArgumentException(
-                    "device=host: use Tensor.of with a MemorySegment, which is bounds checked");
+                    "device=host is not a GPU; for host memory use Tensor.of with a MemorySegment");
         }
         return new Tensor(
                 DeviceSegments.of(address, numBytes),
@@ -114,15 +131,15 @@ public final class Tensor {
     }
 
     /**
-     * A contiguous view over GPU memory that the CUDA driver knows. The driver says which GPU it is
-     * on, and where the allocation ends; the view must not extend beyond that.
+     * A contiguous view of GPU memory that the CUDA driver knows. The driver tells which GPU the
+     * memory is on and where the allocation ends; the view must not extend beyond it.
      *
-     * @param address of the first element, anywhere in an allocation of {@code cuMemAlloc}, {@code
-     *     cudaMalloc} or a pool of theirs
+     * @param address device address of the first element, anywhere in an allocation of {@code
+     *     cuMemAlloc}, {@code cudaMalloc} or their pools
      * @param owner as in {@link #onDevice(Device, long, long, DType, long[], long[], Object)}; may
      *     be null
      * @throws IllegalArgumentException if there is no GPU memory at {@code address}, or too little
-     * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used here
+     * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used
      */
     public static Tensor cuda(long address, Object owner, DType dtype, long... shape) {
         CudaProvider.Memory memory =
@@ -131,9 +148,9 @@ public final class Tensor {
                         .orElseThrow(
                                 () ->
                                         new IllegalArgumentException(
-                                                ("address=0x%s is no GPU memory that the CUDA driver knows;"
-                                                                + " for other memory use Tensor.onDevice, and name its device"
-                                                                + " and size")
+                                                ("address=0x%s is not in GPU memory that the CUDA driver knows;"
+                                                                + " for other memory use Tensor.onDevice, which takes its"
+                                                                + " device and size")
                                                         .formatted(Long.toHexString(address))));
         return onDevice(
                 memory.device(),
@@ -146,8 +163,8 @@ public final class Tensor {
     }
 
     /**
-     * A new contiguous, zeroed host tensor whose memory lives as long as {@code arena}. Its first
-     * element lies on a 128-byte line.
+     * Allocates a contiguous, zeroed host tensor in {@code arena}, which frees its memory. The
+     * first element is at a multiple of 128 bytes.
      */
     public static Tensor allocate(Arena arena, DType dtype, long... shape) {
         long numBytes = Math.multiplyExact(TensorShapes.numElements(shape), dtype.sizeBytes());
@@ -159,7 +176,7 @@ public final class Tensor {
         return dtype;
     }
 
-    /** Where the memory lies. */
+    /** The device that the memory is on. */
     public Device device() {
         return device;
     }
@@ -189,7 +206,7 @@ public final class Tensor {
         return strides.clone();
     }
 
-    /** Product of the shape. */
+    /** Number of elements: the product of the shape. */
     public long numElements() {
         return numElements;
     }
@@ -207,22 +224,22 @@ public final class Tensor {
     /**
      * The memory of a host tensor, starting at its first element.
      *
-     * @throws IllegalStateException if this tensor lies on a GPU
+     * @throws IllegalStateException if this tensor is on a GPU
      */
     public MemorySegment segment() {
         if (!device.isHost()) {
             throw new IllegalStateException(
-                    "tensor lies on " + device + "; copy it to the host to read it");
+                    "the tensor is on " + device + "; copy it to the host to read it");
         }
         return segment;
     }
 
-    /** What keeps the memory alive, or null if the caller does. */
+    /** The object that frees the memory when it is garbage collected; null if there is none. */
     public Object owner() {
         return owner;
     }
 
-    /** Bytes from the first element to the end of the memory this tensor may use. */
+    /** Bytes from the first element to the end of the memory that this tensor may use. */
     public long capacityBytes() {
         return segment.byteSize();
     }
@@ -232,7 +249,7 @@ public final class Tensor {
         return TensorShapes.extentBytes(dtype, shape, strides);
     }
 
-    /** Byte offset of an element from the first one. */
+    /** Offset in bytes of the element at {@code index} from the first element. */
     public long offsetBytes(long... index) {
         if (index.length != shape.length) {
             throw new IllegalArgumentException(
@@ -246,9 +263,7 @@ public final class Tensor {
         return offset * dtype.sizeBytes();
     }
 
-    /**
-     * The sub-range {@code [from, from + length)} of dimension {@code dim}, over the same memory.
-     */
+    /** A view of the range {@code [from, from + length)} of dimension {@code dim}. */
     public Tensor slice(int dim, long from, long length) {
         Objects.checkFromIndexSize(from, length, shape[dim]);
         long[] newShape = shape.clone();
@@ -256,7 +271,7 @@ public final class Tensor {
         return view(numElements == 0 || length == 0 ? 0 : from * strides[dim], newShape, strides);
     }
 
-    /** Index {@code at} of dimension {@code dim}; the result has one dimension less. */
+    /** A view of index {@code at} of dimension {@code dim}, with one dimension less. */
     public Tensor select(int dim, long at) {
         Objects.checkIndex(at, shape[dim]);
         return view(
@@ -275,7 +290,7 @@ public final class Tensor {
                 owner);
     }
 
-    /** An element of a host tensor as a float: BF16, FP8 and F32 by value, integers converted. */
+    /** An element of a host tensor as a {@code float}; integers are converted. */
     public float getFloat(long... index) {
         long at = offsetBytes(index);
         return switch (dtype) {
@@ -286,7 +301,10 @@ public final class Tensor {
         };
     }
 
-    /** Stores a float into a host tensor, rounded to nearest even where the type is narrower. */
+    /**
+     * Stores a {@code float} into a host tensor, rounded to the nearest value of its type, ties to
+     * even; integer types truncate it.
+     */
     public void setFloat(float value, long... index) {
         long at = offsetBytes(index);
         switch (dtype) {
@@ -298,9 +316,10 @@ public final class Tensor {
     }
 
     /**
-     * A row of a host tensor: the elements along the last dimension, by value.
+     * A copy of a row of a host tensor: the elements along its last dimension, as {@link #getFloat}
+     * returns them.
      *
-     * @param row index in all dimensions but the last
+     * @param row the index in all dimensions but the last
      */
     public float[] getFloats(long... row) {
         float[] values = new float[Math.toIntExact(size(rank() - 1))];
@@ -313,15 +332,21 @@ public final class Tensor {
     }
 
     /**
-     * Stores a row into a host tensor, rounded to nearest even where the type is narrower.
+     * Stores a row into a host tensor: the elements along its last dimension, as {@link #setFloat}
+     * stores them.
      *
-     * @param row index in all dimensions but the last
-     * @throws IllegalArgumentException if there are more or fewer values than the row has elements
+     * @param values as many as the last dimension has elements
+     * @param row the index in all dimensions but the last
+     * @throws IllegalArgumentException if the number of values is another
      */
     public void setFloats(float[] values, long... row) {
         if (values.length != size(rank() - 1)) {
             throw new IllegalArgumentException(
-                    values.length + " values are not a row of the tensor " + this);
+                    values.length
+                            + " values are not a row of "
+                            + size(rank() - 1)
+                            + " elements of the tensor "
+                            + this);
         }
         long[] index = Arrays.copyOf(row, row.length + 1);
         for (int i = 0; i < values.length; i++) {
@@ -331,7 +356,7 @@ public final class Tensor {
     }
 
     /**
-     * An element of a host tensor as a long: integers by value, floating-point types as their raw
+     * An element of a host tensor as a {@code long}: integers by value, floating-point types as raw
      * bits, zero-extended.
      */
     public long getLong(long... index) {

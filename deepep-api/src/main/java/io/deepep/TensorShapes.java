@@ -4,7 +4,7 @@ import java.util.Arrays;
 
 /** Arithmetic on shapes and strides. */
 final class TensorShapes {
-    /** So that the bytes of the widest type are still counted by a long. */
+    /** So that the size in bytes fits a long even for the widest type. */
     private static final long MAX_ELEMENTS = Long.MAX_VALUE / Long.BYTES;
 
     private TensorShapes() {}
@@ -18,11 +18,11 @@ final class TensorShapes {
                         "shape " + Arrays.toString(shape) + " has a negative size");
             }
             empty |= size == 0;
-            // Also of an empty shape, so that its strides can be told.
+            // Checked for an empty shape too, whose strides are computed all the same.
             long factor = Math.max(size, 1);
             if (product > MAX_ELEMENTS / factor) {
                 throw new IllegalArgumentException(
-                        "shape %s has more elements than any memory, %s"
+                        "shape %s has more than %s elements, which no memory can hold"
                                 .formatted(Arrays.toString(shape), MAX_ELEMENTS));
             }
             product *= factor;
@@ -53,8 +53,8 @@ final class TensorShapes {
     }
 
     /**
-     * Bytes from the first element to the end of the last, 0 if there is none; {@link
-     * Long#MAX_VALUE} stands for all that a long cannot count.
+     * Bytes from the first element to the end of the last; 0 if there are no elements, {@link
+     * Long#MAX_VALUE} if the number exceeds a long.
      */
     static long extentBytes(DType dtype, long[] shape, long[] strides) {
         long last = 0;
@@ -74,13 +74,15 @@ final class TensorShapes {
     static void checkBounds(long capacityBytes, DType dtype, long[] shape, long[] strides) {
         if (shape.length != strides.length) {
             throw new IllegalArgumentException(
-                    "shape %s and strides %s differ in rank"
+                    "shape %s and strides %s differ in length"
                             .formatted(Arrays.toString(shape), Arrays.toString(strides)));
         }
         for (long stride : strides) {
             if (stride < 0) {
                 throw new IllegalArgumentException(
-                        "strides " + Arrays.toString(strides) + " are negative");
+                        "strides "
+                                + Arrays.toString(strides)
+                                + " must not be negative; 0 repeats elements");
             }
         }
         long needed = extentBytes(dtype, shape, strides);
@@ -91,8 +93,8 @@ final class TensorShapes {
                             + " with strides "
                             + Arrays.toString(strides)
                             + " needs "
-                            + (needed == Long.MAX_VALUE ? "more than any memory's" : needed)
-                            + " bytes, the memory has "
+                            + (needed == Long.MAX_VALUE ? "more than 2^60" : needed)
+                            + " bytes, but the memory has "
                             + capacityBytes);
         }
     }

@@ -1,29 +1,31 @@
 package io.deepep;
 
 /**
- * Power-of-two scales stored as a biased exponent in one byte (OCP microscaling "E8M0"): code
- * {@code c} stands for 2^(c-127).
+ * Converts power-of-two scales to and from one-byte codes (OCP microscaling "E8M0"): code {@code c}
+ * is the biased exponent of the scale 2^(c-127).
  *
- * <p>Packed scales hold four codes in one little-endian I32, channel group {@code 4*i+j} in byte
- * {@code j} of element {@code i}.
+ * <p>Packed scales hold four codes in one little-endian I32: byte {@code j} of element {@code i} is
+ * the code of channel group {@code 4*i+j}.
  */
 public final class Ue8m0 {
-    /** Codes in one packed element. */
+    /** Number of codes in a packed element. */
     public static final int PER_INT = 4;
 
     private static final int BIAS = 127;
 
     private Ue8m0() {}
 
-    /** The power of two of a code; code 0 gives the subnormal 2^-127. */
+    /**
+     * Converts a code to the power of two that it stands for; code 0 gives the subnormal 2^-127.
+     */
     public static float toFloat(byte code) {
         return Math.scalb(1f, (code & 0xff) - BIAS);
     }
 
     /**
-     * The code of a power of two.
+     * Converts a power of two to its code.
      *
-     * @throws IllegalArgumentException if {@code scale} is not a positive power of two
+     * @throws IllegalArgumentException if {@code scale} is not a power of two from 2^-127 to 2^127
      */
     public static byte fromPowerOfTwo(float scale) {
         int bits = Float.floatToRawIntBits(scale);
@@ -32,12 +34,17 @@ public final class Ue8m0 {
         }
         if (bits <= 0 || (bits & 0x7fffff) != 0 || bits >= 0x7f800000) {
             throw new IllegalArgumentException(
-                    "scale=" + scale + " is not a positive normal power of two");
+                    "scale="
+                            + scale
+                            + " is not a power of two from 2^-127 to 2^127; round it with ceilPowerOfTwo");
         }
         return (byte) (bits >>> 23);
     }
 
-    /** The smallest power of two that is not below a positive finite {@code value}. */
+    /**
+     * The smallest power of two that is at least {@code value}, which must be positive, finite and
+     * normal.
+     */
     public static float ceilPowerOfTwo(float value) {
         int bits = Float.floatToRawIntBits(value);
         int exponent = (bits >>> 23) + ((bits & 0x7fffff) == 0 ? 0 : 1);

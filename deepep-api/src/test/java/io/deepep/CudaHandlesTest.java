@@ -11,7 +11,7 @@ class CudaHandlesTest {
     void theHostHasNoCudaHandles() {
         assertThatThrownBy(() -> Stream.cuda(Device.host(), 1))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("device=host has no CUDA streams and events");
+                .hasMessageContaining("device=host has no CUDA streams or events");
         assertThatThrownBy(() -> Event.cuda(Device.host(), 1))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("Device.cuda(index)");

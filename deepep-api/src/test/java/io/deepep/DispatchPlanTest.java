@@ -72,7 +72,7 @@ class DispatchPlanTest {
     void tokens() {
         refuse(
                 DispatchPlan.builder(tensor(DType.F32, TOKENS, HIDDEN)).topk(idx, null, 8),
-                "x is F32[4, 256] on host; dispatch sends BF16, or FP8_E4M3 with scales");
+                "x is F32[4, 256] on host; it must be BF16, or FP8_E4M3 with scales");
         refuse(
                 DispatchPlan.builder(tensor(DType.BF16, TOKENS, 12)).topk(idx, null, 8),
                 "hidden=12 is not a positive multiple of 8");
@@ -102,9 +102,7 @@ class DispatchPlanTest {
                         DType.I64,
                         new long[] {TOKENS, 2},
                         new long[] {2, 1});
-        refuse(
-                tokens.topk(onGpu, null, 8),
-                "topkIdx lies on cuda:1 but x lies on host; copy it there");
+        refuse(tokens.topk(onGpu, null, 8), "topkIdx is on cuda:1 but x is on host; copy it there");
         refuse(
                 tokens.layout(layout(3, 2)),
                 "layout.isTokenInRank is BOOL[3, 2] on host; it must be BOOL[4, 2]");
@@ -119,11 +117,11 @@ class DispatchPlanTest {
         Handle handle = new Handle(TOKENS, HIDDEN);
         refuse(tokens.cached(handle).expanded(true), "the routing names none; give topk(...)");
         refuse(tokens.layout(layout(4, 2)).expanded(true), "expanded rows");
-        refuse(tokens.cached(handle).expectLayout(layout(4, 2)), "expectLayout goes with topk");
+        refuse(tokens.cached(handle).expectLayout(layout(4, 2)), "expectLayout needs topk");
         refuse(tokens.topk(idx, null, 8).expertAlignment(0), "expertAlignment=0");
         refuse(tokens.topk(idx, null, 8).numWorstTokens(-1), "numWorstTokens=-1 is negative");
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> tokens.topk(idx, null, 8).numSms(3))
-                .withMessageContaining("numSms=3 is not an even number");
+                .withMessageContaining("numSms=3 must be 1 or an even number of at least 2");
     }
 }

@@ -48,10 +48,10 @@ class MachineProfileTest {
                 "gpu=G;nodes=1;dispatchSms=12;combineSms=24;more=1 | combineSms, dispatchSms, gpu, more, nodes]",
                 "gpu=G;nodes=1;dispatchSms=12;combineSms=x | combineSms=x is not a whole number",
                 "gpu=G;nodes=1;dispatchSms=12;combineSms=9999999999 | combineSms=9999999999 is not a whole",
-                "gpu=G;nodes=1;dispatchSms=13;combineSms=24 | dispatchSms: numSms=13 is not an even number",
-                "gpu=G;nodes=1;dispatchSms=12;combineSms=-2 | combineSms: numSms=-2 is not an even number",
+                "gpu=G;nodes=1;dispatchSms=13;combineSms=24 | dispatchSms: numSms=13 must be 1 or an even number",
+                "gpu=G;nodes=1;dispatchSms=12;combineSms=-2 | combineSms: numSms=-2 must be 1 or an even number",
                 "gpu=G;nodes=0;dispatchSms=12;combineSms=24 | nodes=0 must be at least 1",
-                "gpu=G;nodes=2;dispatchSms=1;combineSms=24 | dispatchSms=1 is for one node, and nodes=2",
+                "gpu=G;nodes=2;dispatchSms=1;combineSms=24 | dispatchSms=1 is for one node, but nodes=2",
                 "gpu= ;nodes=1;dispatchSms=12;combineSms=24 | gpu is empty",
                 "gpu=\\u12;nodes=1;dispatchSms=12;combineSms=24 | Malformed",
             })

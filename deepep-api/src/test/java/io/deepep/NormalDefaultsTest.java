@@ -159,7 +159,8 @@ class NormalDefaultsTest {
     @Test
     void aProfileOfAnotherMachineIsRefused() throws IOException {
         Path file = profile("p", new MachineProfile("NVIDIA H200", 1, 12, 24));
-        String cure = "; measure with deepep bench normal --profile there, or give dispatchConfig";
+        String cure =
+                "; write a profile with deepep bench normal --profile on this machine, or give dispatchConfig";
         requireRefused(file, GPU, "is for gpu=NVIDIA H200, but device=cuda:0 is B200" + cure);
         requireRefused(file, Device.cuda(3), "but device=cuda:3 is not visible here" + cure);
         requireRefused(file, Device.host(), "but device=host is no GPU" + cure);

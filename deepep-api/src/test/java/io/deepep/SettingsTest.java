@@ -39,14 +39,17 @@ class SettingsTest {
                 EpTopology larger = new EpTopology(0, most + 1, 1);
                 requireMessage(
                         () -> limits.require(larger),
-                        limits.name() + " takes at most " + limits.allowed() + ", not ");
+                        limits.name()
+                                + " takes at most "
+                                + limits.allowed()
+                                + ", but the group has ");
                 assertThat(limits.refusal(larger).orElseThrow())
-                        .contains("not " + (most + 1) + ", 1 per node; use smaller groups");
+                        .contains("has " + (most + 1) + ", 1 per node; use smaller groups");
             }
         }
         requireMessage(
                 () -> GroupLimits.normal(Device.Kind.CUDA).require(new EpTopology(0, 2088, 72)),
-                "normal mode on GPUs takes at most 2048 ranks, 72 per node, not 2088, 72 per node;"
+                "normal mode on GPUs takes at most 2048 ranks, 72 per node, but the group has 2088, 72 per node;"
                         + " use smaller groups");
         assertThat(GroupLimits.lowLatency(Device.Kind.CUDA).refusal(new EpTopology(0, 4096, 8)))
                 .hasValueSatisfying(why -> assertThat(why).endsWith(", or normal mode"));
@@ -69,11 +72,13 @@ class SettingsTest {
 
     @Test
     void config() {
-        requireMessage(() -> new Config(3, 1, 2), "numSms=3 is not an even number");
-        requireMessage(() -> new Config(0, 1, 2), "numSms=0 is not an even number");
+        requireMessage(
+                () -> new Config(3, 1, 2), "numSms=3 must be 1 or an even number of at least 2");
+        requireMessage(
+                () -> new Config(0, 1, 2), "numSms=0 must be 1 or an even number of at least 2");
         requireMessage(() -> new Config(2, 0, 2), "rdmaSendChunk=0 must be at least 1");
         requireMessage(
-                () -> new Config(2, 2, 3), "rdmaSendChunk=2 is above half of rdmaRecvChunk=3");
+                () -> new Config(2, 2, 3), "rdmaSendChunk=2 exceeds half of rdmaRecvChunk=3");
         assertThat(new Config(2, 1, 2).withNumSms(6).numChannels()).isEqualTo(3);
     }
 
@@ -120,8 +125,8 @@ class SettingsTest {
     void devices() {
         assertThat(Device.host()).hasToString("host");
         assertThat(Device.cuda(3)).hasToString("cuda:3");
-        requireMessage(() -> Device.cuda(-1), "device index=-1");
-        requireMessage(() -> new Device(Device.Kind.HOST, 1), "device index=1");
+        requireMessage(() -> Device.cuda(-1), "index=-1 is negative");
+        requireMessage(() -> new Device(Device.Kind.HOST, 1), "index=1 is not valid for the host");
     }
 
     @Test
@@ -151,7 +156,7 @@ class SettingsTest {
                                     false,
                                     List.of());
             Duration second = Duration.ofSeconds(1);
-            requireMessage(() -> options.of(null, null, 0, second), "at least one mode");
+            requireMessage(() -> options.of(null, null, 0, second), "at least one of them");
             requireMessage(() -> options.of(normal, null, -1, second), "numNvlBytes=-1");
             requireMessage(() -> options.of(normal, null, 0, Duration.ZERO), "timeout=PT0S");
             requireMessage(

@@ -73,9 +73,8 @@ final class BenchCommand implements Runnable {
                 names = "--profile",
                 paramLabel = "FILE",
                 description =
-                        "Also writes how many multiprocessors dispatch and combine need here, for"
-                                + " buffers to take; on GPUs, one for each rank"
-                                + " (docs/guides/tuning.md).")
+                        "Also writes how many multiprocessors dispatch and combine need on this machine,"
+                                + " for buffers to use. Needs a GPU for each rank (docs/guides/tuning.md).")
         private Path profile;
 
         Normal(Console console) {
@@ -141,14 +140,14 @@ final class BenchCommand implements Runnable {
 
         @Option(
                 names = "--pre-reduced",
-                description = "Ranks sum a token's rows before they send them.")
+                description = "Each rank sums the rows of a token before it sends them.")
         private boolean preReduced;
 
         @Option(
                 names = "--combine",
                 paramLabel = "FORMAT",
                 description =
-                        "How combine's rows travel: ${COMPLETION-CANDIDATES} (default: ${DEFAULT-VALUE}).")
+                        "Format of combine's rows: ${COMPLETION-CANDIDATES} (default: ${DEFAULT-VALUE}).")
         private CombineFormat combine = CombineFormat.BF16;
 
         Decode(Console console) {
@@ -194,8 +193,8 @@ final class BenchCommand implements Runnable {
                 names = "--ranks",
                 paramLabel = "N",
                 description =
-                        "Ranks, which share GPUs where there are fewer (default: the processes that"
-                                + " were launched, else 2).")
+                        "Ranks; they share GPUs if there are fewer (default: the processes that a"
+                                + " launcher started, else 2).")
         private Integer ranks;
 
         @Option(
@@ -208,7 +207,8 @@ final class BenchCommand implements Runnable {
                 names = "--sizes",
                 paramLabel = "BYTES",
                 split = ",",
-                description = "Message sizes, multiples of 16 (default: ${DEFAULT-VALUE}).")
+                description =
+                        "Message sizes in bytes, multiples of 16 (default: ${DEFAULT-VALUE}).")
         private List<Integer> sizes =
                 List.of(16, 64, 256, 1024, 4096, 7424, 14_336, 65_536, 262_144, 1_048_576);
 
@@ -216,8 +216,8 @@ final class BenchCommand implements Runnable {
                 names = "--rows",
                 paramLabel = "N",
                 description =
-                        "Rows from each rank to each other in the sparse pattern, such as 85 of 128"
-                                + " tokens (default: ${DEFAULT-VALUE}).")
+                        "Rows that each rank sends to each other rank in the sparse pattern"
+                                + " (default: ${DEFAULT-VALUE}).")
         private int rows = 85;
 
         @Mixin private NetworkOptions network = new NetworkOptions();

@@ -44,8 +44,8 @@ import picocli.CommandLine.Option;
         sortOptions = false,
         footer = {
             "",
-            "Exit code: 0 if every promise was kept, 1 if not; each breach is printed with what"
-                    + " draws its trial."
+            "Exit code: 0 if every promise was kept, 1 if not. Each breach is printed with the options that"
+                    + " repeat its trial."
         })
 final class ChaosCommand implements Callable<Integer> {
     private static final int MOST_TRIALS = 1_000_000;
@@ -72,42 +72,42 @@ final class ChaosCommand implements Callable<Integer> {
             names = "--from",
             paramLabel = "N",
             description =
-                    "The first trial to make, of those that the seed draws, counted from 0: goes on"
-                            + " where another run ended (default: ${DEFAULT-VALUE}).")
+                    "The first trial of the seed to run, counted from 0; continues where another run"
+                            + " ended (default: ${DEFAULT-VALUE}).")
     private int from;
 
     @Option(
             names = "--minutes",
             paramLabel = "N",
-            description = "Begins no trial after so long (default: no limit).")
+            description = "Begins no new trial after N minutes (default: no limit).")
     private Integer minutes;
 
     @Option(
             names = "--groups",
             paramLabel = "N",
             description =
-                    "Groups of ranks that make trials side by side (default: as many as keep the"
-                            + " processors of this machine busy, on GPUs one).")
+                    "Groups of ranks that run trials in parallel (default: enough to keep the"
+                            + " processors of this machine busy; one on GPUs).")
     private Integer groups;
 
     @Option(
             names = "--seed",
             paramLabel = "N",
-            description = "What all trials are drawn from (default: a new one, which is printed).")
+            description = "Seed of all trials (default: a new one, which is printed).")
     private Long seed;
 
     @Option(
             names = "--modes",
             paramLabel = "NAME",
             split = ",",
-            description = "Whose exchanges: normal, low-latency (default: both).")
+            description = "Modes to test: normal, low-latency (default: both).")
     private List<Mode> modes = List.of(Mode.values());
 
     @Option(
             names = "--ranks-are",
             paramLabel = "NAME",
             split = ",",
-            description = "What a rank is: threads, processes (default: both).")
+            description = "What ranks are: threads, processes (default: both).")
     private List<RankKind> models = List.of(RankKind.values());
 
     @Option(
@@ -115,20 +115,19 @@ final class ChaosCommand implements Callable<Integer> {
             paramLabel = "NAME",
             split = ",",
             description =
-                    "What is done to it: kill, throw, leave, pause, freeze, slow, starve (default:"
-                            + " all).")
+                    "What is done to a rank: kill, throw, leave, pause, freeze, slow, starve (default: all).")
     private List<Action> actions = List.of(Action.values());
 
     @Option(
             names = "--return",
             paramLabel = "NAME",
             description =
-                    "How a new process comes in the place of a killed one: group (all open new"
-                            + " buffers in a new group) or replace (in the buffers that the others have"
-                            + " open; elsewhere as group) (default: group).")
+                    "How a new process takes the place of a killed one: group (all ranks open new"
+                            + " buffers in a new group) or replace (the others keep their buffers"
+                            + " open, where they have them open; otherwise as group) (default: group).")
     private Return way = Return.GROUP;
 
-    @Option(names = "--json", paramLabel = "FILE", description = "Write the counts as JSON.")
+    @Option(names = "--json", paramLabel = "FILE", description = "Also writes the counts as JSON.")
     private Path json;
 
     ChaosCommand(Console console) {
@@ -149,8 +148,8 @@ final class ChaosCommand implements Callable<Integer> {
                 names = "--ranks-per-node",
                 paramLabel = "N",
                 description =
-                        "Ranks of each virtual node; a group that some ranks lack has one each"
-                                + " (default: all on one).")
+                        "Ranks of each virtual node; a group without some of the ranks has one rank per"
+                                + " node (default: all ranks on one node).")
         private Integer ranksPerNode;
 
         @Mixin private NetworkOptions network = new NetworkOptions();
@@ -193,8 +192,7 @@ final class ChaosCommand implements Callable<Integer> {
             if (ranksPerNode == null || ranksPerNode == numRanks) {
                 throw new UsageException(
                         option
-                                + " connects nodes, and all ranks are on one; give --ranks-per-node,"
-                                + " less than --ranks="
+                                + " connects nodes, but all ranks are on one; give --ranks-per-node, less than --ranks="
                                 + numRanks);
             }
             return named;
@@ -214,7 +212,8 @@ final class ChaosCommand implements Callable<Integer> {
                 return gpus.cuda();
             }
             if (backend == BackendName.AUTO) {
-                throw new UsageException("--backend=auto: chaos needs to be told, host or cuda");
+                throw new UsageException(
+                        "--backend=auto is not possible with chaos; give host or cuda");
             }
             return gpus.host();
         }
@@ -309,8 +308,7 @@ final class ChaosCommand implements Callable<Integer> {
                             .collect(Collectors.joining(","));
             throw new UsageException(
                     option
-                            + " lets no process go on when one is killed; leave kill out:"
-                            + " --actions="
+                            + " does not let processes continue when one is killed; leave kill out: --actions="
                             + others);
         }
     }

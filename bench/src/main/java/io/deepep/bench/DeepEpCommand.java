@@ -24,7 +24,7 @@ import picocli.CommandLine.TypeConversionException;
         footer = {
             "",
             "deepep COMMAND --help shows a command's options.",
-            "Exit codes: 0 all passed, 1 a check failed, 2 wrong options or an impossible combination."
+            "Exit codes: 0 if all passed, 1 if a check failed, 2 for wrong options or an impossible combination."
         })
 final class DeepEpCommand implements Runnable {
     @Spec private CommandSpec spec;
@@ -109,7 +109,7 @@ final class DeepEpCommand implements Runnable {
                 .usageMessage()
                 .footer(
                         "",
-                        "Tokens per rank, unless --num-tokens or --routing says: "
+                        "Tokens per rank without --num-tokens and --routing: "
                                 + defaults.tokensText()
                                 + ".");
         parent.addSubcommand(name, line);

@@ -23,19 +23,21 @@ import picocli.CommandLine.Option;
 @Command(
         name = "doctor",
         description =
-                "Says what this machine has, which NIC serves which GPU, what can run here, and how to get what is missing.",
+                "Shows what this machine has, which NIC serves which GPU, what can run here, and how to get what"
+                        + " is missing.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class DoctorCommand implements Callable<Integer> {
     private final Console console;
 
-    @Option(names = "--json", description = "Write JSON instead of tables.")
+    @Option(names = "--json", description = "Writes JSON instead of tables.")
     private boolean json;
 
     @Option(
             names = "--no-bandwidth",
             description =
-                    "Neither measure copies between GPUs nor try NICs with a GPU, which takes memory and seconds.")
+                    "Neither measures copies between GPUs nor tries NICs with a GPU, which takes"
+                            + " memory and some seconds.")
     private boolean noBandwidth;
 
     @Option(
@@ -43,7 +45,8 @@ final class DoctorCommand implements Callable<Integer> {
             paramLabel = "GPU=HCA[:PORT][+HCA[:PORT]...][,...]",
             defaultValue = "",
             description =
-                    "Show the mapping with this one before the computed, as gpu0=mlx5_0,*=mlx5_1:2.")
+                    "Shows the mapping of GPUs to NICs with this override, such as"
+                            + " gpu0=mlx5_0,*=mlx5_1:2.")
     private String nicMapping = "";
 
     @Option(
@@ -51,8 +54,8 @@ final class DoctorCommand implements Callable<Integer> {
             split = ",",
             paramLabel = "NAME",
             description =
-                    "Exit code 1 unless the machine can run it: cuda (GPUs of one node), rdma (several nodes), ibgda (GPUs drive the"
-                            + " NICs). Several with commas.")
+                    "Exits with 1 unless the machine can run all of these, separated by commas: cuda"
+                            + " (GPUs of one node), rdma (several nodes), ibgda (GPUs drive the NICs).")
     private List<Requirement> required;
 
     DoctorCommand(Console console) {

@@ -20,8 +20,8 @@ final class FlightRecorderOption {
             names = "--jfr",
             paramLabel = "FILE",
             description =
-                    "Also writes a flight recording of every call; deepep report reads it. Recording costs"
-                            + " time, so do not quote times of such a run. Launched processes add .rankN.")
+                    "Also writes a flight recording of every call; deepep report reads it. Recording takes time, so do not"
+                            + " quote times of such a run. Launched processes append .rankN.")
     private Path jfr;
 
     /**

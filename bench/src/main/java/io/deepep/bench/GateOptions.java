@@ -29,17 +29,14 @@ public final class GateOptions {
     @Option(
             names = "--num-groups",
             paramLabel = "G",
-            description =
-                    "Groups that experts form, with group-limited (default: "
-                            + DEFAULT_GROUPS
-                            + ").")
+            description = "Groups of experts, for group-limited (default: " + DEFAULT_GROUPS + ").")
     private Integer numGroups;
 
     @Option(
             names = "--num-topk-groups",
             paramLabel = "G",
             description =
-                    "Groups of experts that a token may use, with group-limited (default: "
+                    "Groups that a token may select experts from, for group-limited (default: "
                             + DEFAULT_TOPK_GROUPS
                             + ").")
     private Integer numTopkGroups;
@@ -47,7 +44,7 @@ public final class GateOptions {
     @Option(
             names = "--seed",
             paramLabel = "N",
-            description = "Seed of everything random (default: ${DEFAULT-VALUE}).")
+            description = "Seed of all random data (default: ${DEFAULT-VALUE}).")
     private long seed;
 
     /** Whether groups were given. */

@@ -11,8 +11,8 @@ final class GpuOption {
             names = "--gpus",
             paramLabel = "N",
             description =
-                    "GPUs to use, the first N; ranks go round them, several on one if they must"
-                            + " (default: all).")
+                    "Uses the first N GPUs; ranks take them in turn, and share them if there are"
+                            + " fewer GPUs than ranks (default: all).")
     private Integer numGpus;
 
     /** Ranks on the GPUs asked for. */
@@ -27,7 +27,7 @@ final class GpuOption {
     Placement host() {
         if (numGpus != null) {
             throw new UsageException(
-                    "--gpus=" + numGpus + " does not go with --backend=host, which uses none");
+                    "--gpus=" + numGpus + " does not go with --backend=host, which uses no GPUs");
         }
         return Placement.host("");
     }

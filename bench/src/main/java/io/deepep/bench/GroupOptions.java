@@ -25,7 +25,7 @@ interface GroupOptions {
         long ranks = (long) nodes() * ranksPerNode();
         if (nodes() > GroupLimits.MAX_RANKS || ranks > GroupLimits.MAX_RANKS) {
             throw new UsageException(
-                    "%s nodes x %s ranks are more than %s; lower --nodes or --ranks-per-node"
+                    "%s nodes x %s ranks exceed %s ranks; lower --nodes or --ranks-per-node"
                             .formatted(nodes(), ranksPerNode(), GroupLimits.MAX_RANKS));
         }
         if (nodes() < 1) {

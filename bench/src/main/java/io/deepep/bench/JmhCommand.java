@@ -20,8 +20,8 @@ import picocli.CommandLine.Unmatched;
 @Command(
         name = "jmh",
         description =
-                "Runs the JMH benchmarks, all or those named, with JMH's own options:"
-                        + " deepep jmh NormalHostBenchmark -f 1. Without a GPU those of CUDA are left out.")
+                "Runs all JMH benchmarks or those named, with JMH's own options: deepep jmh NormalHostBenchmark"
+                        + " -f 1. Without a GPU, benchmarks of CUDA are left out.")
 final class JmhCommand implements Callable<Integer> {
     /** Arguments with which JMH says something and runs nothing. */
     private static final List<String> NO_RUN = List.of("-h", "-l", "-lp", "-lprof", "-lrf");

@@ -69,16 +69,16 @@ final class JobOptions {
             paramLabel = "N",
             split = ",",
             description =
-                    "Multiprocessors per operation, even; on the host half of it is the number of"
-                            + " RDMA channels. Several numbers: each is measured, checks run with the"
-                            + " first (default: the library's default; on GPUs it and others from"
-                            + " 8 to 64 are measured).")
+                    "Multiprocessors per operation, an even number; half of it is the number of RDMA"
+                            + " channels, on the host too. Of several numbers, each is measured, and"
+                            + " checks run with the first (default: the library's default; on GPUs,"
+                            + " it and others from 8 to 64 are measured).")
     private List<Integer> sms = List.of();
 
     @Option(
             names = "--timeout",
             paramLabel = "SECONDS",
-            description = "How long a rank waits for another (default: ${DEFAULT-VALUE}).")
+            description = "Seconds that a rank waits for another (default: ${DEFAULT-VALUE}).")
     private long timeoutSeconds = Job.DEFAULT_TIMEOUT.toSeconds();
 
     @Mixin private NetworkOptions network = new NetworkOptions();
@@ -188,8 +188,8 @@ final class JobOptions {
         for (int number : sms) {
             if (number > room) {
                 throw new UsageException(
-                        ("--sms=%s is more than the %s that each of %s ranks can have on %s; lower it, or use"
-                                        + " more GPUs")
+                        ("--sms=%s exceeds the %s that each of %s ranks can have on %s; lower it, or use more"
+                                        + " GPUs")
                                 .formatted(
                                         number,
                                         room,
@@ -227,12 +227,12 @@ final class JobOptions {
             throw new UsageException(
                     "--num-tokens="
                             + numTokens
-                            + " does not go with --routing; the file has its own");
+                            + " does not go with --routing; the file gives the number of tokens");
         }
         RecordedRouting file = RecordedRouting.read(routing.routing, routing.routingWeights);
         if (numTopk != null && numTopk != file.numTopk()) {
             throw new UsageException(
-                    "--num-topk=%s does not go with --routing=%s, which has top-%s"
+                    "--num-topk=%s does not go with --routing=%s, which has %s experts per token"
                             .formatted(numTopk, routing.routing, file.numTopk()));
         }
         Routing replayed = file.forRanks(topology.numRanks(), numExperts);

@@ -17,10 +17,11 @@ import picocli.CommandLine.Parameters;
 @Command(
         name = "launch",
         description = {
-            "Starts a command once for each rank of this host and waits for all. For several hosts, call it on each.",
+            "Starts a command once for each rank of this host, and waits for all of them. For several hosts, run"
+                    + " it on each.",
             "Each process finds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and"
-                    + " DEEPEP_SECRET_FILE in its environment; Communicator.fromEnvironment reads them. Its lines are"
-                    + " printed behind its rank."
+                    + " DEEPEP_SECRET_FILE in its environment; Communicator.fromEnvironment reads them."
+                    + " Output lines are prefixed with the rank."
         },
         mixinStandardHelpOptions = true,
         sortOptions = false,
@@ -29,7 +30,7 @@ import picocli.CommandLine.Parameters;
             "Examples:",
             "  deepep launch -n 8 -- deepep test-intranode",
             "  deepep launch -n 8 --nnodes 2 --node-rank 0 --master-addr node0 -- java -cp app.jar Rank",
-            "Exit code: 0, or that of the first process that failed; the others are ended then."
+            "Exit code: 0, or that of the first process that failed; the others are then ended."
         })
 final class LaunchCommand implements Callable<Integer> {
     private static final int LARGEST_PORT = 65_535;
@@ -48,26 +49,29 @@ final class LaunchCommand implements Callable<Integer> {
             names = "--nnodes",
             paramLabel = "N",
             defaultValue = "1",
-            description = "Hosts. All need the same secret in DEEPEP_SECRET_FILE or DEEPEP_SECRET.")
+            description =
+                    "Number of hosts (default: ${DEFAULT-VALUE}). Several hosts need the same secret"
+                            + " in DEEPEP_SECRET_FILE or DEEPEP_SECRET.")
     private int numNodes;
 
     @Option(
             names = "--node-rank",
             paramLabel = "I",
-            description = "Which host this is, from 0. Ranks are numbered host by host.")
+            description = "Number of this host, from 0. Ranks are numbered host by host.")
     private Integer nodeRank;
 
     @Option(
             names = "--master-addr",
             paramLabel = "HOST",
-            description = "Host 0; MASTER_ADDR otherwise.")
+            description = "Name or address of host 0 (default: MASTER_ADDR).")
     private String masterAddress;
 
     @Option(
             names = "--master-port",
             paramLabel = "PORT",
             description =
-                    "A port that is free on host 0, and the next ones for restarts; MASTER_PORT or 29500 otherwise.")
+                    "A free port on host 0; restarts use the next ones (default: MASTER_PORT, else"
+                            + " 29500).")
     private Integer masterPort;
 
     @Option(
@@ -75,27 +79,29 @@ final class LaunchCommand implements Callable<Integer> {
             paramLabel = "N",
             defaultValue = "0",
             description =
-                    "After a failure, start all ranks again up to N times (default 0). TORCHELASTIC_RESTART_COUNT tells"
-                            + " them how often that has been.")
+                    "After a failure, starts all ranks again, up to N times (default:"
+                            + " ${DEFAULT-VALUE}). TORCHELASTIC_RESTART_COUNT is the number of"
+                            + " restarts so far.")
     private int maxRestarts;
 
     @Option(
             names = "--log-dir",
             paramLabel = "DIR",
             description =
-                    "Also write the lines of each rank to DIR/attempt-A/rank-R.out and rank-R.err.")
+                    "Also writes the output of each rank to DIR/attempt-A/rank-R.out and rank-R.err.")
     private Path logFolder;
 
     @Option(
             names = "--numa-binding",
             description =
-                    "Run each rank on the processors beside its GPU; without GPUs, deal ranks to NUMA nodes in turn.")
+                    "Runs each rank on the processors next to its GPU; without GPUs, assigns ranks to"
+                            + " NUMA nodes in turn.")
     private boolean numaBinding;
 
     @Parameters(
             arity = "1..*",
             paramLabel = "COMMAND",
-            description = "What to start, with its arguments.")
+            description = "The command to start, with its arguments.")
     private List<String> command;
 
     LaunchCommand(Console console) {
@@ -140,7 +146,7 @@ final class LaunchCommand implements Callable<Integer> {
         require(
                 environment.containsKey("DEEPEP_SECRET_FILE")
                         || environment.containsKey("DEEPEP_SECRET"),
-                ("--nnodes=%s needs a secret that all hosts share; make one by (umask 077; openssl rand -hex"
+                ("--nnodes=%s needs a secret that all hosts share; create one with (umask 077; openssl rand -hex"
                                 + " 32 >FILE) and set DEEPEP_SECRET_FILE=FILE on each")
                         .formatted(numNodes));
         int port = masterPort == null ? port(environment.get("MASTER_PORT")) : masterPort;

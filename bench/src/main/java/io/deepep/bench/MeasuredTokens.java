@@ -15,8 +15,9 @@ final class MeasuredTokens {
             paramLabel = "N",
             split = ",",
             description =
-                    "Tokens per rank to measure with, each at most --num-tokens, which buffers are opened for"
-                            + " (default: --num-tokens; on GPUs also 1, 8, 32 and 128 below it).")
+                    "Tokens per rank to measure with, each at most --num-tokens, for which buffers"
+                            + " are opened (default: --num-tokens; on GPUs also those of 1, 8, 32 and"
+                            + " 128 that are less).")
     private List<Integer> tokens = List.of();
 
     /**

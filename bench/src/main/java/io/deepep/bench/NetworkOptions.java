@@ -31,43 +31,45 @@ final class NetworkOptions {
             names = "--network",
             paramLabel = "NAME",
             description =
-                    "Between nodes on GPUs: peer-memory (virtual nodes of one host), nvshmem (a process per rank,"
-                            + " see deepep launch), ibgda (mlx5 cards that the GPUs drive) or auto (default:"
-                            + " peer-memory on one host, else nvshmem).")
+                    "Network between nodes on GPUs: peer-memory (virtual nodes of one host), nvshmem"
+                            + " (one process per rank, see deepep launch), ibgda (mlx5 NICs that the"
+                            + " GPUs drive) or auto (default: peer-memory on one host, else nvshmem).")
     private Name network = Name.AUTO;
 
     @Option(
             names = "--transport",
             paramLabel = "NAME",
             description =
-                    "What nvshmem sends with: none, ibrc, ucx, libfabric, ibdevx or ibgda (default: none on one"
-                            + " host, else ibgda).")
+                    "Transport of nvshmem: none, ibrc, ucx, libfabric, ibdevx or ibgda (default: none"
+                            + " on one host, else ibgda).")
     private Network.Transport transport;
 
     @Option(
             names = "--nic-mapping",
             paramLabel = "TEXT",
             description =
-                    "NICs of each GPU of this host, as gpu0=mlx5_0,*=mlx5_1 (see deepep doctor).")
+                    "NICs of each GPU of this host, such as gpu0=mlx5_0,*=mlx5_1 (see deepep doctor).")
     private String nicMapping = "";
 
     @Option(
             names = "--bootstrap-interface",
             paramLabel = "NAME",
-            description = "Interface over which nvshmem's processes meet, as eth0.")
+            description = "Network interface over which nvshmem's processes meet, such as eth0.")
     private String bootstrapInterface = "";
 
     @Option(
             names = "--pure-rdma",
             description =
-                    "Let the network carry everything between nodes, also to GPUs that NVLink reaches.")
+                    "Sends everything between nodes over the network, even to GPUs that NVLink"
+                            + " reaches.")
     private boolean pureRdma;
 
     @Option(
             names = "--nic-handler",
             paramLabel = "NAME",
             description =
-                    "Who rings doorbells under ibgda: auto, gpu, cpu (nvshmem alone) or cpu-host-memory (default: auto).")
+                    "Who rings doorbells with ibgda: auto, gpu, cpu (nvshmem only) or cpu-host-memory"
+                            + " (default: auto).")
     private Network.NicHandler nicHandler;
 
     @Option(
@@ -79,7 +81,7 @@ final class NetworkOptions {
     @Option(
             names = "--gid-index",
             paramLabel = "N",
-            description = "Address of a RoCE port, by its index (default: it is looked for).")
+            description = "Index of the address of a RoCE port (default: the library finds it).")
     private Integer gidIndex;
 
     @Option(
@@ -98,32 +100,35 @@ final class NetworkOptions {
             names = "--mtu",
             paramLabel = "BYTES",
             description =
-                    "Bytes of ibgda's packets, a power of two from 256 to 4096 (default: what the ports have).")
+                    "Bytes of ibgda's packets, a power of two from 256 to 4096 (default: the MTU of"
+                            + " the ports).")
     private Integer mtu;
 
     @Option(
             names = "--retries",
             paramLabel = "N",
             description =
-                    "How often ibgda's cards send a packet without an answer again, 0 to 7 (default: 7).")
+                    "How often ibgda resends a packet that is not acknowledged, 0 to 7 (default: 7).")
     private Integer retries;
 
     @Option(
             names = "--ack-timeout",
             paramLabel = "N",
             description =
-                    "When an answer to ibgda's cards is late: after 4.096 microseconds times 2 to this power, 1 to 31 (default: 20).")
+                    "How long ibgda waits for an acknowledgement: 4.096 microseconds * 2^N, N from 1"
+                            + " to 31 (default: 20).")
     private Integer ackTimeout;
 
     @Option(
             names = "--adaptive-routing",
-            description = "Let packets of one of ibgda's queue pairs take different paths.")
+            description = "Lets packets of an ibgda queue pair take different paths.")
     private boolean adaptiveRouting;
 
     @Option(
             names = "--strict-ordering",
             description =
-                    "Keep ibgda's writes in order on PCI (default: they may overtake each other; flags never do).")
+                    "Keeps ibgda's writes in order on PCI (default: they may overtake each other;"
+                            + " flags never do).")
     private boolean strictOrdering;
 
     /**

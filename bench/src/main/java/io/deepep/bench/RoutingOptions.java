@@ -14,8 +14,8 @@ final class RoutingOptions {
             names = "--distribution",
             paramLabel = "NAME",
             description =
-                    "Random routing: uniform, group-limited (DeepSeek's gate) or zipf (few popular experts)."
-                            + " Default: uniform, or group-limited where groups are given.")
+                    "Random routing: uniform, group-limited (DeepSeek's gate) or zipf (few popular"
+                            + " experts) (default: uniform, or group-limited if groups are given).")
     private Distribution distribution;
 
     @Mixin private GateOptions gate = new GateOptions();
@@ -23,22 +23,23 @@ final class RoutingOptions {
     @Option(
             names = "--masked-ratio",
             paramLabel = "P",
-            description = "Chance that a selection is masked, 0 to 1 (default: ${DEFAULT-VALUE}).")
+            description =
+                    "Probability that a selection is masked, 0 to 1 (default: ${DEFAULT-VALUE}).")
     double maskedRatio;
 
     @Option(
             names = "--routing",
             paramLabel = "FILE",
             description =
-                    "Replays recorded top-k indices, .npy or .safetensors (topk_idx, topk_weights):"
-                            + " [T,K], split among the ranks, or [R,T,K]; integers, -1 for no selection.")
+                    "Replays recorded top-k indices from a .npy or .safetensors file (topk_idx,"
+                            + " topk_weights): integers [T,K], divided among the ranks, or [R,T,K];"
+                            + " -1 for no selection.")
     Path routing;
 
     @Option(
             names = "--routing-weights",
             paramLabel = "FILE",
-            description =
-                    "Weights that go with --routing FILE.npy, of the same shape (default: 1/K each).")
+            description = "Weights for --routing FILE.npy, of the same shape (default: 1/K each).")
     Path routingWeights;
 
     /** The gate of random routings. */
@@ -56,7 +57,7 @@ final class RoutingOptions {
         if (distribution != null || gate.hasGroups() || maskedRatio != 0) {
             throw new UsageException(
                     ("--routing=%s does not go with --distribution, --num-groups, --num-topk-groups or"
-                                    + " --masked-ratio; the file says it all")
+                                    + " --masked-ratio; the file gives the whole routing")
                             .formatted(routing));
         }
     }

@@ -25,7 +25,7 @@ record ShapeDefaults(int hostTokens, int cudaTokens, int numExperts) {
     String tokensText() {
         return hostTokens == cudaTokens
                 ? Integer.toString(hostTokens)
-                : ("%s where the host moves the bytes (so that all checks take less than a minute on two cores),"
+                : ("%s on the host backend (so that all checks take less than a minute on two cores),"
                                 + " %s on GPUs")
                         .formatted(hostTokens, cudaTokens);
     }

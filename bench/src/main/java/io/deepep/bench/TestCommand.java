@@ -40,7 +40,7 @@ abstract class TestCommand implements Callable<Integer> {
     @Command(
             name = "test-intranode",
             description =
-                    "Normal mode on one node: every variant of dispatch and combine, checked, then timed.",
+                    "Tests normal mode on one node: checks every variant of dispatch and combine, then times it.",
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class Intranode extends TestCommand {
@@ -53,7 +53,7 @@ abstract class TestCommand implements Callable<Integer> {
     @Command(
             name = "test-internode",
             description =
-                    "Normal mode on several nodes: every variant of dispatch and combine, checked, then timed.",
+                    "Tests normal mode on several nodes: checks every variant of dispatch and combine, then times it.",
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class Internode extends TestCommand {
@@ -66,7 +66,7 @@ abstract class TestCommand implements Callable<Integer> {
     @Command(
             name = "test-low-latency",
             description =
-                    "Low-latency mode: every format, hook and copy variant, checked, then timed.",
+                    "Tests low-latency mode: checks every variant of formats, hooks and copies, then times it.",
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class LowLatency extends TestCommand {

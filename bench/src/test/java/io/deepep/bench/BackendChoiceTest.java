@@ -52,8 +52,8 @@ final class BackendChoiceTest {
             delimiter = '|',
             value = {
                 "test-intranode --gpus 0 | deepep: --gpus=0 is not in [1, 2048]",
-                "test-intranode --gpus 2 --backend host | deepep: --gpus=2 does not go with --backend=host, which uses none",
-                "test-intranode --sms 8,3 | deepep: --sms: numSms=3 is not an even number of at least 2, nor 1",
+                "test-intranode --gpus 2 --backend host | deepep: --gpus=2 does not go with --backend=host, which uses no GPUs",
+                "test-intranode --sms 8,3 | deepep: --sms: numSms=3 must be 1 or an even number of at least 2",
             })
     void numbersAreCheckedWithoutADriver(String arguments, String complaint) {
         Outcome outcome = runLine(arguments + SMALL);

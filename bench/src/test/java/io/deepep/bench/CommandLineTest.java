@@ -79,7 +79,7 @@ final class CommandLineTest {
                 "test-internode --nodes 0 | deepep: --nodes=0 must be at least 1",
                 "test-intranode --num-tokens 0 | deepep: --num-tokens=0 must be at least 1",
                 "test-low-latency --num-tokens 2000 | deepep: maxTokens=2000 is not in [1, 1024]",
-                "test-intranode --sms 3 | deepep: --sms: numSms=3 is not an even number of at least 2, nor 1",
+                "test-intranode --sms 3 | deepep: --sms: numSms=3 must be 1 or an even number of at least 2",
                 "test-intranode --timeout 0 | deepep: --timeout=0 is not in [1, 1000000]",
                 "test-intranode --masked-ratio 1.5 | deepep: --masked-ratio=1.5 is not in [0, 1]",
                 "test-intranode --bogus | deepep: Unknown option: '--bogus'; see deepep test-intranode --help",
@@ -87,7 +87,7 @@ final class CommandLineTest {
                 "bench normal --repeats 0 | deepep: --repeats=0 is not in [1, 1000000]",
                 "bench normal --json /no/such/folder/x.json | deepep: --json=/no/such/folder/x.json: there is no folder /no/such/folder",
                 "bench normal --profile . | deepep: --profile=. is a folder; name a file in it",
-                "bench normal --backend host --profile p | deepep: --profile=p is for GPUs, and this is the HOST backend",
+                "bench normal --backend host --profile p | deepep: --profile=p is for GPUs, but this is the HOST backend",
                 "bench | deepep: no mode given; use bench normal, bench low-latency, bench decode or bench put; see deepep bench --help",
                 "bench nonsense | deepep: there is no command deepep bench nonsense; see deepep bench --help",
                 "nonsense | deepep: there is no command deepep nonsense; see deepep --help",
@@ -100,7 +100,7 @@ final class CommandLineTest {
                 "test-intranode --num-groups 7 | deepep: numExperts=256 is not a multiple of numGroups=7",
                 "bench put --ranks 1 | deepep: --ranks=1 is not in [2, 1024]",
                 "bench put --sizes 64,24 | deepep: --sizes: 24 is not a multiple of 16",
-                "bench put --network nvshmem | deepep: a process for each of 2 ranks is needed: start them by deepep launch -n 2",
+                "bench put --network nvshmem | deepep: each of the 2 ranks needs its own process; start them with deepep launch -n 2",
                 "bench put --transport ibgda | deepep: --transport and --bootstrap-interface need --network=nvshmem",
                 "bench put --pure-rdma | deepep: --pure-rdma, --nic-mapping, --nic-handler, --qp-depth, --gid-index,"
                         + " --traffic-class and --service-level need --network=nvshmem or --network=ibgda",
@@ -115,8 +115,8 @@ final class CommandLineTest {
                 "test-internode --ranks-per-node=x | deepep: Invalid value for option '--ranks-per-node': 'x' is not"
                         + " an int; see deepep test-internode --help",
                 "launch -n x true | deepep: Invalid value for option '-n': 'x' is not an int; see deepep launch --help",
-                "test-internode --nodes 100000 --ranks-per-node 100000 | deepep: 100000 nodes x 100000 ranks are more"
-                        + " than 2048; lower --nodes or --ranks-per-node",
+                "test-internode --nodes 100000 --ranks-per-node 100000 | deepep: 100000 nodes x 100000 ranks"
+                        + " exceed 2048 ranks; lower --nodes or --ranks-per-node",
                 "test-intranode --masked-ratio NaN | deepep: --masked-ratio=NaN is not in [0, 1]",
                 "plan --nodes -2147483647 | deepep: --nodes=-2147483647 is not in [1, 2048]",
                 "plan --nic-gbps 1e300 | deepep: nicGbps=1.0E300 is not in [0.001, 1000000.0]",
@@ -206,8 +206,8 @@ final class CommandLineTest {
         assertThat(help.exitCode()).isZero();
         // Where lines break depends on the defaults.
         assertThat(String.join(" ", help.outLines()).replaceAll("\\s+", " "))
-                .contains("(default: 288)", "--num-topk", "--routing says: 128.");
+                .contains("(default: 288)", "--num-topk", "--routing: 128.");
         assertThat(String.join(" ", runLine("--help").outLines()).replaceAll(" +", " "))
-                .contains("2 wrong options", "test-internode");
+                .contains("2 for wrong options", "test-internode");
     }
 }

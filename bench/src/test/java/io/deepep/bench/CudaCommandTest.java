@@ -109,7 +109,7 @@ final class CudaCommandTest {
                 CommandLines.runLine("test-intranode --ranks 8 --num-experts 8 --sms 1000" + SMALL);
         assertThat(outcome.err())
                 .matches(
-                        "deepep: --sms=1000 is more than the [0-9]+ that each of 8 ranks can have"
+                        "deepep: --sms=1000 exceeds the [0-9]+ that each of 8 ranks can have"
                                 + " on .*\\R");
         assertThat(outcome.exitCode()).isEqualTo(2);
     }

@@ -39,8 +39,8 @@ final class RoutingReplayTest {
     void optionsOfRandomRoutingDoNotGoWithAFile(@TempDir Path folder) throws Exception {
         Path file = RoutingFiles.npyI64(folder.resolve("r.npy"), new long[] {2, 2}, 0, 1, 2, 3);
         requireRefused("--num-tokens 4", file, "--num-tokens=4 does not go with --routing");
-        requireRefused("--num-topk 3", file, "which has top-2");
-        requireRefused("--distribution zipf", file, "the file says it all");
+        requireRefused("--num-topk 3", file, "which has 2 experts per token");
+        requireRefused("--distribution zipf", file, "the file gives the whole routing");
     }
 
     private static void requireRefused(String option, Path file, String why) {

@@ -72,7 +72,7 @@ final class CallObservers {
             failureLogged = true;
             LOG.log(
                     System.Logger.Level.WARNING,
-                    "observing failed; the calls go on, and further failures are not logged: "
+                    "an observer failed; calls continue, and further failures are not logged: "
                             + observer,
                     failed);
         }

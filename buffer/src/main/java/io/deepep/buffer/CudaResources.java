@@ -139,15 +139,15 @@ final class CudaResources implements Resources {
         boolean crosses = options.topology().isInternode();
         if (rdma != null && crosses && !NetworkChoice.outlivesRanks(options.network())) {
             throw new UnsupportedOperationException(
-                    "new ranks cannot be admitted where NVSHMEM connects the nodes; close the"
-                            + " buffer, and open one in the new group");
+                    "new ranks cannot be admitted if NVSHMEM connects the nodes; close the buffer, and"
+                            + " open one in the new group");
         }
         boolean fixed = nvl != null && !nvl.canAdmit();
         if (fixed || (rdma != null && !rdma.mapped().get().canAdmit())) {
             throw new UnsupportedOperationException(
-                    "new ranks cannot be admitted where processes share GPU memory by CUDA IPC,"
-                            + " whose addresses the driver chooses; close the buffer, and open one in"
-                            + " the new group");
+                    "new ranks cannot be admitted if processes share GPU memory through CUDA IPC,"
+                            + " because the driver chooses its addresses; close the buffer, and"
+                            + " open one in the new group");
         }
     }
 

@@ -32,7 +32,7 @@ final class ExpertEvent extends Event {
     int expert;
 
     @Label("Tokens")
-    @Description("As the result counts them; normal mode rounds up to the plan's alignment")
+    @Description("As in the result; normal mode rounds up to the plan's alignment")
     int tokens;
 
     /** Commits one for each local expert, where they are known. */

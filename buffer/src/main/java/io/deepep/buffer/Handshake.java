@@ -82,7 +82,7 @@ final class Handshake {
         if (buffer == null) {
             if (!operation.equals(OPEN)) {
                 throw new RankMismatchException(
-                        "join: no rank has the buffer; ranks that are all new open one by open()");
+                        "join: no rank has the buffer; if all ranks are new, use open()");
             }
             buffer = Integer.toHexString(parts.hashCode());
         }

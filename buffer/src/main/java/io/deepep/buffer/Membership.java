@@ -93,8 +93,8 @@ final class Membership {
                 || group.size() != numRanks
                 || group.isInProcess() != group().isInProcess()) {
             throw new IllegalArgumentException(
-                    ("group is %s, but this is %s; in a new group a rank keeps its number among as"
-                                    + " many ranks, which stay threads of one process or processes")
+                    ("group is %s, but this is %s; a new group must have the same size, give this rank the same"
+                                    + " number, and consist of threads or of processes as before")
                             .formatted(group, group()));
         }
     }
@@ -102,8 +102,8 @@ final class Membership {
     private void requireMaskable() {
         if (resources.normal() != null && !resources.normal().canMask()) {
             throw new UnsupportedOperationException(
-                    "this buffer cannot leave ranks out (updateMask says why), so that none can be"
-                            + " replaced; close it, and open one in the new group");
+                    "ranks of this buffer cannot be replaced, because they cannot be masked (see"
+                            + " Buffer.updateMask); close it, and open one in the new group");
         }
     }
 

@@ -26,7 +26,7 @@ final class OperationEvent extends Event {
     private static final long NO_TIME = Long.MIN_VALUE;
 
     @Label("Call")
-    @Description("Number of the operation at its rank; the same in the events that belong to it")
+    @Description("Number of the operation on its rank; the same in all events of the operation")
     long call;
 
     @Label("Mode")
@@ -38,18 +38,18 @@ final class OperationEvent extends Event {
     String operation;
 
     @Label("Device")
-    @Description("Where the rank's tensors lie: host, or cuda and the number of the GPU")
+    @Description("The device of the rank's tensors: host, or cuda: and the number of the GPU")
     String device;
 
     @Label("Rank")
     int rank;
 
     @Label("Format")
-    @Description("What travels: bf16, fp8_e4m3, logfmt10")
+    @Description("Format of rows: bf16, fp8_e4m3 or logfmt10")
     String format;
 
     @Label("Row Size")
-    @Description("Bytes of a row as it travels, without padding, indices and weights")
+    @Description("Bytes of a row as it travels, without padding, indices or weights")
     @DataAmount
     long rowBytes;
 
@@ -58,46 +58,46 @@ final class OperationEvent extends Event {
     long tokens;
 
     @Label("Received Rows")
-    @Description("Rows that arrived at this rank; -1 where the host does not know")
+    @Description("Rows that this rank received; -1 if the host does not know")
     long receivedRows;
 
     @Label("NVLink Bytes")
     @Description(
-            "What this rank's tokens put on NVLink, out in a dispatch, home in a combine; -1 where"
-                    + " the host does not know")
+            "Bytes that crossed NVLink for this rank's tokens, out in a dispatch or back in a"
+                    + " combine; -1 if the host does not know")
     @DataAmount
     long nvlinkBytes;
 
     @Label("RDMA Bytes")
     @Description(
-            "What this rank's tokens put between nodes, out in a dispatch, home in a combine; -1"
-                    + " where the host does not know")
+            "Bytes that crossed between nodes for this rank's tokens, out in a dispatch or back in"
+                    + " a combine; -1 if the host does not know")
     @DataAmount
     long rdmaBytes;
 
     @Label("First Half")
-    @Description("Host: counts or sends. CUDA: the host enqueues, and waits for counts it needs")
+    @Description("Host: counts or sends. CUDA: the host enqueues, and waits for counts if needed")
     @Timespan(Timespan.NANOSECONDS)
     long beginTime;
 
     @Label("Second Half")
     @Description(
-            "Host: moves rows or receives. CUDA: the host waits for the GPU, if it asks at all")
+            "Host: moves rows or receives. CUDA: the host waits for the GPU, if it waits at all")
     @Timespan(Timespan.NANOSECONDS)
     long completeTime;
 
     @Label("GPU Time")
-    @Description("First kernel's start to last kernel's end, of what the first half enqueued")
+    @Description("First kernel to last kernel; with a receive hook, the sum of both halves")
     @Timespan(Timespan.NANOSECONDS)
     long deviceTime;
 
     @Label("Longest Wait")
-    @Description("For the peer that this rank waited longest for")
+    @Description("Time waited for the peer that this rank waited longest for")
     @Timespan(Timespan.NANOSECONDS)
     long longestWait;
 
     @Label("Longest Wait Peer")
-    @Description("The rank waited for longest; -1 for none")
+    @Description("The peer that this rank waited longest for; -1 for none")
     int longestWaitPeer;
 
     @Label("Finished")

@@ -61,7 +61,7 @@ final class OptionsChecks {
         Stream given = options.communicationStream();
         if (given != null && !kind.isInstance(given)) {
             throw new IllegalArgumentException(
-                    ("communicationStream is a %s, which a buffer on device=%s cannot run on; give a %s or"
+                    ("communicationStream is a %s, on which a buffer with device=%s cannot run; give a %s or"
                                     + " leave it out")
                             .formatted(
                                     given.getClass().getName(),
@@ -74,8 +74,8 @@ final class OptionsChecks {
         int numDevices = CudaDriver.numDevices();
         if (index >= numDevices) {
             throw new IllegalArgumentException(
-                    ("device=cuda:%s is not one of the %s GPUs visible here; check CUDA_VISIBLE_DEVICES, and"
-                                    + " start at most one rank per GPU or give ranks the same GPU")
+                    ("device=cuda:%s is not one of the %s GPUs visible here; check CUDA_VISIBLE_DEVICES,"
+                                    + " start fewer ranks, or let ranks share a GPU")
                             .formatted(index, numDevices));
         }
     }

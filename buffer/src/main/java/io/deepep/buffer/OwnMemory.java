@@ -24,8 +24,8 @@ record OwnMemory(Device device, MemoryRange nvl, MemoryRange rdma) {
 
     private static IllegalArgumentException lying(String name, Tensor tensor, String which) {
         return new IllegalArgumentException(
-                ("%s is %s and lies in the buffer (%s), which the ranks write and read during a call; give"
-                                + " memory of your own, or a copy")
+                ("%s is %s and lies in the buffer (%s), which ranks read and write during a call; give"
+                                + " other memory, or a copy")
                         .formatted(name, tensor, which));
     }
 }

@@ -38,17 +38,17 @@ final class PeerEvent extends Event {
     int peer;
 
     @Label("Sent Bytes")
-    @Description("Rows from this rank to the peer; -1 where the host does not know")
+    @Description("Bytes of rows from this rank to the peer; -1 if the host does not know")
     @DataAmount
     long sentBytes;
 
     @Label("Received Bytes")
-    @Description("Rows from the peer to this rank; -1 where the host does not know")
+    @Description("Bytes of rows from the peer to this rank; -1 if the host does not know")
     @DataAmount
     long receivedBytes;
 
     @Label("Wait")
-    @Description("Time in which this rank could only wait, the peer missing")
+    @Description("Time that this rank waited for the peer with nothing else to do")
     @Timespan(Timespan.NANOSECONDS)
     long waitTime;
 

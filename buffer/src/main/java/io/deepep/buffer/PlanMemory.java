@@ -78,8 +78,8 @@ final class PlanMemory {
                     && !isInPlace(output, other)
                     && MemoryRange.overlap(output.tensor, other.tensor)) {
                 throw new IllegalArgumentException(
-                        ("%s overlaps %s, but the call writes the one while it uses the other; give it memory"
-                                        + " of its own")
+                        ("%s overlaps %s, but the call writes the former while it uses the latter; give it separate"
+                                        + " memory")
                                 .formatted(output.name, other.name));
             }
         }
@@ -112,8 +112,9 @@ final class PlanMemory {
     void requireShareable() {
         if (confined != null) {
             throw new IllegalArgumentException(
-                    ("%s is %s in a confined arena, but an asynchronous call runs on a thread of the buffer's;"
-                                    + " allocate it from Arena.ofShared() or Arena.ofAuto(), or call synchronously")
+                    ("%s is %s in a confined arena, but an asynchronous call runs on a thread of the"
+                                    + " buffer; allocate it from Arena.ofShared() or Arena.ofAuto(), or"
+                                    + " call synchronously")
                             .formatted(confined.name, confined.tensor));
         }
     }

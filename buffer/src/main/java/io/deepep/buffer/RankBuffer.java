@@ -240,7 +240,7 @@ final class RankBuffer implements Buffer {
         if (opener.isAlive() && !opener.equals(Thread.currentThread())) {
             LOG.log(
                     System.Logger.Level.WARNING,
-                    "rank {0} still runs while its group closes; its buffer stays open",
+                    "rank {0} is still running while its group closes; its buffer stays open",
                     options.topology().rank());
         } else {
             LOG.log(

@@ -1,5 +1,5 @@
 /**
- * The {@link io.deepep.Buffer} itself: sizes memory, meets the other ranks, picks the backend,
- * orders operations on streams.
+ * The implementation of {@link io.deepep.Buffer}: sizes memory, meets the other ranks, chooses the
+ * backend, and orders operations on streams.
  */
 package io.deepep.buffer;

@@ -156,7 +156,7 @@ final class LauncherVariables {
                 "MASTER_ADDR is missing"
                         // torchrun sets it: somebody set RANK without it.
                         + (family.equals(TORCHRUN)
-                                ? ", though RANK is set"
+                                ? ", although RANK is set"
                                 : ", which " + family.name + " does not set by itself")
                         + "; set it on all ranks to the host of rank 0"
                         + " (127.0.0.1 if there is only one host)");

@@ -23,13 +23,13 @@ import org.jgroups.View;
 import org.jgroups.util.UUID;
 
 /**
- * A group whose ranks are processes, on one host or several. Rank 0 listens at the master address,
- * the others join it there; then every rank has a connection to every other one. A connection
- * begins with a proof of the shared secret by both ends, before which nothing is read; all that
- * follows is encrypted and authenticated.
+ * One rank's end of a group whose ranks are processes, on one or several hosts. Rank 0 listens at
+ * the master address, and the others join it there; then every rank connects to every other. On
+ * each connection, both ends first prove that they know the shared secret, and read nothing before
+ * that; everything that follows is encrypted and authenticated.
  *
- * <p>Exchanges are matched by their number. One that failed by a timeout counts, so ranks that make
- * the same calls stay together; a rank that has gone does not come back, and exchanges without it
+ * <p>Collective calls are matched by their number. A call that timed out counts, so that ranks that
+ * make the same calls stay in step. A rank that is gone does not come back, and calls that need it
  * fail at once.
  *
  * <pre>{@code
@@ -72,13 +72,15 @@ public final class ProcessCommunicator implements Communicator {
     }
 
     /**
-     * Joins the group and waits until all its ranks are there.
+     * Joins the group and waits until all ranks have joined. Collective.
      *
+     * @param environment this process's rank, and where the group meets
      * @param timeout how long to wait for the others
-     * @throws io.deepep.error.DeepEpTimeoutException naming a rank that did not come
-     * @throws RankMismatchException if the group refuses this process: another secret or size, or a
-     *     rank that is taken
-     * @throws DeepEpUnavailableException if the master address cannot be resolved or listened at
+     * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is named
+     * @throws RankMismatchException if the group refuses this process because its secret or size
+     *     differs, or its rank is taken
+     * @throws DeepEpUnavailableException if the master address cannot be resolved, or rank 0 cannot
+     *     listen there
      */
     public static ProcessCommunicator open(ProcessEnvironment environment, Duration timeout) {
         long start = System.nanoTime();
@@ -148,7 +150,7 @@ public final class ProcessCommunicator implements Communicator {
         return environment.rank() == 0
                 ? new DeepEpUnavailableException(
                         "rank 0 cannot listen at " + place + " (" + taken.getMessage() + ")",
-                        "run rank 0, and only one, on the host of MASTER_ADDR, and choose a MASTER_PORT that is free",
+                        "start exactly one rank 0, on the host of MASTER_ADDR, and choose a free MASTER_PORT",
                         taken)
                 : new DeepEpUnavailableException(
                         "rank %s cannot listen at the address from which it reaches %s"
@@ -253,8 +255,8 @@ public final class ProcessCommunicator implements Communicator {
     }
 
     /**
-     * Leaves the group. Does not wait for calls of the others, only, for two seconds at most, until
-     * what this rank sent has reached them.
+     * Leaves the group. Does not wait for calls of the other ranks; waits at most two seconds until
+     * they have received what this rank sent.
      */
     @Override
     public void close() {
@@ -321,7 +323,7 @@ public final class ProcessCommunicator implements Communicator {
                 case FAREWELL_RECEIVED -> exchange.setFarewellReceived(peer);
                 default ->
                         throw new IllegalStateException(
-                                "message of unknown kind from rank " + peer);
+                                "rank " + peer + " sent a message of unknown kind");
             }
         }
     }

@@ -7,7 +7,7 @@ import java.util.Map;
 
 /** Opens {@link ProcessCommunicator}s for {@link Communicator#fromEnvironment}. */
 public final class ProcessCommunicatorProvider implements CommunicatorProvider {
-    /** For the service loader. */
+    /** Called by the service loader. */
     public ProcessCommunicatorProvider() {}
 
     @Override

@@ -4,17 +4,17 @@ import java.time.Duration;
 import java.util.Map;
 
 /**
- * Who this process is in its group and where the group meets.
+ * The rank of this process in its group, and the address where the group meets.
  *
  * @param rank 0 to {@code size - 1}
  * @param size number of ranks, 1 to 65535
- * @param localRank the number of this rank among those on its host, from 0: its GPU
+ * @param localRank the number of this rank among those on its host, 0 to {@code localSize - 1}
  * @param localSize number of ranks on its host
- * @param masterAddress host name or address where rank 0 listens
- * @param masterPort port where rank 0 listens, 1 to 65535
- * @param secret what all ranks know and strangers do not: at least 16 characters
- * @param failureTimeout how long a rank may be silent before the others take it for dead, at least
- *     a second; a process that ends is noticed at once
+ * @param masterAddress host name or address at which rank 0 listens
+ * @param masterPort port on which rank 0 listens, 1 to 65535
+ * @param secret a secret that only the ranks of this group know, at least 16 characters
+ * @param failureTimeout how long a rank may be silent before the others consider it dead, at least
+ *     one second; the end of a process is noticed at once
  */
 public record ProcessEnvironment(
         int rank,
@@ -25,12 +25,12 @@ public record ProcessEnvironment(
         int masterPort,
         String secret,
         Duration failureTimeout) {
-    /** How long a rank may be silent unless {@code DEEPEP_FAILURE_SECONDS} says otherwise. */
+    /** The {@code failureTimeout} if {@code DEEPEP_FAILURE_SECONDS} is not set. */
     public static final Duration DEFAULT_FAILURE_TIMEOUT = Duration.ofSeconds(15);
 
     private static final int MIN_SECRET_LENGTH = 16;
 
-    /** Checks the ranges. */
+    /** Validates the values. */
     public ProcessEnvironment {
         if (size < 1 || size > RankAddress.MAX_SIZE) {
             throw new IllegalArgumentException(
@@ -65,7 +65,7 @@ public record ProcessEnvironment(
                             + (secret.isEmpty()
                                     ? "is empty"
                                     : "has " + secret.length() + " characters")
-                            + ", at least "
+                            + ", but at least "
                             + MIN_SECRET_LENGTH
                             + " characters are needed"
                             + SecretFile.CURE);
@@ -74,13 +74,13 @@ public record ProcessEnvironment(
             throw new IllegalArgumentException(
                     "failureTimeout="
                             + failureTimeout
-                            + " (DEEPEP_FAILURE_SECONDS) is less than a second");
+                            + " (DEEPEP_FAILURE_SECONDS) must be at least 1 second");
         }
     }
 
     /**
-     * Reads the variables that a launcher set. Launchers are looked for in this order, because the
-     * later ones are also found around the earlier:
+     * Reads the environment variables of a launcher. Launchers are looked for in this order,
+     * because a later one may have started an earlier one:
      *
      * <pre>
      *  launcher                 rank                  size                  local rank and size
@@ -90,18 +90,19 @@ public record ProcessEnvironment(
      *  srun                     SLURM_PROCID          SLURM_NTASKS          SLURM_LOCALID, SLURM_STEP_TASKS_PER_NODE
      * </pre>
      *
-     * <p>The group meets at {@code MASTER_ADDR} (with srun otherwise at the first host of {@code
-     * SLURM_STEP_NODELIST}) and {@code MASTER_PORT}. {@code DEEPEP_MASTER_PORT} goes before {@code
-     * MASTER_PORT}; where torchrun's agent listens at the latter itself, the port is one higher.
-     * {@code DEEPEP_FAILURE_SECONDS} is how long a rank may be silent.
+     * <p>The group meets at {@code MASTER_ADDR} and {@code MASTER_PORT}. With srun, {@code
+     * MASTER_ADDR} defaults to the first host of {@code SLURM_STEP_NODELIST}. {@code
+     * DEEPEP_MASTER_PORT} takes precedence over {@code MASTER_PORT}; if torchrun's agent itself
+     * listens on {@code MASTER_PORT}, the group uses the next port. {@code DEEPEP_FAILURE_SECONDS}
+     * is how long a rank may be silent.
      *
-     * <p>The secret is the content of {@code DEEPEP_SECRET_FILE}, which only this user (or root)
-     * may own and nobody else may read, or {@code DEEPEP_SECRET}. If neither is set and the group
-     * meets at a loopback address, it is one of this user on this host, in {@code
-     * deepep-UID/secret} of the folder for temporary files, made by the first process that needs
-     * it.
+     * <p>The secret is the content of {@code DEEPEP_SECRET_FILE}, or else {@code DEEPEP_SECRET}.
+     * The file must belong to this user or root, and no other user may have access to it. If
+     * neither variable is set and the group meets at a loopback address, the secret is that of this
+     * user on this host, in {@code deepep-UID/secret} of the folder for temporary files; the first
+     * process that needs it creates it.
      *
-     * @param variables as of {@link System#getenv()}
+     * @param variables environment variables, as from {@link System#getenv()}
      * @throws IllegalArgumentException if variables are missing or contradict each other
      */
     public static ProcessEnvironment from(Map<String, String> variables) {
@@ -109,21 +110,21 @@ public record ProcessEnvironment(
     }
 
     /**
-     * Whether a launcher has given this process a rank at all.
+     * Whether a launcher gave this process a rank.
      *
-     * @param variables as of {@link System#getenv()}
+     * @param variables environment variables, as from {@link System#getenv()}
      */
     public static boolean isRank(Map<String, String> variables) {
         return new LauncherVariables(variables).hasRank();
     }
 
-    /** The same rank in another group, which meets at another port. */
+    /** A copy for another group, which meets on another port of the same address. */
     public ProcessEnvironment withMasterPort(int port) {
         return new ProcessEnvironment(
                 rank, size, localRank, localSize, masterAddress, port, secret, failureTimeout);
     }
 
-    /** Everything but the secret. */
+    /** A description without the secret. */
     @Override
     public String toString() {
         return "rank %s of %s (local %s) at %s:%s"

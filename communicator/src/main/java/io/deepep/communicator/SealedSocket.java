@@ -112,7 +112,8 @@ final class SealedSocket extends Socket {
             setSoTimeout((int) millis);
             int part = raw.read(bytes, done, length - done);
             if (part < 0) {
-                throw new EOFException("the other end left before it had proven the secret");
+                throw new EOFException(
+                        "the other end disconnected before it had proven the secret");
             }
             done += part;
         }

@@ -129,7 +129,7 @@ class ProcessEnvironmentTest {
         assertRefused(
                 without("MASTER_ADDR", MPIRUN), "MASTER_ADDR is missing", "Open MPI does not set");
         assertRefused(
-                without("MASTER_ADDR", TORCHRUN), "MASTER_ADDR is missing, though RANK is set");
+                without("MASTER_ADDR", TORCHRUN), "MASTER_ADDR is missing, although RANK is set");
         assertRefused(
                 without("SLURM_STEP_NODELIST", SRUN),
                 "MASTER_ADDR is missing",
@@ -145,7 +145,8 @@ class ProcessEnvironmentTest {
                 variables(TORCHRUN, "LOCAL_RANK=4"), "localRank=4 (LOCAL_RANK)", "localSize=4");
         assertRefused(variables(TORCHRUN, "LOCAL_WORLD_SIZE=9"), "localSize=9 (LOCAL_WORLD_SIZE)");
         assertRefused(variables(TORCHRUN, "MASTER_PORT=65536"), "masterPort=65536 (MASTER_PORT)");
-        assertRefused(variables(TORCHRUN, "DEEPEP_SECRET=short"), "has 5 characters, at least 16");
+        assertRefused(
+                variables(TORCHRUN, "DEEPEP_SECRET=short"), "has 5 characters, but at least 16");
         assertRefused(variables(TORCHRUN, "DEEPEP_FAILURE_SECONDS=0"), "DEEPEP_FAILURE_SECONDS");
         assertRefused(
                 variables(SRUN, "SLURM_STEP_TASKS_PER_NODE=4,3"),
@@ -214,7 +215,7 @@ class ProcessEnvironmentTest {
     void thereIsAlwaysASecret() {
         assertRefused(
                 variables(TORCHRUN, "DEEPEP_SECRET= MASTER_ADDR=127.0.0.1"),
-                "secret (DEEPEP_SECRET) is empty, at least 16 characters are needed",
+                "secret (DEEPEP_SECRET) is empty, but at least 16 characters are needed",
                 "set DEEPEP_SECRET_FILE");
         assertRefused(
                 without("DEEPEP_SECRET", TORCHRUN, "MASTER_ADDR=192.0.2.1"),

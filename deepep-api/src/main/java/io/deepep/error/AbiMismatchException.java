@@ -1,10 +1,10 @@
 package io.deepep.error;
 
-/** A binary was built from different layouts than the Java code that loads it. */
+/** Device code was built with other layouts of memory than the Java code that loads it. */
 public final class AbiMismatchException extends DeepEpException {
     private static final long serialVersionUID = 1L;
 
-    /** Creates the error. */
+    /** Creates the exception. */
     public AbiMismatchException(String message) {
         super(message, null);
     }

@@ -1,7 +1,7 @@
 package io.deepep.error;
 
 /**
- * More tokens would arrive at a rank than it has room for. Thrown on every rank; nothing was sent,
+ * A rank would receive more tokens than it has room for. Thrown on every rank; nothing was sent,
  * and the buffer stays usable.
  */
 public final class CapacityExceededException extends DeepEpException {
@@ -10,10 +10,17 @@ public final class CapacityExceededException extends DeepEpException {
     private final long needed;
     private final long capacity;
 
-    /** Creates the error; {@code cure} names the setting to raise. */
+    /**
+     * Creates the exception.
+     *
+     * @param rank the rank that lacks room
+     * @param needed tokens that it would receive
+     * @param capacity tokens that it has room for
+     * @param cure what to do, as part of a sentence; it names the setting to raise
+     */
     public CapacityExceededException(int rank, long needed, long capacity, String cure) {
         super(
-                "rank %s would receive %s tokens, it has room for %s; %s"
+                "rank %s would receive %s tokens, but has room for %s; %s"
                         .formatted(rank, needed, capacity, cure),
                 null);
         this.rank = rank;
@@ -26,12 +33,12 @@ public final class CapacityExceededException extends DeepEpException {
         return rank;
     }
 
-    /** Tokens that would arrive. */
+    /** Tokens that the rank would receive. */
     public long needed() {
         return needed;
     }
 
-    /** Tokens there is room for. */
+    /** Tokens that the rank has room for. */
     public long capacity() {
         return capacity;
     }

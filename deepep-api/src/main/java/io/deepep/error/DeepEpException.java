@@ -1,9 +1,9 @@
 package io.deepep.error;
 
 /**
- * What can go wrong apart from misuse of the API. Invalid arguments cause an {@link
- * IllegalArgumentException}, use after close or in a wrong state an {@link IllegalStateException};
- * both are thrown before anything is started.
+ * The superclass of all failures other than misuse of the API. Invalid arguments cause an {@link
+ * IllegalArgumentException}, and use after close or in a wrong state causes an {@link
+ * IllegalStateException}; both are thrown before anything is started.
  */
 public abstract sealed class DeepEpException extends RuntimeException
         permits AbiMismatchException,
@@ -20,8 +20,8 @@ public abstract sealed class DeepEpException extends RuntimeException
     }
 
     /**
-     * Whether the device's context is lost, so that no buffer of this process on that device can
-     * continue.
+     * Whether the CUDA context of the device is lost, so that no buffer of this process on that
+     * device can continue.
      */
     public boolean isFatal() {
         return false;

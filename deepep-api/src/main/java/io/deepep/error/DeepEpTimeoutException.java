@@ -5,14 +5,16 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * A peer did not come within the configured time, or is known to be gone. The buffer that waited is
- * unusable afterwards, unless time-outs mask ranks; other buffers are not affected.
+ * A rank waited for a peer that did not come within the time-out, or that is known to be gone. The
+ * buffer that waited refuses further calls, unless it {@linkplain
+ * io.deepep.Buffer.Builder#maskTimedOutRanks masks timed-out ranks}; other buffers are not
+ * affected.
  */
 public final class DeepEpTimeoutException extends DeepEpException {
     private static final String TIMEOUT = "timeout";
     private static final String START_TIMEOUT = "startTimeout";
 
-    /** Instead of nanoseconds, where nobody knows how long a rank has waited. */
+    /** Value that stands for an unknown waiting time. */
     public static final long NOT_KNOWN = -1;
 
     private static final long serialVersionUID = 1L;
@@ -21,20 +23,20 @@ public final class DeepEpTimeoutException extends DeepEpException {
     private final String phase;
     private final long waitedNanos;
 
-    /** With a space behind it, or empty. */
+    /** Ends with a space, or is empty. */
     private final String howLong;
 
     private final boolean isAhead;
 
     /**
-     * Creates the error of a wait that a time-out ended.
+     * Creates the exception for a wait that a time-out ended.
      *
-     * @param rank who waited
-     * @param peer for whom
-     * @param phase for what
+     * @param rank the rank that waited
+     * @param peer the rank that it waited for
+     * @param phase what it waited for, see {@link #phase}
      * @param expected the value that would have ended the wait
      * @param observed the value last seen
-     * @param timeoutNanos the time-out: the wait was longer
+     * @param timeoutNanos the time-out; the wait was at least as long
      */
     public DeepEpTimeoutException(
             int rank, int peer, String phase, long expected, long observed, long timeoutNanos) {
@@ -74,9 +76,10 @@ public final class DeepEpTimeoutException extends DeepEpException {
     }
 
     /**
-     * The error of a rank that comes too late: {@code peer} has left the call without it.
+     * Creates the exception for a rank that came too late: {@code peer} has left the call without
+     * it.
      *
-     * @param waitedNanos how long it waited until it noticed, or {@link #NOT_KNOWN}
+     * @param waitedNanos how long {@code rank} waited until it noticed, or {@link #NOT_KNOWN}
      */
     public static DeepEpTimeoutException tooLate(
             int rank, int peer, String phase, long expected, long observed, long waitedNanos) {
@@ -85,7 +88,10 @@ public final class DeepEpTimeoutException extends DeepEpException {
                 rank, peer, phase, expected, observed, waitedNanos, howLong, true, TIMEOUT);
     }
 
-    /** The error of a wait for {@code peer} to begin the call, which the start time-out ends. */
+    /**
+     * Creates the exception for a wait for {@code peer} to begin the call that the start time-out
+     * ended.
+     */
     public static DeepEpTimeoutException notBegun(
             int rank, int peer, String phase, long expected, long observed, long startNanos) {
         String howLong = "more than " + known(startNanos);
@@ -94,11 +100,11 @@ public final class DeepEpTimeoutException extends DeepEpException {
     }
 
     /**
-     * The error of a wait that ended before its time-out, because {@code peer} was given up: by
-     * another rank, or by this one in an earlier call.
+     * Creates the exception for a wait that ended before its time-out because {@code peer} was
+     * given up, by another rank or by this one in an earlier call.
      *
-     * @param begins whether the peer had yet to begin the call
-     * @param waitedNanos how long this rank waited until then, or {@link #NOT_KNOWN}
+     * @param begins whether the peer had not yet begun the call
+     * @param waitedNanos how long {@code rank} waited, or {@link #NOT_KNOWN}
      */
     public static DeepEpTimeoutException givenUp(
             boolean begins,
@@ -121,12 +127,12 @@ public final class DeepEpTimeoutException extends DeepEpException {
     }
 
     /**
-     * The error of a wait that ended early, because the rank it waited for is gone.
+     * Creates the exception for a wait that ended early because the peer is gone.
      *
-     * @param rank who waited
-     * @param gone for whom, and why that rank is gone
-     * @param phase for what
-     * @param waitedNanos how long it has waited
+     * @param rank the rank that waited
+     * @param gone the rank that it waited for, and why that rank is gone
+     * @param phase what it waited for, see {@link #phase}
+     * @param waitedNanos how long it waited
      */
     public DeepEpTimeoutException(int rank, Departure gone, String phase, long waitedNanos) {
         this(rank, gone, phase, waitedNanos, known(waitedNanos), null);
@@ -152,9 +158,9 @@ public final class DeepEpTimeoutException extends DeepEpException {
     }
 
     /**
-     * The same error, naming the rank that the group knows to be gone. A rank itself sees only
-     * which peer did not come, and that peer may have been waiting as well. Returns this error if
-     * no other rank is known to be gone.
+     * Returns an exception for the same wait that names the rank at fault. A waiting rank sees only
+     * which peer did not come, but that peer may have been waiting for another rank that is gone.
+     * Returns this exception if no such rank is known.
      *
      * @param departures {@link io.deepep.Communicator#departures}
      */
@@ -181,17 +187,17 @@ public final class DeepEpTimeoutException extends DeepEpException {
         return peer;
     }
 
-    /** Whether the peer is alive, but has left the call because this rank was too late. */
+    /** Whether the peer has gone on because this rank was too late, and is not at fault. */
     public boolean isPeerAhead() {
         return isAhead;
     }
 
     /**
-     * How long the wait lasted. If a time-out ended it, this is that time-out, of the call or of
-     * its start, and the wait was at least as long: a peer that itself announces that it waits gets
-     * more time. If the wait ended earlier, because it was in vain, this is the time until then.
-     * Zero if that is not known, as on GPUs when another rank had given the peer up, or the peer
-     * had left this rank behind; the message then names no time.
+     * How long the wait lasted. If a time-out ended it, this is that time-out (or start time-out),
+     * and the wait was at least as long: a peer that is itself waiting gets more time. If the wait
+     * ended earlier, this is the time until then. Zero if the time is not known, as on GPUs if
+     * another rank had given up the peer, or the peer had gone on without this rank; the message
+     * then gives no time.
      */
     public Duration waited() {
         return Duration.ofNanos(waitedNanos);

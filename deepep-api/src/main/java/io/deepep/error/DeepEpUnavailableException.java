@@ -1,12 +1,18 @@
 package io.deepep.error;
 
-/** A backend or library cannot be used on this machine. */
+/** A device, network or library that was asked for cannot be used on this machine. */
 public final class DeepEpUnavailableException extends DeepEpException {
     private static final long serialVersionUID = 1L;
     private final String reason;
     private final String cure;
 
-    /** Creates the error from what is missing and what to do about it. */
+    /**
+     * Creates the exception.
+     *
+     * @param reason what is missing, as part of a sentence
+     * @param cure what to do about it, as part of a sentence
+     * @param cause the cause, or null
+     */
     public DeepEpUnavailableException(String reason, String cure, Throwable cause) {
         super(reason + "; " + cure, cause);
         this.reason = reason;

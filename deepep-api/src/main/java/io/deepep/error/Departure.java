@@ -4,29 +4,32 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * A rank that is no longer in its group, and why.
+ * A rank that is no longer in its group, and the reason.
  *
- * @param rank which rank
- * @param reason what is known about it, a sentence without a full stop: {@code rank 3 failed:
+ * @param rank the rank
+ * @param reason what is known about it, as a sentence without a full stop: {@code rank 3 failed:
  *     java.io.IOException: disk full}
- * @param isOrderly whether the rank closed its communicator; if not, the others cannot continue as
- *     before
- * @param blamed the rank that this rank itself waited for in vain, or {@code rank}
+ * @param isOrderly whether the rank closed its communicator, rather than failed or was lost
+ * @param blamed the rank that caused the departure because this rank waited for it in vain;
+ *     otherwise {@code rank}
  */
 public record Departure(int rank, String reason, boolean isOrderly, int blamed) {
     private static final int MAX_REASON_LENGTH = 2000;
 
-    /** The rank closed its communicator. */
+    /** The departure of a rank that closed its communicator. */
     public static Departure left(int rank) {
         return new Departure(rank, "rank " + rank + " has left the group", true, rank);
     }
 
-    /** The rank gave no reason; {@code how} says what was seen, as in "its process ended". */
+    /**
+     * The departure of a rank that gave no reason; {@code how} says what was seen, such as "its
+     * process ended".
+     */
     public static Departure lost(int rank, String how) {
         return new Departure(rank, "rank " + rank + " was lost: " + how, false, rank);
     }
 
-    /** The rank threw {@code cause}. */
+    /** The departure of a rank that threw {@code cause}. */
     public static Departure failed(int rank, Throwable cause) {
         String text = "rank " + rank + " failed: " + cause;
         return new Departure(
@@ -45,18 +48,19 @@ public record Departure(int rank, String reason, boolean isOrderly, int blamed) 
         return rank;
     }
 
-    /** Whether the rank itself failed, and not because it waited for another. */
+    /** Whether the rank itself failed, rather than because it waited for another. */
     private boolean isRoot() {
         return !isOrderly && blamed == rank;
     }
 
     /**
-     * The rank to blame for a wait for {@code peer}: the one that caused its departure or, if it
-     * has not departed, the first that failed or was lost without blaming another. Empty if no rank
-     * on which {@code peer} could depend is known to be gone.
+     * The departure that explains why a wait for {@code peer} is in vain: that of the rank that
+     * caused the departure of {@code peer} or, if {@code peer} has not departed, of the first rank
+     * that failed or was lost without blaming another. Empty if there is none.
      *
      * @param departures in the order in which they became known
-     * @param waiter who waits, and is not to blame
+     * @param waiter the rank that waits; never blamed
+     * @param peer the rank that it waits for
      */
     public static Optional<Departure> culprit(List<Departure> departures, int waiter, int peer) {
         Departure named = of(departures, peer);

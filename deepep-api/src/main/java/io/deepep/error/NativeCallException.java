@@ -8,13 +8,13 @@ public final class NativeCallException extends DeepEpException {
     private final boolean fatal;
 
     /**
-     * Creates the error.
+     * Creates the exception.
      *
      * @param call the function
      * @param code what it returned
-     * @param name the code's name in the library's headers
-     * @param where the device or object it concerned
-     * @param fatal whether the device's context is lost
+     * @param name the name of the code in the library's headers
+     * @param where the device or object that the call was for
+     * @param fatal whether the CUDA context of the device is lost
      */
     public NativeCallException(String call, int code, String name, String where, boolean fatal) {
         super(call + " failed on " + where + ": " + name + " (" + code + ")", null);

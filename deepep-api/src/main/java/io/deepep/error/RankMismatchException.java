@@ -1,18 +1,18 @@
 package io.deepep.error;
 
 /**
- * Ranks disagree about what they are doing: version, shapes, experts, or the operation itself.
- * Thrown on every rank, with the values of both.
+ * Ranks disagree about a call: its kind, its shapes or options, or the version of the library.
+ * Thrown on every rank; the message gives the values of two ranks that differ.
  */
 public final class RankMismatchException extends DeepEpException {
     private static final long serialVersionUID = 1L;
 
-    /** Creates the error. */
+    /** Creates the exception. */
     public RankMismatchException(String message) {
         super(message, null);
     }
 
-    /** Creates the error for one property on which two ranks differ. */
+    /** Creates the exception for a property in which two ranks differ. */
     public static RankMismatchException of(
             String operation,
             String property,

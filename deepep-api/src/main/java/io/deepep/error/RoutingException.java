@@ -1,16 +1,21 @@
 package io.deepep.error;
 
 /**
- * A rank's routing data is not valid: an expert index out of range, counts that contradict the
- * mask, or, where it matters, a different selection than was dispatched. Found while the operation
- * ran, so it is thrown on every rank and names the rank at fault; nothing was sent, and the buffer
- * stays usable.
+ * The routing data of a rank is not valid: an expert index is out of range, a layout contradicts
+ * the selections, or a combine is given other selections than its dispatch. Found while the call
+ * runs, and therefore thrown on every rank that takes part in the call; it names the rank at fault.
+ * No rows were sent, and the buffer stays usable.
  */
 public final class RoutingException extends DeepEpException {
     private static final long serialVersionUID = 1L;
     private final int rank;
 
-    /** Creates the error; {@code rank} is the one whose data is not valid. */
+    /**
+     * Creates the exception.
+     *
+     * @param rank the rank whose routing data is not valid
+     * @param message what is wrong with it
+     */
     public RoutingException(int rank, String message) {
         super("rank " + rank + ": " + message, null);
         this.rank = rank;

@@ -1,2 +1,2 @@
-/** Everything that can go wrong apart from misuse of the API, as one sealed hierarchy. */
+/** Exceptions for all failures other than misuse of the API, in one sealed hierarchy. */
 package io.deepep.error;

@@ -1,19 +1,20 @@
 package io.deepep.observe;
 
 /**
- * Sees every dispatch and combine of a buffer, see {@link io.deepep.Buffer.Builder#observer}.
- * Without observers, and without a JFR recording that enables the library's events, a call measures
- * nothing and allocates nothing for this.
+ * Receives a report of every dispatch and combine of a buffer, see {@link
+ * io.deepep.Buffer.Builder#observer}. Without observers, and without a JFR recording that enables
+ * the library's events, calls neither measure nor allocate anything for reports.
  *
- * <p>Observers do not see calls that were refused for their arguments before anything started,
- * replays of a CUDA graph (the host does not see them), and a last run whose end nobody asked for.
+ * <p>Not reported are calls that were refused for their arguments before anything started, replays
+ * of a CUDA graph, which the host does not see, and the last run of a plan on a GPU if its event
+ * was never asked for.
  */
 @FunctionalInterface
 public interface BufferObserver {
     /**
-     * Called when a call is over, on the thread that saw its end (of a rank, or of a communication
-     * stream), in the order of the calls; keep it short. Exceptions are not passed on; the first
-     * one of a buffer's observers is logged.
+     * Called after each call, in the order of the calls, on the thread that saw its end: the rank's
+     * thread or that of the communication stream. Must return quickly. Exceptions do not reach the
+     * call; only the first one of a buffer is logged.
      */
     void observe(ObservedCall call);
 }

@@ -3,61 +3,63 @@ package io.deepep.observe;
 import io.deepep.EpTopology;
 
 /**
- * What one run of an operation moved, as far as the host knows. Values that it cannot know without
- * asking the GPU are {@link #UNKNOWN}, or null for arrays. Observers may keep this object but must
- * not change its arrays.
+ * What a run of an operation moved, as far as the host knows. Values that only the GPU knows are
+ * {@link #UNKNOWN}, arrays null. Observers may keep this object, but must not change its arrays.
  */
 public interface CallFacts {
-    /** Stands for a number that the host does not know. */
+    /** Value that stands for a number that the host does not know. */
     long UNKNOWN = -1;
 
-    /** The rank that ran the operation, and its group. */
+    /** The rank that ran the operation, and its place in the group. */
     EpTopology topology();
 
     /** The format of rows, such as {@code bf16}, {@code fp8_e4m3} or {@code logfmt10}. */
     String format();
 
-    /** Bytes of a row as it travels: elements and scales, without padding, indices and weights. */
+    /** Bytes of a row as it travels: elements and scales, without padding, indices or weights. */
     long rowBytes();
 
     /** T: this rank's tokens. */
     long numTokens();
 
     /**
-     * Rows that arrived at this rank. Dispatch: received tokens (low latency: selections of this
-     * rank's experts). Combine: rows that came back.
+     * Rows that this rank received. Dispatch: tokens (in low-latency mode, selections of this
+     * rank's experts). Combine: rows that were sent back to it.
      */
     long numRecvTokens();
 
     /**
-     * Bytes that this rank's own tokens put on NVLink, on their way out in a dispatch and on their
-     * way back in a combine; across nodes that includes what other ranks forward within their node.
-     * {@link #UNKNOWN} if only the GPU counts the rows.
+     * Bytes that crossed NVLink for this rank's own tokens, out in a dispatch or back in a combine.
+     * Across nodes this includes what other ranks forwarded within their node. {@link #UNKNOWN} if
+     * only the GPU counts the rows.
      */
     long nvlinkBytes();
 
-    /** The same between nodes. */
+    /**
+     * Bytes that crossed the network between nodes for this rank's own tokens, or {@link #UNKNOWN}.
+     */
     long rdmaBytes();
 
-    /** [R] Rows that went from this rank to each rank, its own included; null if unknown. */
+    /** Rows that this rank sent to each rank, itself included: [R]; null if unknown. */
     long[] sentRows();
 
-    /** [R] Rows that came from each rank, its own included; null if unknown. */
+    /** Rows that this rank received from each rank, itself included: [R]; null if unknown. */
     long[] receivedRows();
 
     /**
-     * [El] Tokens that a dispatch brought for each local expert, as the result counts them (normal
-     * mode: rounded up to the plan's alignment); null in a combine, in a cached dispatch, and where
+     * Tokens that a dispatch received for each local expert: [El], as in the result (normal mode:
+     * rounded up to the plan's alignment). Null for a combine, for a cached dispatch, and if
      * unknown.
      */
     int[] expertTokens();
 
     /**
-     * [R] Nanoseconds for which this rank could only wait while the rank was missing; null if the
-     * host does not know them. In normal mode on the host, a wait counts for the first rank that is
-     * missing. On GPUs and in low-latency mode, it counts for every rank until it comes, so the sum
-     * can exceed the call. In normal mode on GPUs, these are the waits for ranks to begin the call,
-     * and to end it once this one has done its part.
+     * Nanoseconds for which this rank waited for each rank with nothing else to do: [R]; null if
+     * the host does not know them. In normal mode on the host, a wait counts only for the first
+     * rank that is missing. On GPUs and in low-latency mode, it counts for every rank until that
+     * rank comes, so that the sum can exceed the duration of the call. In normal mode on GPUs, only
+     * two waits count: until the ranks begin the call, and until they end it after this rank has
+     * done its part.
      */
     long[] waitNanos();
 }

@@ -1,8 +1,8 @@
 package io.deepep.observe;
 
-/** The operations that observers tell apart. */
+/** The kinds of operations that are reported to observers. */
 public enum CallKind {
-    /** Dispatch of normal mode, cached ones included. */
+    /** Dispatch of normal mode, including cached dispatches. */
     NORMAL_DISPATCH("normal", "dispatch"),
     /** Combine of normal mode. */
     NORMAL_COMBINE("normal", "combine"),

@@ -1,5 +1,5 @@
 /**
- * What observers of a buffer see of its calls: {@link io.deepep.Buffer.Builder#observer} adds a
- * {@link io.deepep.observe.BufferObserver}, such as meters.
+ * Reports of the calls of a buffer to a {@link io.deepep.observe.BufferObserver}, which {@link
+ * io.deepep.Buffer.Builder#observer} adds.
  */
 package io.deepep.observe;

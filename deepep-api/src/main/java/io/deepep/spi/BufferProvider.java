@@ -12,10 +12,13 @@ import java.util.ServiceLoader;
 
 /** The implementation behind {@link Buffer}, found by {@link ServiceLoader}. */
 public interface BufferProvider {
-    /** Opens one rank's buffer; collective. */
+    /** Opens this rank's buffer. Collective. */
     Buffer open(BufferOptions options);
 
-    /** Opens one rank's buffer beside ranks that keep theirs; collective with their admit. */
+    /**
+     * Opens this rank's buffer in a group whose other ranks keep theirs. Collective with their
+     * {@link Buffer#admit}.
+     */
     Buffer join(BufferOptions options);
 
     /** Bytes of NVL buffer that normal mode needs. */
@@ -27,25 +30,29 @@ public interface BufferProvider {
     /** Bytes of RDMA buffer that low-latency mode needs. */
     long lowLatencyRdmaBytes(LowLatencyLimits limits, EpTopology topology);
 
-    /** GPUs that the driver shows to this process; 0 without a driver. */
+    /** Number of GPUs that the driver shows to this process; 0 without a driver. */
     int numCudaDevices();
 
     /**
-     * The name of a GPU's NVLink domain, which all of its GPUs have in common, if the domain may
-     * reach beyond a host; otherwise empty.
+     * The name of a GPU's NVLink domain, the same for all GPUs of the domain; empty if the domain
+     * cannot extend beyond the host.
      */
     String nvlinkDomain(Device device);
 
-    /** The model of a GPU, as the driver names it; empty if there is no such GPU here. */
+    /** The model of a GPU, as the driver names it; empty if this process sees no such GPU. */
     String gpuName(Device device);
 
     /**
-     * How many bytes the NVLink of a GPU carries in a clock of its multiprocessors, compared with
-     * an H200; 1 if that is less, or not known.
+     * The bytes that the NVLink of a GPU carries per clock of its multiprocessors, divided by those
+     * of an H200; 1 if that is less or not known.
      */
     double linkDemand(Device device);
 
-    /** The provider on the class path. */
+    /**
+     * Finds the provider.
+     *
+     * @throws DeepEpUnavailableException if there is none
+     */
     static BufferProvider load() {
         return ServiceLoader.load(BufferProvider.class, BufferProvider.class.getClassLoader())
                 .findFirst()
@@ -54,7 +61,7 @@ public interface BufferProvider {
                                 new DeepEpUnavailableException(
                                         "no implementation of "
                                                 + BufferProvider.class.getName()
-                                                + " on the class path",
+                                                + " was found",
                                         "add the artifact io.deepep:deepep-buffer",
                                         null));
     }

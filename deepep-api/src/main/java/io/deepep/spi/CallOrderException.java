@@ -1,8 +1,8 @@
 package io.deepep.spi;
 
 /**
- * Half of an operation was asked for out of order, such as a receive hook that has run before.
- * Nothing was started: the ranks are still in step.
+ * Half of an operation was called out of order, such as a receive hook that has already run.
+ * Nothing was started, and the ranks are still in step.
  */
 public final class CallOrderException extends IllegalStateException {
     private static final long serialVersionUID = 1L;

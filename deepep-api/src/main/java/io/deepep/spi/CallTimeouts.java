@@ -5,25 +5,26 @@ import io.deepep.error.DeepEpTimeoutException;
 import java.time.Duration;
 
 /**
- * How long the waits of a call last.
+ * The time-outs of the waits of a call.
  *
- * @param timeout of waits once all ranks are in the call
- * @param startTimeout of waits for ranks that have yet to begin it; null: the same
+ * @param timeout the time-out of waits once all ranks are in the call
+ * @param startTimeout the time-out of waits for ranks that have not yet begun it; null for {@code
+ *     timeout}
  */
 public record CallTimeouts(Duration timeout, Duration startTimeout) {
-    /** Those of the plan's calls: what it says itself, and for the rest what its buffer says. */
+    /** The time-outs of a plan's calls: those that the plan gives, otherwise these. */
     public CallTimeouts of(Plan plan) {
         return new CallTimeouts(
                 plan.timeout() == null ? timeout : plan.timeout(),
                 plan.startTimeout() == null ? startTimeout : plan.startTimeout());
     }
 
-    /** How long to wait for ranks that have yet to begin. */
+    /** How long to wait for ranks that have not yet begun. */
     public Duration start() {
         return startTimeout == null ? timeout : startTimeout;
     }
 
-    /** The same in nanoseconds. */
+    /** {@link #start} in nanoseconds. */
     public long startNanos() {
         return start().toNanos();
     }
@@ -34,10 +35,10 @@ public record CallTimeouts(Duration timeout, Duration startTimeout) {
     }
 
     /**
-     * The error of {@code rank}'s wait for {@code peer} that a time-out ended, and names the one to
-     * raise.
+     * Creates the exception for a wait of {@code rank} for {@code peer} that a time-out ended; the
+     * message names the time-out to raise.
      *
-     * @param begins whether the peer had yet to begin
+     * @param begins whether the peer had not yet begun the call
      */
     public DeepEpTimeoutException expired(
             boolean begins, int rank, int peer, String phase, long expected, long observed) {

@@ -11,14 +11,18 @@ import java.util.ServiceLoader;
  */
 public interface CommunicatorProvider {
     /**
-     * Joins the group that a launcher's variables describe; collective.
+     * Joins the group that a launcher's variables describe. Collective.
      *
-     * @param variables as of {@link System#getenv()}
+     * @param variables environment variables, as from {@link System#getenv()}
      * @param timeout how long to wait for the other ranks
      */
     Communicator open(Map<String, String> variables, Duration timeout);
 
-    /** The provider on the class path. */
+    /**
+     * Finds the provider.
+     *
+     * @throws DeepEpUnavailableException if there is none
+     */
     static CommunicatorProvider load() {
         return ServiceLoader.load(
                         CommunicatorProvider.class, CommunicatorProvider.class.getClassLoader())
@@ -28,7 +32,7 @@ public interface CommunicatorProvider {
                                 new DeepEpUnavailableException(
                                         "no implementation of "
                                                 + CommunicatorProvider.class.getName()
-                                                + " on the class path",
+                                                + " was found",
                                         "add the artifact io.deepep:deepep-communicator",
                                         null));
     }

@@ -8,8 +8,8 @@ import java.util.Optional;
 import java.util.ServiceLoader;
 
 /**
- * Objects of the CUDA driver by their handles and addresses: the implementation behind {@link
- * Stream#cuda}, {@link Event#cuda} and {@link io.deepep.Tensor#cuda}, found by {@link
+ * Wraps objects of the CUDA driver, given by their handles and addresses: the implementation behind
+ * {@link Stream#cuda}, {@link Event#cuda} and {@link io.deepep.Tensor#cuda}, found by {@link
  * ServiceLoader}.
  */
 public interface CudaProvider {
@@ -19,15 +19,17 @@ public interface CudaProvider {
     /** See {@link Event#cuda}. */
     Event event(Device device, long handle);
 
-    /** The GPU memory that {@code address} lies in; empty if the driver knows of none. */
+    /**
+     * The allocation of GPU memory that contains {@code address}; empty if the driver knows none.
+     */
     Optional<Memory> memoryAt(long address);
 
     /**
-     * An allocation.
+     * An allocation of GPU memory.
      *
      * @param device the GPU
      * @param base its first address
-     * @param numBytes its size
+     * @param numBytes its size in bytes
      */
     record Memory(Device device, long base, long numBytes) {}
 
@@ -39,23 +41,29 @@ public interface CudaProvider {
     static CudaProvider of(Device device) {
         if (device.isHost()) {
             throw new IllegalArgumentException(
-                    "device=host has no CUDA streams and events; give the GPU, Device.cuda(index)");
+                    "device=host has no CUDA streams or events; give a GPU, Device.cuda(index)");
         }
         return load();
     }
 
-    /** The provider. */
+    /**
+     * Finds the provider.
+     *
+     * @throws DeepEpUnavailableException if there is none
+     */
     static CudaProvider load() {
         return Loaded.PROVIDER.orElseThrow(
                 () ->
                         new DeepEpUnavailableException(
-                                "no implementation of " + CudaProvider.class.getName() + " found",
+                                "no implementation of "
+                                        + CudaProvider.class.getName()
+                                        + " was found",
                                 "add the artifact io.deepep:deepep-native, or deepep-buffer, which"
-                                        + " brings it",
+                                        + " includes it",
                                 null));
     }
 
-    /** Looked for once: streams are made per call. */
+    /** Holds the provider, found once because engines wrap streams in every call. */
     final class Loaded {
         private static final Optional<CudaProvider> PROVIDER =
                 ServiceLoader.load(CudaProvider.class, CudaProvider.class.getClassLoader())

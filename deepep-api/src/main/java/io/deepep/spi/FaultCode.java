@@ -1,27 +1,27 @@
 package io.deepep.spi;
 
-/** What can go wrong in a call: {@code Code} for kernels. */
+/** The failures of a call; in kernels, {@code Code}. */
 public enum FaultCode implements KernelEnum {
-    /** Nothing. */
+    /** No failure. */
     OK(""),
     /** A selection that is neither -1 nor an expert. */
     EXPERT_OUT_OF_RANGE("rank; token, k, seen = the expert"),
-    /** Ranks do different things. */
+    /** The ranks' calls differ in a word of their headers. */
     HEADER_MISMATCH(
             "rank; k = index of the header word, expected = that of peer, seen = that rank's"),
     /** More rows than a receiver has room for. */
     TOO_MANY_ROWS("rank = receiver; expected = its limit, seen = rows"),
     /** A peer did not come. */
     TIMEOUT("rank waited for peer in phase; expected, seen = flag words"),
-    /** A peer gave up this call before this rank could notice why. */
+    /** A peer gave up this call before this rank noticed the reason itself. */
     PEER_ABORTED("seen = peer's code, k = the rank that it gave up on"),
     /** A peer has gone on to later calls. */
     OUT_OF_STEP("peer is ahead: expected, seen = epochs"),
     /** More expanded rows than a receiver has room for. */
     TOO_MANY_EXPANDED("rank = receiver; expected = its limit, seen = rows"),
-    /** A handle that names rows its owner does not offer. */
+    /** A handle that names rows that their rank does not offer. */
     ROW_OUT_OF_RANGE("this rank only: peer offers `expected` rows, the handle names row `seen`"),
-    /** The blocks of a launch waited for one that could not start. */
+    /** The blocks of a launch waited for a block that could not start. */
     GRID_NOT_RESIDENT("the blocks of one launch did not run together"),
     /** A layout whose mask is not that of the selections. */
     LAYOUT_MASK("rank; token, k = receiver, seen = what the layout says"),
@@ -31,15 +31,15 @@ public enum FaultCode implements KernelEnum {
     LAYOUT_EXPERT_COUNT("rank; token = expert, k = what the layout says, seen = what it is"),
     /** The routing of a dispatch that failed or has not run. */
     HANDLE_INVALID("rank: the dispatch of its handle failed"),
-    /** A peer makes a call of another kind. */
+    /** A peer makes another kind of call. */
     OPERATION_MISMATCH("peer makes the other kind of call"),
     /** A selection that is not the one of the dispatch. */
     SELECTION_CHANGED("rank; token, k, seen = the expert that was not dispatched"),
-    /** A rank that is known to be gone was waited for, or one that cannot come because of it. */
+    /** This rank waited for a rank that is gone, or for one that cannot come because of it. */
     PEER_GONE("rank waited for peer in phase, for `seen` ns in all"),
-    /** The routing of a dispatch that left out other ranks than the call does. */
+    /** The routing of a dispatch with other masks than those of the call. */
     HANDLE_MASKED("rank: masks have changed since the dispatch of its handle"),
-    /** A rank that selects an expert more often than it may have tokens. */
+    /** A rank that selects an expert more often than {@code maxTokens}. */
     SELECTED_TOO_OFTEN("rank; k = the expert, seen = how often, expected = the limit");
 
     private final String comment;
@@ -48,14 +48,14 @@ public enum FaultCode implements KernelEnum {
         this.comment = comment;
     }
 
-    /** The code with that value. */
+    /** The code with the given value. */
     public static FaultCode of(int value) {
         for (FaultCode code : values()) {
             if (code.value() == value) {
                 return code;
             }
         }
-        throw new IllegalStateException("kernel status " + value + " has no meaning");
+        throw new IllegalStateException("kernel status " + value + " is unknown");
     }
 
     @Override

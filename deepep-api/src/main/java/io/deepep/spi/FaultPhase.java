@@ -1,20 +1,20 @@
 package io.deepep.spi;
 
-/** What a rank was waiting for when something went wrong: {@code Phase} for kernels. */
+/** What a rank was waiting for when a call failed; in kernels, {@code Phase}. */
 public enum FaultPhase implements KernelEnum {
-    /** Nothing yet. */
+    /** The start of the call. */
     NONE("start"),
     /** The headers that open a call. */
     HEADER("header"),
-    /** What travels beside rows. */
+    /** The data that travels beside rows. */
     META("metadata"),
     /** The word with which a peer leaves the call. */
     DONE("done"),
     /** The other blocks of the launch. */
     GRID("grid"),
-    /** Rows, or room for them. */
+    /** Rows, or room to send them. */
     ROWS("rows"),
-    /** Slots that a peer has yet to free. */
+    /** Slots that a peer has not yet freed. */
     SLOTS("slots");
 
     private final String text;
@@ -23,17 +23,17 @@ public enum FaultPhase implements KernelEnum {
         this.text = text;
     }
 
-    /** Whether the ranks that are waited for have yet to begin the call, or to end one before. */
+    /** Whether the peers have not yet begun the call, or not yet ended an earlier one. */
     public boolean begins() {
         return this == HEADER || this == SLOTS;
     }
 
-    /** The phase with that number; {@link #NONE} for one that has no meaning. */
+    /** The phase with the given number; {@link #NONE} if there is no such phase. */
     public static FaultPhase of(int value) {
         return value >= 0 && value < values().length ? values()[value] : NONE;
     }
 
-    /** Its name in messages. */
+    /** The name of the phase in messages. */
     public String text() {
         return text;
     }

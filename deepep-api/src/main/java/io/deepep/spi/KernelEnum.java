@@ -3,27 +3,27 @@ package io.deepep.spi;
 import java.util.Locale;
 
 /**
- * A value of an enumeration that Java and kernels share: implemented by an enum, which is written
- * to a generated header for kernels.
+ * A constant that Java and kernels share. Enums implement this, and are written to a generated
+ * header for kernels.
  */
 public interface KernelEnum {
     /** The constant's name in Java. */
     String name();
 
-    /** Its place in the list of constants. */
+    /** The position of the constant in the enum. */
     int ordinal();
 
-    /** The number behind it: its place, unless the enumeration says otherwise. */
+    /** The number that stands for the constant: its position, unless the enum overrides this. */
     default int value() {
         return ordinal();
     }
 
-    /** What stands beside it in the header, or nothing. */
+    /** The comment beside the constant in the header; empty for none. */
     default String comment() {
         return "";
     }
 
-    /** Its name in kernels: {@code TOO_MANY_ROWS} is {@code kTooManyRows}. */
+    /** The constant's name in kernels: {@code TOO_MANY_ROWS} is {@code kTooManyRows}. */
     default String deviceName(String prefix) {
         StringBuilder text = new StringBuilder("k").append(prefix);
         for (String word : name().split("_", -1)) {

@@ -4,12 +4,12 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * How a piece of symmetric memory is divided: regions in order, each starting on a 128-byte line.
- * The one place where offsets and sizes are derived; size hints, host code and the structs handed
- * to kernels all read them from here.
+ * The layout of a piece of symmetric memory: regions in order, each starting on a 128-byte line.
+ * This is the only place where offsets and sizes are derived; size hints, host code and the structs
+ * passed to kernels all read them from here.
  */
 public final class Layout {
-    /** Alignment of regions, and of rows: an NVLink and cache line. */
+    /** Alignment of regions and rows in bytes: a line of caches and of NVLink. */
     public static final long LINE_BYTES = 128;
 
     private final String name;
@@ -43,8 +43,8 @@ public final class Layout {
     }
 
     /**
-     * A number that differs when any region's name, offset, strides or size differ; compared
-     * between ranks and with binaries.
+     * A hash of the name, offset, strides and size of every region, compared between ranks and with
+     * device code.
      */
     public long hash() {
         long hash = name.hashCode();
@@ -100,7 +100,7 @@ public final class Layout {
             return region;
         }
 
-        /** The layout of what was appended. */
+        /** Builds the layout of the appended regions. */
         public Layout build() {
             return new Layout(this);
         }

@@ -15,8 +15,8 @@ import java.util.List;
 import java.util.function.Supplier;
 
 /**
- * Steps that all ranks take together. A rank that cannot take one tells the others why, so that
- * nobody goes on into something that would wait for it.
+ * Steps that all ranks take together. A rank that cannot take a step tells the others why, so that
+ * none continues and waits for it.
  */
 public final class Meeting {
     private final Communicator communicator;
@@ -25,11 +25,13 @@ public final class Meeting {
     private final String cure;
 
     /**
-     * A meeting of all ranks.
+     * Creates a meeting of all ranks.
      *
-     * @param timeout how long to wait for the others at each step
-     * @param failure what it means if a step fails, as in "the ranks cannot share memory"
-     * @param cure what to do about it, unless the rank that failed knows better
+     * @param communicator this rank's end of the group
+     * @param timeout how long to wait for the others in each step
+     * @param failure the beginning of the message if a step fails, such as "the ranks cannot share
+     *     memory"
+     * @param cure what to do about it, unless the exception of the failed rank has a cure
      */
     public Meeting(Communicator communicator, Duration timeout, String failure, String cure) {
         this.communicator = communicator;
@@ -39,10 +41,11 @@ public final class Meeting {
     }
 
     /**
-     * Does this rank's part and gathers all ranks' results, in rank order.
+     * Runs {@code part} on this rank and returns the results of all ranks, in rank order.
      *
-     * @throws DeepEpUnavailableException on every rank if {@code part} threw on any, naming those
-     * @throws io.deepep.error.DeepEpTimeoutException naming a rank that did not come
+     * @throws DeepEpUnavailableException on every rank, if {@code part} threw on any; it names
+     *     those ranks
+     * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is named
      */
     public List<String> together(Supplier<String> part) {
         RuntimeException own = null;
@@ -84,7 +87,7 @@ public final class Meeting {
         }
     }
 
-    /** What a rank says: its result, or why it has none and what to do about it. */
+    /** The answer of a rank: its result, or why it has none and what to do about it. */
     private record Answer(String result, String problem, String cure) {
         byte[] encode() {
             ByteArrayOutputStream bytes = new ByteArrayOutputStream();

@@ -13,20 +13,21 @@ import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 
 /**
- * How many ranks a node has: what all ranks gave, or what follows from where they are. Then a node
- * is an NVLink domain if all GPUs name theirs, whichever hosts it has, and else a host; or a part
- * of it, if that is larger than a node may be.
+ * Finds the number of ranks per node: the number that all ranks gave or, if they gave none, the
+ * number that follows from where they run. In the latter case, a node is an NVLink domain, which
+ * may span hosts, if all GPUs name theirs; otherwise it is a host. Domains and hosts with more
+ * ranks than a node may have are divided into equal nodes.
  */
 public final class NodeSize {
     private static final String CURE = "; or give ranksPerNode on all ranks";
 
     private NodeSize() {}
 
-    /** What brings ranks together. */
+    /** The call in which the ranks meet. */
     public enum Call {
-        /** All open a buffer. */
+        /** All ranks open a buffer. */
         OPEN("open()"),
-        /** Some have one, and others take places in it. */
+        /** Some ranks have a buffer, and others join it. */
         JOIN("join() or admit()");
 
         private final String text;
@@ -42,11 +43,12 @@ public final class NodeSize {
     }
 
     /**
-     * What a rank says of its place.
+     * Where a rank runs, as it tells the others.
      *
+     * @param call the call that it makes
      * @param given its ranksPerNode; 0 if it gave none
-     * @param localSize ranks of its host
-     * @param domain of its GPU; empty if that does not reach beyond its host
+     * @param localSize number of ranks on its host
+     * @param domain the NVLink domain of its GPU; empty if that does not extend beyond the host
      */
     record Place(Call call, int given, int localSize, String domain) {
         private static final Pattern SAID =
@@ -61,7 +63,7 @@ public final class NodeSize {
             Matcher said = SAID.matcher(new String(message, StandardCharsets.UTF_8));
             if (!said.matches()) {
                 throw new RankMismatchException(
-                        ("open: rank %s neither opens a buffer nor joins one, but makes another call of its communicator;"
+                        ("open: rank %s neither opens nor joins a buffer, but makes another call on its communicator;"
                                         + " every rank must make the same calls in the same order")
                                 .formatted(rank));
             }
@@ -74,15 +76,15 @@ public final class NodeSize {
     }
 
     /**
-     * Meets the other ranks: collective.
+     * Agrees with the other ranks on the number of ranks per node. Collective.
      *
-     * @param call that this rank makes
-     * @param given this rank's ranksPerNode, or that of the buffer which it has; 0 for what follows
-     *     from the ranks' places, or from those that have the buffer
-     * @param domain of this rank's GPU; see {@link BufferProvider#nvlinkDomain}
-     * @throws RankMismatchException on every rank, if they make different calls, or some open with
+     * @param call the call that this rank makes
+     * @param given this rank's ranksPerNode, or that of the buffer that it already has; 0 for none
+     * @param domain the NVLink domain of this rank's GPU, see {@link BufferProvider#nvlinkDomain}
+     * @param timeout how long to wait for the other ranks
+     * @throws RankMismatchException on every rank, if ranks make different calls, or some open with
      *     ranksPerNode and others without
-     * @throws IllegalArgumentException on every rank, if places would give nodes of different sizes
+     * @throws IllegalArgumentException on every rank, if the nodes would have different sizes
      */
     public static int agree(
             Communicator communicator, Call call, int given, String domain, Duration timeout) {
@@ -112,13 +114,13 @@ public final class NodeSize {
             if ((places.get(rank).given == 0) != (places.getFirst().given == 0)) {
                 int giver = places.getFirst().given == 0 ? rank : 0;
                 throw new RankMismatchException(
-                        "open: ranksPerNode=%s on rank %s, but rank %s gave none; give it on all ranks or on none"
+                        "open: rank %2$s gave ranksPerNode=%1$s, but rank %3$s gave none; give it on all ranks or on none"
                                 .formatted(places.get(giver).given, giver, rank - giver));
             }
         }
     }
 
-    /** Ranks of a domain, or of a host. */
+    /** Number of ranks of each domain or host. */
     static int of(List<Place> places) {
         boolean inDomains = places.stream().noneMatch(place -> place.domain.isEmpty());
         Map<String, Integer> sizes = new HashMap<>();
@@ -127,8 +129,8 @@ public final class NodeSize {
             if (sizes.merge(domain, 1, Integer::sum) > 1
                     && !places.get(rank - 1).domain.equals(domain)) {
                 throw new IllegalArgumentException(
-                        ("the ranks of an NVLink domain have to be numbered in a row, but that of rank %s (%s) has others"
-                                        + " than rank %s before it; order hosts by domain%s")
+                        ("the ranks of an NVLink domain must have consecutive numbers, but ranks of other domains, such as"
+                                        + " rank %3$s, are between those of the domain of rank %1$s (%2$s); order hosts by domain%4$s")
                                 .formatted(rank, domain, rank - 1, CURE));
             }
         }
@@ -139,15 +141,15 @@ public final class NodeSize {
             if (size != first) {
                 String what = inDomains ? "NVLink domain" : "host";
                 throw new IllegalArgumentException(
-                        ("all nodes have the same number of ranks, but the %s of rank 0 has %s and that of rank %s has %s;"
-                                        + " start as many on each%s")
+                        ("all nodes must have the same number of ranks, but the %s of rank 0 has %s and that of rank %s has %s;"
+                                        + " start the same number on each%s")
                                 .formatted(what, first, rank, size, CURE));
             }
         }
         return first;
     }
 
-    /** The largest part that a node may have. */
+    /** The largest divisor of {@code size} that a node may have. */
     static int part(int size) {
         return IntStream.iterate(Math.min(size, EpTopology.MAX_NVL_RANKS), part -> part - 1)
                 .filter(part -> size % part == 0)

@@ -5,8 +5,8 @@ import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 
 /**
- * What the buffer that runs a plan knows of it: its tensors by name, and what the buffer derived
- * from it (checked shapes, resolved addresses, result objects), so that the next run derives
+ * The state that a buffer keeps in a plan: the plan's tensors by name, and what the buffer has
+ * derived from it (checked shapes, resolved addresses, result objects), so that later runs derive
  * nothing again.
  */
 public final class PlanState {
@@ -15,10 +15,10 @@ public final class PlanState {
     private volatile Object prepared;
 
     /**
-     * The state of a plan that no buffer has run.
+     * Creates the state of a plan that no buffer has run.
      *
-     * @param tensors gives all tensors with the names that errors use, null for those not given
-     * @param outputs gives those that a call writes
+     * @param tensors passes on all tensors with the names that errors use; null for those not given
+     * @param outputs passes on the tensors that a call writes
      */
     public PlanState(
             Consumer<BiConsumer<String, Tensor>> tensors,
@@ -27,22 +27,24 @@ public final class PlanState {
         this.outputs = outputs;
     }
 
-    /** Names what a call reads and writes; what was not given is null. */
+    /**
+     * Visits the tensors that a call reads or writes, with their names; null for those not given.
+     */
     public void forEachTensor(BiConsumer<String, Tensor> action) {
         tensors.accept(action);
     }
 
-    /** Names what a call writes, which is part of {@link #forEachTensor}. */
+    /** Visits the tensors that a call writes, a subset of {@link #forEachTensor}. */
     public void forEachOutput(BiConsumer<String, Tensor> action) {
         outputs.accept(action);
     }
 
-    /** What the last buffer left here, or null. */
+    /** What the latest buffer derived, or null. */
     public Object prepared() {
         return prepared;
     }
 
-    /** Leaves what this buffer derived. */
+    /** Stores what a buffer derived. */
     public void prepared(Object derived) {
         this.prepared = derived;
     }

@@ -3,7 +3,7 @@ package io.deepep.spi;
 import io.deepep.EpTopology;
 import io.deepep.observe.CallFacts;
 
-/** The facts of one run as its kernels fill them in, see {@link Operation#describe}. */
+/** The facts of a run, filled in by its operation. See {@link Operation#describe}. */
 public final class RecordedFacts implements CallFacts {
     private final EpTopology topology;
     private long[] waitNanos;
@@ -18,9 +18,9 @@ public final class RecordedFacts implements CallFacts {
     private int[] expertTokens;
 
     /**
-     * Facts to be filled in.
+     * Creates facts to be filled in.
      *
-     * @param topology the rank that ran the operation, and its group
+     * @param topology the rank that ran the operation, and its place in the group
      * @param waitNanos see {@link #waitNanos()}
      */
     public RecordedFacts(EpTopology topology, long[] waitNanos) {
@@ -87,7 +87,7 @@ public final class RecordedFacts implements CallFacts {
         return waitNanos;
     }
 
-    /** Sets what travels. */
+    /** Sets the format of rows and their size in bytes. */
     public RecordedFacts rows(String rowFormat, long bytes) {
         this.format = rowFormat;
         this.rowBytes = bytes;
@@ -101,7 +101,9 @@ public final class RecordedFacts implements CallFacts {
         return this;
     }
 
-    /** Sets the rows between this rank and each other, [R]; the arrays are copied. */
+    /**
+     * Sets the rows that this rank sent to and received from each rank, [R]; the arrays are copied.
+     */
     public RecordedFacts peers(int[] sent, int[] received) {
         this.sentRows = widen(sent);
         this.receivedRows = widen(received);
@@ -116,7 +118,7 @@ public final class RecordedFacts implements CallFacts {
         return wide;
     }
 
-    /** Sets what this rank's own tokens put on links. */
+    /** Sets the rows that crossed links for this rank's own tokens. */
     public RecordedFacts links(long overNvlink, long overRdma) {
         this.nvlinkRows = overNvlink;
         this.rdmaRows = overRdma;
@@ -124,10 +126,10 @@ public final class RecordedFacts implements CallFacts {
     }
 
     /**
-     * Sets what this rank's own tokens put on links where every row goes straight to its rank: over
-     * NVLink within the node, over RDMA to others.
+     * Sets the rows that crossed links for this rank's own tokens if every row goes directly to its
+     * rank: over NVLink within the node, over RDMA to other nodes.
      *
-     * @param ownRows [R] rows of this rank's tokens at each rank
+     * @param ownRows rows of this rank's tokens at each rank, [R]
      */
     public RecordedFacts directLinks(int[] ownRows) {
         long overNvlink = 0;
@@ -140,13 +142,13 @@ public final class RecordedFacts implements CallFacts {
         return links(overNvlink, overRdma);
     }
 
-    /** Sets {@link #waitNanos()}; kept, not copied. */
+    /** Sets {@link #waitNanos()}; the array is not copied. */
     public RecordedFacts waits(long[] nanos) {
         this.waitNanos = nanos;
         return this;
     }
 
-    /** Sets the tokens of each local expert; kept, not copied. */
+    /** Sets the tokens of each local expert, [El]; the array is not copied. */
     public RecordedFacts experts(int[] tokens) {
         this.expertTokens = tokens;
         return this;

@@ -3,10 +3,10 @@ package io.deepep.spi;
 import java.util.Objects;
 
 /**
- * A dense array of fixed-size records inside a {@link Layout}: one to three dimensions, offsets
- * relative to the layout's start.
+ * A dense array of fixed-size records in a {@link Layout}, with one to three dimensions. Offsets
+ * are in bytes from the start of the layout.
  *
- * <p>All index arithmetic on symmetric memory goes through here, on 64 bits and bounds checked.
+ * <p>All index arithmetic on symmetric memory is done here, in 64 bits and with bounds checks.
  */
 public final class Region {
     private final String name;
@@ -25,12 +25,12 @@ public final class Region {
         this.d2 = d2;
     }
 
-    /** Name in the layout's diagram and generated struct. */
+    /** The name in diagrams of the layout and in the generated struct. */
     public String name() {
         return name;
     }
 
-    /** First byte. */
+    /** Offset of the first byte. */
     public long offset() {
         return offset;
     }
@@ -55,7 +55,7 @@ public final class Region {
         return recordBytes * d0 * d1 * d2;
     }
 
-    /** First byte after the region. */
+    /** Offset of the first byte after the region. */
     public long end() {
         return offset + sizeBytes();
     }
@@ -65,7 +65,7 @@ public final class Region {
         return d0;
     }
 
-    /** Offset of record {@code i}; the other dimensions, if any, at 0. */
+    /** Offset of record {@code [i]}, or {@code [i][0][0]}. */
     public long at(long i) {
         return offset + Objects.checkIndex(i, d0) * stride0();
     }
@@ -80,14 +80,14 @@ public final class Region {
         return at(i, j) + Objects.checkIndex(k, d2) * recordBytes;
     }
 
-    /** Step {@code i} of the first dimension by itself: a region of one record. */
+    /** Step {@code i} of the first dimension, as a region of a single record. */
     public Region cell(long i) {
         return new Region(name, at(i), stride0(), 1, 1, 1);
     }
 
     /**
-     * The same memory as a dense array of other records, as many as fit: a call whose rows are
-     * smaller than the largest packs them closer.
+     * The same memory as a one-dimensional array of as many records of another size as fit: a call
+     * whose rows are smaller than the largest packs them more closely.
      */
     public Region of(long otherRecordBytes) {
         return new Region(name, offset, otherRecordBytes, sizeBytes() / otherRecordBytes, 1, 1);

@@ -4,21 +4,21 @@ import io.deepep.DType;
 import io.deepep.Fp8E4m3;
 
 /**
- * The row of one token as it lies in symmetric memory and crosses links. The one place that knows
- * where its parts begin; every layout, kernel launch and size estimate asks here.
+ * The format of a token's row in symmetric memory and on links. This is the only place that knows
+ * where the parts of a row begin; layouts, kernel launches and size estimates use it.
  *
  * <pre>
  *   elements  [hidden]        BF16 or FP8
- *   scales    [hidden / 128]  F32, with FP8 alone
+ *   scales    [hidden / 128]  F32, only with FP8
  *   padding                   zeros up to a 128-byte line, which NVLink moves 12 to 15 % faster
  * </pre>
  *
- * Where a row carries its selections, as in low-latency mode, they stand before the padding, on 16
- * bytes: i32 or u32 {@code [numTopk]}, a word for the row's number, then F32 weights {@code
+ * If a row carries its selections, as in low-latency mode, they are before the padding, aligned to
+ * 16 bytes: i32 or u32 {@code [numTopk]}, a word for the number of the row, then F32 weights {@code
  * [numTopk]}.
  *
- * @param dtype of the elements, BF16 or FP8_E4M3
- * @param hidden elements of a row; of FP8 a remainder below 128 has no scale
+ * @param dtype type of the elements, BF16 or FP8_E4M3
+ * @param hidden elements of a row; with FP8, a remainder of fewer than 128 has no scale
  */
 public record RowFormat(DType dtype, int hidden) {
     private static final int VECTOR_BYTES = 16;
@@ -26,7 +26,8 @@ public record RowFormat(DType dtype, int hidden) {
     /** Validates the type. */
     public RowFormat {
         if (dtype != DType.BF16 && dtype != DType.FP8_E4M3) {
-            throw new IllegalArgumentException(dtype + " rows do not travel; use BF16 or FP8_E4M3");
+            throw new IllegalArgumentException(
+                    "dtype=" + dtype + " is not a type of rows; use BF16 or FP8_E4M3");
         }
     }
 
@@ -40,7 +41,7 @@ public record RowFormat(DType dtype, int hidden) {
         return new RowFormat(DType.FP8_E4M3, hidden);
     }
 
-    /** Bytes from one row to the next where rows of either type must fit. */
+    /** Bytes from one row to the next if rows of either type must fit. */
     public static long maxStrideBytes(int hidden) {
         return Math.max(bf16(hidden).strideBytes(), fp8(hidden).strideBytes());
     }
@@ -60,7 +61,7 @@ public record RowFormat(DType dtype, int hidden) {
         return (long) Float.BYTES * numScales();
     }
 
-    /** Bytes of the elements and scales: what an engine gains from a row. */
+    /** Bytes of the elements and scales: the payload of a row. */
     public long dataBytes() {
         return elementBytes() + scaleBytes();
     }
@@ -70,17 +71,17 @@ public record RowFormat(DType dtype, int hidden) {
         return Layout.alignToLine(dataBytes());
     }
 
-    /** Where the selections of a row that carries them begin. */
+    /** Offset in bytes of the selections, in a row that carries them. */
     public long selectionsOffset() {
         return Math.ceilDiv(dataBytes(), VECTOR_BYTES) * VECTOR_BYTES;
     }
 
-    /** Where the weights begin, after {@code numTopk} selections and a word. */
+    /** Offset in bytes of the weights, after {@code numTopk} selections and a word. */
     public long weightsOffset(int numTopk) {
         return selectionsOffset() + (long) Integer.BYTES * (numTopk + 1);
     }
 
-    /** Bytes from one row to the next where rows carry {@code numTopk} selections and weights. */
+    /** Bytes from one row to the next if rows carry {@code numTopk} selections and weights. */
     public long strideBytes(int numTopk) {
         return Layout.alignToLine(weightsOffset(numTopk) + (long) Float.BYTES * numTopk);
     }

@@ -7,25 +7,25 @@ import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
 /**
- * Demands on the tensors of a plan; each method throws {@link IllegalArgumentException} with what
- * was given and what is wanted.
+ * Checks the tensors of a plan. Each method throws an {@link IllegalArgumentException} that says
+ * what was given and what is required.
  */
 public final class TensorChecks {
-    /** A size that may be anything. */
+    /** Stands for any size in a shape. */
     public static final long ANY = -1;
 
     private final Device device;
     private final String where;
 
-    /** Checks for a buffer whose tensors lie on {@code device}. */
+    /** Checks for a buffer whose tensors must be on {@code device}. */
     public TensorChecks(Device device) {
         this(device, "the buffer works on");
     }
 
     /**
-     * Checks for tensors that must lie on one device.
+     * Checks for tensors that must be on {@code device}.
      *
-     * @param where what else is there, as in "x lies on"
+     * @param where what requires the device, as part of a sentence: "x is on"
      */
     public TensorChecks(Device device, String where) {
         this.device = device;
@@ -33,8 +33,8 @@ public final class TensorChecks {
     }
 
     /**
-     * Demands presence, type, shape ({@link #ANY} for a free size), device, and memory that can be
-     * used now.
+     * Requires that a tensor is given, with the right type, shape ({@link #ANY} for any size) and
+     * device, and that its memory can be used now.
      */
     public void require(String name, Tensor tensor, DType dtype, long... shape) {
         requireForm(name, tensor, dtype, shape);
@@ -42,8 +42,8 @@ public final class TensorChecks {
     }
 
     /**
-     * Demands presence, type, shape ({@link #ANY} for a free size), device, and an address that the
-     * device can load elements from.
+     * Requires that a tensor is given, with the right type, shape ({@link #ANY} for any size) and
+     * device, at an address from which the device can load elements.
      */
     public void requireForm(String name, Tensor tensor, DType dtype, long... shape) {
         if (tensor == null) {
@@ -55,27 +55,28 @@ public final class TensorChecks {
         }
         if (!tensor.device().equals(device)) {
             throw new IllegalArgumentException(
-                    "%s lies on %s but %s %s; copy it there"
+                    "%s is on %s but %s %s; copy it there"
                             .formatted(name, tensor.device(), where, device));
         }
         requireAligned(name, tensor);
     }
 
-    /** A GPU that loads an element from another address loses its context. */
+    /** A misaligned load on a GPU destroys its CUDA context. */
     private static void requireAligned(String name, Tensor tensor) {
         long address = tensor.device().isHost() ? 0 : tensor.address();
         int bytes = tensor.dtype().sizeBytes();
         if (address % bytes != 0) {
             throw new IllegalArgumentException(
-                    ("%s is %s at address 0x%s, which is not a multiple of its elements' %s bytes; give memory"
-                                    + " that is")
+                    ("%s is %s at address 0x%s, which is not a multiple of %s bytes, the size of an element;"
+                                    + " give memory that is aligned")
                             .formatted(name, tensor, Long.toHexString(address), bytes));
         }
     }
 
     /**
-     * Demands, of a host tensor, memory that is there and that the calling thread may touch. To be
-     * asked at each use, since an arena can close in between; costs some nanoseconds.
+     * Requires that the memory of a host tensor is still allocated, and that the calling thread may
+     * access it. To be called at each use, because an arena can be closed in between; takes a few
+     * nanoseconds.
      */
     public static void requireUsable(String name, Tensor tensor) {
         if (!tensor.device().isHost()) {
@@ -89,28 +90,28 @@ public final class TensorChecks {
         }
         if (!memory.isAccessibleBy(Thread.currentThread())) {
             throw new IllegalArgumentException(
-                    ("%s is %s in a confined arena of another thread than %s, which calls; allocate it from"
+                    ("%s is %s in a confined arena of another thread, but thread %s makes the call; allocate it from"
                                     + " Arena.ofShared() or Arena.ofAuto()")
                             .formatted(name, tensor, Thread.currentThread().getName()));
         }
     }
 
     /**
-     * Demands memory that a call can write: not read-only, no element twice (as with a stride of
-     * 0).
+     * Requires memory that a call can write: not read-only, and without elements that share an
+     * address (as with a stride of 0).
      */
     public static void requireWritable(String name, Tensor tensor) {
         if (tensor.device().isHost() && tensor.segment().isReadOnly()) {
             throw new IllegalArgumentException(
-                    "%s is %s in read-only memory, but the call writes it; give memory that can be written"
+                    "%s is %s in read-only memory, but the call writes to it; give writable memory"
                             .formatted(name, tensor));
         }
         long extent = 1;
         for (int d = tensor.rank() - 1; d >= 0; d--) {
             if (tensor.size(d) > 1 && tensor.stride(d) < extent) {
                 throw new IllegalArgumentException(
-                        ("%s is %s, whose elements lie over one another, but the call writes them; give each"
-                                        + " an address of its own")
+                        ("%s is %s, whose elements overlap, but the call writes to them; give a tensor whose"
+                                        + " elements do not overlap")
                                 .formatted(name, tensor));
             }
             extent = Math.max(extent, tensor.size(d) * tensor.stride(d));
@@ -133,7 +134,7 @@ public final class TensorChecks {
         return dtype + Arrays.toString(shape).replace(Long.toString(ANY), "any");
     }
 
-    /** Demands row-major order without gaps. */
+    /** Requires row-major order without gaps. */
     public void requireContiguous(String name, Tensor tensor) {
         if (!tensor.isContiguous()) {
             throw new IllegalArgumentException(
@@ -141,7 +142,7 @@ public final class TensorChecks {
         }
     }
 
-    /** Demands that the last dimension has stride 1; rows may lie apart. */
+    /** Requires that the last dimension has stride 1; there may be gaps between rows. */
     public void requireContiguousRows(String name, Tensor tensor) {
         int last = tensor.rank() - 1;
         if (tensor.size(last) > 1 && tensor.stride(last) != 1) {

@@ -1,5 +1,5 @@
 /**
- * What the modules of this library share below the API: operations, layouts of memory, providers.
- * Not for engines, and exported only to these modules.
+ * Interfaces between the modules of this library: operations, layouts of memory, providers. Not for
+ * engines; exported only to these modules.
  */
 package io.deepep.spi;

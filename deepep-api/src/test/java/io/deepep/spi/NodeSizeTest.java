@@ -60,7 +60,8 @@ class NodeSizeTest {
     void ranksOfADomainAreInARow() {
         assertThatThrownBy(() -> NodeSize.of(domains("a", "b", "a", "b")))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("that of rank 2 (a) has others than rank 1 before it");
+                .hasMessageContaining(
+                        "such as rank 1, are between those of the domain of rank 2 (a)");
     }
 
     @Test
@@ -91,7 +92,8 @@ class NodeSizeTest {
                             int given = communicator.rank() == culprit ? 2 : 0;
                             assertThatThrownBy(() -> agree(communicator, given, "", TIMEOUT))
                                     .isInstanceOf(RankMismatchException.class)
-                                    .hasMessageContaining("ranksPerNode=2 on rank " + culprit);
+                                    .hasMessageContaining(
+                                            "rank " + culprit + " gave ranksPerNode=2");
                         });
             }
         }
@@ -149,7 +151,8 @@ class NodeSizeTest {
                             }
                             assertThatThrownBy(() -> agree(communicator, 2, "", TIMEOUT))
                                     .isInstanceOf(RankMismatchException.class)
-                                    .hasMessageContaining("rank 1 neither opens a buffer");
+                                    .hasMessageContaining(
+                                            "rank 1 neither opens nor joins a buffer");
                         });
             }
         }

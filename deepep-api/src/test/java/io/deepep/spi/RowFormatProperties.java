@@ -44,6 +44,6 @@ class RowFormatProperties {
     void onlyWhatTravelsHasAFormat() {
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> new RowFormat(DType.F32, 8))
-                .withMessageContaining("F32 rows do not travel");
+                .withMessageContaining("dtype=F32 is not a type of rows");
     }
 }

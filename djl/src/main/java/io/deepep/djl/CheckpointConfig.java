@@ -11,8 +11,8 @@ import java.util.Set;
 import java.util.TreeSet;
 
 /**
- * A {@code config.json} of Hugging Face. What is missing, or of another kind than is asked for, is
- * refused with the file and the key.
+ * A {@code config.json} of Hugging Face. If a value is missing or has another type, methods throw
+ * an {@link IllegalArgumentException} that names the file and the key.
  */
 public final class CheckpointConfig {
     private static final String FILE = "config.json";
@@ -26,20 +26,21 @@ public final class CheckpointConfig {
     }
 
     /**
-     * Reads {@code config.json} of a folder.
+     * Reads {@code config.json} in a folder.
      *
-     * @throws IOException if it is missing or no JSON object
+     * @throws IOException if it is missing or not a JSON object
      */
     public static CheckpointConfig read(Path folder) throws IOException {
         Path file = folder.resolve(FILE);
         if (!Files.isRegularFile(file)) {
-            throw new IOException(folder + " has no " + FILE + "; give a folder of Hugging Face");
+            throw new IOException(
+                    folder + " has no " + FILE + "; give the folder of a Hugging Face checkpoint");
         }
         try {
             return new CheckpointConfig(
                     file, JsonParser.parseString(Files.readString(file)).getAsJsonObject());
         } catch (JsonParseException | IllegalStateException wrong) {
-            throw new IOException(file + " is no JSON object: " + wrong.getMessage(), wrong);
+            throw new IOException(file + " is not a JSON object: " + wrong.getMessage(), wrong);
         }
     }
 
@@ -48,7 +49,7 @@ public final class CheckpointConfig {
         return text("model_type", "");
     }
 
-    /** A number that must be there. */
+    /** An integer that must be present. */
     public int number(String key) {
         if (!has(key)) {
             throw new IllegalArgumentException(file + " has no " + key);
@@ -56,12 +57,12 @@ public final class CheckpointConfig {
         return (int) decimal(key, 0);
     }
 
-    /** A number, or what it is where it is missing or null. */
+    /** An integer, or {@code otherwise} if it is missing or null. */
     public int number(String key, int otherwise) {
         return (int) decimal(key, otherwise);
     }
 
-    /** A number with a fraction, or what it is where it is missing or null. */
+    /** A floating-point number, or {@code otherwise} if it is missing or null. */
     public double decimal(String key, double otherwise) {
         if (!has(key)) {
             return otherwise;
@@ -73,7 +74,7 @@ public final class CheckpointConfig {
         }
     }
 
-    /** A truth value, or what it is where it is missing or null. */
+    /** A boolean, or {@code otherwise} if it is missing or null. */
     public boolean flag(String key, boolean otherwise) {
         if (!has(key)) {
             return otherwise;
@@ -84,7 +85,7 @@ public final class CheckpointConfig {
         return json.get(key).getAsBoolean();
     }
 
-    /** A text, or what it is where it is missing or null. */
+    /** A string, or {@code otherwise} if it is missing or null. */
     public String text(String key, String otherwise) {
         if (!has(key)) {
             return otherwise;
@@ -95,7 +96,7 @@ public final class CheckpointConfig {
         return json.get(key).getAsString();
     }
 
-    /** The part under a key; empty where it is missing or null. */
+    /** The object under a key; empty if it is missing or null. */
     public CheckpointConfig part(String key) {
         if (!has(key)) {
             return new CheckpointConfig(file, new JsonObject());
@@ -106,7 +107,7 @@ public final class CheckpointConfig {
         return new CheckpointConfig(file, json.getAsJsonObject(key));
     }
 
-    /** Element {@code index} of a list of texts, or what it is where the list is missing. */
+    /** Element {@code index} of a list of strings, or {@code otherwise} if the list is missing. */
     public String element(String key, int index, String otherwise) {
         if (!has(key)) {
             return otherwise;
@@ -117,7 +118,7 @@ public final class CheckpointConfig {
         return json.getAsJsonArray(key).get(index).getAsString();
     }
 
-    /** The numbers of a list; none where it is missing. */
+    /** The integers of a list; empty if it is missing. */
     public Set<Integer> numbers(String key) {
         Set<Integer> numbers = new TreeSet<>();
         if (has(key)) {
@@ -131,7 +132,7 @@ public final class CheckpointConfig {
         return numbers;
     }
 
-    /** Whether there is a key, and not null. */
+    /** Whether {@code key} is present and not null. */
     public boolean has(String key) {
         return json.has(key) && !json.get(key).isJsonNull();
     }

@@ -27,16 +27,17 @@ import java.util.Objects;
 import java.util.function.IntFunction;
 
 /**
- * A mixture-of-experts layer whose experts are spread over ranks: gate, dispatch, this rank's
- * experts, combine, plus a shared expert that runs while tokens are on their way. Input and output
- * are FLOAT32 or FLOAT16 [...,H]; the number of tokens may differ between ranks and be 0.
+ * A mixture-of-experts layer whose experts are spread over ranks. It runs the gate, dispatch, this
+ * rank's experts and combine, and a shared expert while tokens travel. Input and output are FLOAT32
+ * or FLOAT16 [...,H]; the number of tokens may differ between ranks and be 0.
  *
  * <p>Of E experts, rank r of R holds {@code r*E/R} to {@code (r+1)*E/R - 1}, and has only those as
- * children: {@code gate}, {@code shared_experts} and {@code experts.N} with N the global number, as
- * DeepSeek's checkpoints call them, so that {@link SafetensorsParameters} finds a rank's own.
+ * children. The children are {@code gate}, {@code shared_experts} and {@code experts.N} with the
+ * global number N, as in DeepSeek's checkpoints, so that {@link SafetensorsParameters} finds the
+ * weights of a rank.
  *
- * <p>Forward is collective: all ranks run it, in the same order of layers. Inference only: nothing
- * flows back through dispatch and combine.
+ * <p>{@code forward} is collective: all ranks run it, in the same order of layers. Inference only:
+ * dispatch and combine have no backward pass.
  */
 public final class ExpertParallelMoE extends AbstractBlock {
     private static final byte VERSION = 1;
@@ -72,19 +73,19 @@ public final class ExpertParallelMoE extends AbstractBlock {
     /**
      * Starts a layer.
      *
-     * @param exchange of this rank; layers of a model share one
-     * @param numExperts E of all ranks, a multiple of the number of ranks
+     * @param exchange this rank's exchange, which all layers of a model share
+     * @param numExperts experts of all ranks, a multiple of the number of ranks
      */
     public static Builder builder(ExpertExchange exchange, int numExperts) {
         return new Builder(exchange, numExperts);
     }
 
-    /** First global expert of this rank. */
+    /** The first global expert of this rank. */
     public int firstExpert() {
         return exchange.topology().rank() * numLocalExperts();
     }
 
-    /** E/R. */
+    /** Number of experts of this rank. */
     public int numLocalExperts() {
         return numExperts / exchange.topology().numRanks();
     }
@@ -133,7 +134,7 @@ public final class ExpertParallelMoE extends AbstractBlock {
             Device its = parameter.getValue().getArray().getDevice();
             if (!its.equals(tokens)) {
                 throw new IllegalStateException(
-                        ("parameter %s lies on %s, the tokens on %s; load the layer on the rank's device"
+                        ("parameter %s is on %s, but the tokens are on %s; load the layer on the rank's device"
                                         + " (Model.newInstance(name, device, \"PyTorch\"))")
                                 .formatted(parameter.getKey(), its, tokens));
             }
@@ -169,8 +170,8 @@ public final class ExpertParallelMoE extends AbstractBlock {
     }
 
     /**
-     * Writes the gate, the shared expert and this rank's experts: all of them where there is one
-     * rank, so a model saved unpartitioned loads on any number.
+     * Writes the gate, the shared expert and this rank's experts. A single rank writes all experts,
+     * so that a model that it saved can be loaded on any number of ranks.
      */
     @Override
     public void saveParameters(DataOutputStream out) throws IOException {
@@ -186,7 +187,7 @@ public final class ExpertParallelMoE extends AbstractBlock {
     }
 
     /**
-     * Reads what {@link #saveParameters} wrote. Experts of other ranks are skipped over unread.
+     * Reads what {@link #saveParameters} wrote. Experts of other ranks are skipped.
      *
      * @throws MalformedModelException if an expert of this rank is not in the stream
      */
@@ -199,7 +200,7 @@ public final class ExpertParallelMoE extends AbstractBlock {
         if (in.readBoolean() != (sharedExpert != null)) {
             throw new MalformedModelException(
                     sharedExpert == null
-                            ? "the model was saved with a shared expert; give the layer one"
+                            ? "the model was saved with a shared expert; build the layer with one"
                             : "the model was saved without a shared expert; leave it out of the layer");
         }
         if (sharedExpert != null) {
@@ -211,12 +212,11 @@ public final class ExpertParallelMoE extends AbstractBlock {
     private void requireBlocks() {
         if (atOnce != null) {
             throw new UnsupportedOperationException(
-                    "the experts are no blocks, and in no DJL parameter file; load them from their"
-                            + " checkpoint");
+                    "localExperts are not in DJL's parameter files; load them from their checkpoint");
         }
     }
 
-    /** Collects the parts of a layer. */
+    /** Builds a layer. */
     public static final class Builder {
         private final ExpertExchange exchange;
         private final int numExperts;
@@ -238,13 +238,13 @@ public final class ExpertParallelMoE extends AbstractBlock {
 
         /**
          * The gate, with the same weights on every rank: a {@link SoftmaxGate}, a {@link
-         * DeepSeekV3Gate}, or any block that makes {@code topkIdx} INT64 [T,K] and {@code
-         * topkWeights} FLOAT32 [T,K] of tokens [T,H].
+         * DeepSeekV3Gate}, or any block that computes {@code topkIdx} INT64 [T,K] and {@code
+         * topkWeights} FLOAT32 [T,K] from tokens [T,H].
          */
         public Builder gate(Block block) {
             if (block instanceof ExpertGate known && known.rule().numExperts() != numExperts) {
                 throw new IllegalArgumentException(
-                        "the gate chooses among numExperts=%s, the layer has numExperts=%s"
+                        "the gate has numExperts=%s, but the layer has numExperts=%s"
                                 .formatted(known.rule().numExperts(), numExperts));
             }
             this.gate = block;
@@ -262,25 +262,26 @@ public final class ExpertParallelMoE extends AbstractBlock {
         }
 
         /**
-         * The experts of this rank all at once, such as {@link SwiGluExperts}. They are no part of
-         * DJL's parameter files.
+         * The experts of this rank, run all at once, such as {@link SwiGluExperts}. They are not
+         * part of DJL's parameter files.
          */
         public Builder localExperts(LocalExperts all) {
             this.atOnce = all;
             return this;
         }
 
-        /** An expert that every token goes through on its own rank; none by default. */
+        /** An expert that every token passes on its own rank; none by default. */
         public Builder sharedExpert(Block block) {
             this.sharedExpert = block;
             return this;
         }
 
-        /** The layer. */
+        /** Builds the layer. */
         public ExpertParallelMoE build() {
             Objects.requireNonNull(gate, "gate");
             if ((experts == null) == (atOnce == null)) {
-                throw new IllegalStateException("give the layer experts, either one by one or all");
+                throw new IllegalStateException(
+                        "give the layer either experts(...) or localExperts(...)");
             }
             return new ExpertParallelMoE(this);
         }

@@ -36,7 +36,7 @@ final class ExpertRecords {
         int savedExperts = in.readInt();
         if (savedExperts != numExperts) {
             throw new MalformedModelException(
-                    "the model was saved with numExperts=%s, this layer has numExperts=%s"
+                    "the model was saved with numExperts=%s, but this layer has numExperts=%s"
                             .formatted(savedExperts, numExperts));
         }
         int savedFirst = in.readInt();

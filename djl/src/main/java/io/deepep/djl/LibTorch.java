@@ -102,7 +102,7 @@ final class LibTorch {
                                 () ->
                                         new DeepEpUnavailableException(
                                                 "libtorch has no function " + name,
-                                                "take the libtorch of DJL's version that the guide"
+                                                "use the libtorch of the DJL version that docs/guides/engines.md"
                                                         + " names",
                                                 null));
         return Linker.nativeLinker()

@@ -17,8 +17,8 @@ import java.util.Optional;
 import java.util.function.UnaryOperator;
 
 /**
- * The mixture-of-experts layers of a checkpoint as Hugging Face has them: {@code config.json} says
- * which layers have experts, how they are chosen, and what everything is called. For Mixtral,
+ * The mixture-of-experts layers of a Hugging Face checkpoint. {@code config.json} tells which
+ * layers have experts, how they are selected, and how the tensors are named. Supports Mixtral,
  * Qwen2-MoE, Qwen3-MoE, DeepSeek-V2, V3 and R1, GLM-4.5 and gpt-oss.
  */
 public final class MoeLayers {
@@ -50,7 +50,7 @@ public final class MoeLayers {
     }
 
     /**
-     * The layers of a model.
+     * Reads the layers of a model.
      *
      * @throws IllegalArgumentException if the model is of another family, or a number is missing
      */
@@ -58,25 +58,28 @@ public final class MoeLayers {
         return new MoeLayers(config);
     }
 
-    /** E, K, and what becomes of the scores. */
+    /** The numbers of experts, and how weights are computed from scores. */
     public TopkRule rule() {
         return rule;
     }
 
-    /** H. */
+    /** The hidden size. */
     public int hidden() {
         return hidden;
     }
 
-    /** Limits of a buffer for prefill, where a rank sends up to {@code maxTokens} at once. */
+    /**
+     * The limits of a buffer for prefill, in which a rank dispatches up to {@code maxTokens} tokens
+     * at once.
+     */
     public NormalLimits normalLimits(int maxTokens) {
         return NormalLimits.of(maxTokens, hidden, rule.numTopk(), rule.numExperts());
     }
 
     /**
-     * Limits of a buffer for decoding, where a rank sends up to {@code maxTokens} at once. None
-     * where low-latency mode does not take the hidden size, as gpt-oss's 2880: such a model decodes
-     * in normal mode.
+     * The limits of a buffer for decoding, in which a rank dispatches up to {@code maxTokens}
+     * tokens at once. Empty if low-latency mode does not support the hidden size, such as 2880 of
+     * gpt-oss: such a model decodes in normal mode.
      */
     public Optional<LowLatencyLimits> lowLatencyLimits(int maxTokens) {
         return hidden % LOW_LATENCY_HIDDEN == 0
@@ -85,7 +88,7 @@ public final class MoeLayers {
                 : Optional.empty();
     }
 
-    /** Whether a layer has experts; others are dense. */
+    /** Whether a layer has experts; the others are dense. */
     public boolean isSparse(int layer) {
         return switch (family) {
             case QWEN2_MOE, QWEN3_MOE ->
@@ -99,11 +102,11 @@ public final class MoeLayers {
     }
 
     /**
-     * Loads a layer: the gate, the shared expert, and of the experts this rank's alone.
+     * Loads a layer: the gate, the shared expert, and only this rank's experts.
      *
-     * @param decoderLayer the weights below {@code model.layers.N}
-     * @throws IllegalArgumentException if a tensor is missing, or of another shape than {@code
-     *     config.json} says; names it
+     * @param decoderLayer the weights under {@code model.layers.N}
+     * @throws IllegalArgumentException if a tensor is missing, or has another shape than {@code
+     *     config.json} says; it is named
      */
     public ExpertParallelMoE load(Weights decoderLayer, ExpertExchange exchange)
             throws IOException {

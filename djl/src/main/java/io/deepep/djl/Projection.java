@@ -5,14 +5,17 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.nn.core.Linear;
 
 /**
- * A linear layer over a weight of any floating type, BF16 too: it multiplies in the weight's type
- * and gives FLOAT32.
+ * A linear layer whose weight may have any floating-point type, including BF16. It multiplies in
+ * that type and returns FLOAT32.
  *
  * @param weight [N,K]
  * @param bias [N] in the type of {@code weight}, or null
  */
 public record Projection(NDArray weight, NDArray bias) {
-    /** FLOAT32 [...,N] of x [...,K], attached to the manager of {@code x}. */
+    /**
+     * Multiplies {@code x} [...,K] by the weight; returns FLOAT32 [...,N], attached to the manager
+     * of {@code x}.
+     */
     public NDArray apply(NDArray x) {
         NDArray typed = TorchTensors.toTypeOf(weight, x);
         NDArray y = Linear.linear(typed, weight, bias).singletonOrThrow();

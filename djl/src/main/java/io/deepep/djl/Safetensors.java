@@ -17,8 +17,9 @@ import java.util.stream.Collectors;
 
 /**
  * The tensors of a {@code .safetensors} file, or of a folder with {@code
- * model.safetensors.index.json} or one {@code model.safetensors}. Files are mapped, and only those
- * that are read from: a rank that loads its own experts touches no other pages. For one thread.
+ * model.safetensors.index.json} or one {@code model.safetensors}. Files are mapped when they are
+ * first read from, so that a rank that loads only its own experts touches no other pages. Not
+ * thread-safe.
  */
 public final class Safetensors implements AutoCloseable {
     private static final String INDEX = "model.safetensors.index.json";
@@ -46,7 +47,7 @@ public final class Safetensors implements AutoCloseable {
         Path file = Files.isDirectory(fileOrFolder) ? fileOrFolder.resolve(SINGLE) : fileOrFolder;
         if (!Files.isRegularFile(file)) {
             throw new IOException(
-                    "%s is no .safetensors file, nor a folder with %s or %s"
+                    "%s is not a .safetensors file, nor a folder with %s or %s"
                             .formatted(fileOrFolder, INDEX, SINGLE));
         }
         SafetensorsFile only = SafetensorsFile.open(file);
@@ -77,23 +78,24 @@ public final class Safetensors implements AutoCloseable {
         }
     }
 
-    /** Names of all tensors, read or not. */
+    /** The names of all tensors, whether their files are mapped or not. */
     public Set<String> names() {
         return Collections.unmodifiableSet(fileOf.keySet());
     }
 
     /**
-     * An array over the mapped file, read-only: writing to it ends the process. Valid until this is
-     * closed; {@link TorchTensors#cast} copies it out.
+     * An array over the mapped file. It is read-only: writing to it crashes the process. Valid
+     * until this object is closed; {@link TorchTensors#cast} copies it. FP8 weights have scales,
+     * see {@link Weights}.
      *
-     * @throws IllegalArgumentException if there is no such tensor, or of a type that weights have
-     *     not; FP8 weights have scales, see {@link Weights}
+     * @throws IllegalArgumentException if there is no such tensor, or its type is not one of
+     *     weights
      */
     public NDArray view(NDManager manager, String name) throws IOException {
         Path path = fileOf.get(name);
         if (path == null) {
             throw new IllegalArgumentException(
-                    "%s has no tensor %s; it has %s, %s"
+                    "%s has no tensor %s; it has %s tensors, %s"
                             .formatted(where, name, fileOf.size(), similar(name)));
         }
         SafetensorsFile file = open.get(path);

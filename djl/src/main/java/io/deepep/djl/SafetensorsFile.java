@@ -53,7 +53,7 @@ final class SafetensorsFile implements AutoCloseable {
             long length = file.byteSize() < Long.BYTES ? -1 : file.get(LENGTH, 0);
             if (length < 0 || length > file.byteSize() - Long.BYTES) {
                 throw new IOException(
-                        "%s has %s bytes and a header of %s; it is cut off, or no .safetensors file"
+                        "%s has %s bytes and a header of %s; it is truncated, or not a .safetensors file"
                                 .formatted(path, file.byteSize(), length));
             }
             byte[] header = file.asSlice(Long.BYTES, length).toArray(ValueLayout.JAVA_BYTE);
@@ -89,7 +89,7 @@ final class SafetensorsFile implements AutoCloseable {
                 }
             }
         } catch (JsonParseException | IllegalStateException | NullPointerException wrong) {
-            throw new IOException(path + ": the header is not as safetensors has it", wrong);
+            throw new IOException(path + ": the header is not that of a .safetensors file", wrong);
         }
         return entries;
     }
@@ -117,7 +117,7 @@ final class SafetensorsFile implements AutoCloseable {
         Entry entry = entries.get(name);
         if (entry == null) {
             throw new IllegalArgumentException(
-                    path + " has no tensor " + name + ", though the index says so");
+                    path + " has no tensor " + name + ", although the index says so");
         }
         int torchType;
         int elementBytes;
@@ -144,7 +144,7 @@ final class SafetensorsFile implements AutoCloseable {
             }
             default ->
                     throw new IllegalArgumentException(
-                            ("%s: %s has dtype %s; weights are read from BF16, F16, F32, F8_E4M3 and U8:"
+                            ("%s: %s has dtype %s; weights must be BF16, F16, F32, F8_E4M3 or U8:"
                                             + " convert it first")
                                     .formatted(path, name, entry.dtype));
         }

@@ -14,11 +14,10 @@ import java.util.Locale;
 import java.util.function.UnaryOperator;
 
 /**
- * Fills a block's parameters from safetensors by name. A parameter's name is its path: the names of
- * the children without the number that DJL puts before them, joined by dots. An {@link
+ * Loads a block's parameters from safetensors by name. The name of a parameter is its path: the
+ * names of its parents without the number that DJL puts before them, joined by dots. An {@link
  * ExpertParallelMoE} called {@code mlp} has {@code mlp.gate.weight}, {@code
- * mlp.experts.17.down_proj.weight} and so on, for its own experts alone: a rank loads those and no
- * others.
+ * mlp.experts.17.down_proj.weight} and so on, only for its own experts: a rank loads no others.
  *
  * <p>Loaded parameters are frozen.
  */
@@ -35,12 +34,13 @@ public final class SafetensorsParameters {
     }
 
     /**
-     * Loads a block whose parameters are called as in the file.
+     * Loads a block whose parameters have the same names as in the file.
      *
-     * @param prefix before every name, such as {@code model.layers.3.}; may be empty
-     * @param manager owns the values of parameters that have none yet, FLOAT32; others are
-     *     overwritten, in their type
-     * @throws IllegalArgumentException if a tensor is missing or of another shape
+     * @param prefix the beginning of every name in the file, such as {@code model.layers.3.}; may
+     *     be empty
+     * @param manager the owner of values that are created, FLOAT32, for parameters that have none
+     *     yet; existing values are overwritten in their type
+     * @throws IllegalArgumentException if a tensor is missing or has another shape
      */
     public static void load(Safetensors tensors, Block block, String prefix, NDManager manager)
             throws IOException {
@@ -48,10 +48,11 @@ public final class SafetensorsParameters {
     }
 
     /**
-     * {@link #load(Safetensors, Block, String, NDManager)} for files with other names.
+     * Loads a block whose parameters have other names in the file.
      *
-     * @param rename from the parameter's full name to the tensor's; Mixtral's experts for example:
-     *     {@code name -> name.replace("gate_proj", "w1")}
+     * @param rename maps the full name of a parameter to that of its tensor, for example for
+     *     Mixtral's experts: {@code name -> name.replace("gate_proj", "w1")}
+     * @see #load(Safetensors, Block, String, NDManager)
      */
     public static void load(
             Safetensors tensors,

@@ -14,7 +14,7 @@ public record SwiGlu(Projection gate, Projection up, Projection down) {
                 weights.projection("down_proj", hidden, intermediate));
     }
 
-    /** FLOAT32 [...,H] of x [...,H]. */
+    /** Computes the layer for {@code x} [...,H]; returns FLOAT32 [...,H]. */
     public NDArray apply(NDArray x) {
         return down.apply(Activation.swish(gate.apply(x), 1).mul(up.apply(x)));
     }

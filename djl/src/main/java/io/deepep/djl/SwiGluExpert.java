@@ -23,10 +23,10 @@ public final class SwiGluExpert extends AbstractBlock {
     private final Block downProj;
 
     /**
-     * An expert.
+     * Creates an expert.
      *
-     * @param hidden H
-     * @param intermediate I
+     * @param hidden the hidden size H
+     * @param intermediate the intermediate size I
      */
     public SwiGluExpert(long hidden, long intermediate) {
         this.intermediate = intermediate;

@@ -13,9 +13,9 @@ import java.util.Arrays;
 import java.util.Objects;
 
 /**
- * The usual experts, {@code down(silu(gate(x)) * up(x))}, all of a rank in one array per matrix. On
- * a GPU and in BF16 they run as two grouped multiplications whatever their number, in which experts
- * without rows take no part. Otherwise, as on the CPU, each expert multiplies its own rows.
+ * The usual experts, {@code down(silu(gate(x)) * up(x))}, with one array per matrix for all experts
+ * of a rank. In BF16 on a GPU they run as two grouped multiplications, which skip experts without
+ * rows. Otherwise each expert multiplies its own rows.
  */
 public final class SwiGluExperts implements LocalExperts {
     private final NDArray gateUp;
@@ -28,24 +28,24 @@ public final class SwiGluExperts implements LocalExperts {
     private final NDArray downByInput;
 
     /**
-     * What some models add.
+     * Biases and limits that some models have.
      *
      * @param gateUpBias [El,2I], or null
      * @param downBias [El,H], or null
-     * @param limit largest gate, and largest magnitude of up, before up is increased by 1 and they
-     *     are multiplied (gpt-oss); 0 for neither
-     * @param alpha gate's factor within the sigmoid, where there is a limit
+     * @param limit largest value of gate and largest magnitude of up, before up is increased by 1
+     *     and both are multiplied (gpt-oss); 0 for no limit, in which case up is not increased
+     * @param alpha factor of gate in the sigmoid, if there is a limit
      */
     public record Extras(NDArray gateUpBias, NDArray downBias, float limit, float alpha) {
-        /** None. */
+        /** No biases and no limit. */
         public static final Extras NONE = new Extras(null, null, 0, 1);
     }
 
     /**
-     * Experts over weights that stay the caller's.
+     * Creates experts over weights that the caller keeps and closes.
      *
-     * @param gateUp [El,2I,H], each expert's gate and then its up matrix
-     * @param down [El,H,I] of the same type
+     * @param gateUp [El,2I,H], the gate matrix and then the up matrix of each expert
+     * @param down [El,H,I], of the same type
      */
     public SwiGluExperts(NDArray gateUp, NDArray down, Extras extras) {
         this.gateUp = gateUp;

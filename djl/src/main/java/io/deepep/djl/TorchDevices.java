@@ -3,13 +3,13 @@ package io.deepep.djl;
 import ai.djl.Device;
 import ai.djl.engine.Engine;
 
-/** The devices that ranks have, as DJL and this library call them. */
+/** Chooses the devices of ranks, and converts them between DJL and this library. */
 public final class TorchDevices {
     private TorchDevices() {}
 
     /**
-     * How many GPUs libtorch and the driver have: 0 with a libtorch for CPUs. {@code
-     * CUDA_VISIBLE_DEVICES} says which.
+     * The number of GPUs that both libtorch and the driver see; 0 with a libtorch for CPUs. {@code
+     * CUDA_VISIBLE_DEVICES} chooses them.
      */
     public static int numGpus() {
         // Before libtorch starts the driver, so that it starts with the variables we want.
@@ -18,13 +18,13 @@ public final class TorchDevices {
         return LibTorch.hasCuda() ? numGpus : 0;
     }
 
-    /** A GPU for each rank of this host in turn, or the CPU where there is none. */
+    /** The device of a rank of this host: the GPUs in turn, or the CPU if there are none. */
     public static Device ofRank(int localRank) {
         int numGpus = numGpus();
         return numGpus == 0 ? Device.cpu() : Device.gpu(localRank % numGpus);
     }
 
-    /** For {@link io.deepep.Buffer.Builder#device}. */
+    /** Converts a device, for {@link io.deepep.Buffer.Builder#device}. */
     public static io.deepep.Device deviceOf(Device device) {
         return device.isGpu()
                 ? io.deepep.Device.cuda(device.getDeviceId())

@@ -6,14 +6,14 @@ import io.deepep.Event;
 import io.deepep.Stream;
 
 /**
- * Ordering of calls against libtorch's operations. On a GPU those are enqueued on the current
- * stream of the calling thread; on the CPU they have finished when they return.
+ * Orders calls with respect to libtorch's operations. On a GPU, these are enqueued on the current
+ * stream of the calling thread; on the CPU, they have finished when they return.
  */
 public final class TorchStreams {
     private TorchStreams() {}
 
     /**
-     * The stream of {@code device} that this thread's libtorch operations run on.
+     * The stream of {@code device} on which libtorch operations of this thread run.
      *
      * @param device a GPU
      * @throws io.deepep.error.DeepEpUnavailableException if libtorch has no CUDA
@@ -23,28 +23,31 @@ public final class TorchStreams {
             throw new IllegalArgumentException(
                     "device="
                             + device
-                            + " has no streams; its operations are done when they return");
+                            + " has no streams; its operations have finished when they return");
         }
         int index = device.getDeviceId();
         return Stream.cuda(io.deepep.Device.cuda(index), LibTorch.currentCudaStream(index));
     }
 
-    /** A call that comes between this thread's libtorch operations so far and its later ones. */
+    /**
+     * Options of a call that runs after this thread's libtorch operations so far, and before its
+     * later ones.
+     */
     public static CallOptions between(Device device) {
         return device.isGpu() ? CallOptions.sync().on(current(device)) : CallOptions.sync();
     }
 
     /**
-     * A call that comes after this thread's libtorch operations so far; later ones run beside it
-     * until {@link #await}.
+     * Options of a call that runs after this thread's libtorch operations so far, but beside its
+     * later ones until {@link #await}.
      */
     public static CallOptions after(Device device) {
         return device.isGpu() ? CallOptions.async().on(current(device)) : CallOptions.async();
     }
 
     /**
-     * Has this thread's later libtorch operations come after {@code event}. On the CPU this waits,
-     * and throws what went wrong in the call; on a GPU {@code event.synchronize()} tells.
+     * Makes this thread's later libtorch operations run after {@code event}. On the CPU this waits,
+     * and throws the failure of the call; on a GPU only {@code event.synchronize()} throws it.
      */
     public static void await(Device device, Event event) {
         if (device.isGpu()) {

@@ -14,16 +14,16 @@ import java.util.Arrays;
 import java.util.stream.LongStream;
 
 /**
- * DJL's arrays as {@link Tensor}s and back, over the same memory, on the CPU and on GPUs. The
- * arrays are of DJL's PyTorch engine.
+ * Converts arrays of DJL's PyTorch engine to {@link Tensor}s and back, over the same memory, on the
+ * CPU and on GPUs.
  *
- * <p>BF16 and FP8 are types that libtorch has and DJL has not: such an array computes ({@code
- * matMul}, {@code mul}, slices, {@code toType(FLOAT32)}), but {@code getDataType()} is {@code
- * UNKNOWN}, and what asks for the type on the Java side (printing, {@code toFloatArray}, {@code
- * toType(BFLOAT16)}) fails or worse. Cast with {@link #cast}.
+ * <p>libtorch has the types BF16 and FP8, but DJL does not. Such an array can compute ({@code
+ * matMul}, {@code mul}, slices, {@code toType(FLOAT32)}), but its {@code getDataType()} is {@code
+ * UNKNOWN}, and methods that use the type in Java (printing, {@code toFloatArray}, {@code
+ * toType(BFLOAT16)}) fail or give wrong results. Convert it with {@link #cast}.
  *
- * <p>On a GPU libtorch runs on its current stream, see {@link TorchStreams}; nothing here waits for
- * it.
+ * <p>On a GPU, libtorch runs on its current stream, see {@link TorchStreams}; these methods do not
+ * wait for it.
  */
 public final class TorchTensors {
     private static final Cleaner CLEANER = Cleaner.create();
@@ -31,12 +31,13 @@ public final class TorchTensors {
     private TorchTensors() {}
 
     /**
-     * A view of an array's memory. The tensor shares the ownership: the memory lives as long as the
-     * array or the tensor is in use, though the array be closed. {@code NDArray.set} gives the
-     * array other memory, and the tensor keeps what it had.
+     * A view of an array's memory. The tensor shares the ownership: it keeps the memory allocated
+     * even if the array is closed. {@code NDArray.set} gives the array other memory; the tensor
+     * keeps the old memory.
      *
      * @param array of BF16, FP8 (E4M3), FLOAT32, INT32, INT64 or BOOLEAN, any strides
-     * @throws IllegalArgumentException if a tensor cannot have the array's type or engine
+     * @throws IllegalArgumentException if the array has another type, or is not of the PyTorch
+     *     engine
      */
     public static Tensor tensorOf(NDArray array) {
         long handle = handleOf(array);
@@ -59,10 +60,11 @@ public final class TorchTensors {
     }
 
     /**
-     * An array over a tensor's memory. It holds on to the tensor, but arrays that DJL makes of it
-     * (slices, reshapes) do not: keep it, or the tensor, as long as those are used.
+     * An array over a tensor's memory. The array keeps the tensor reachable, but arrays that DJL
+     * derives from it (slices, reshapes) do not: keep the array or the tensor reachable as long as
+     * those are used.
      *
-     * @param manager closes the array with its others; the memory stays
+     * @param manager the manager that closes the array; the memory stays allocated
      * @throws IllegalArgumentException if the manager is not of DJL's PyTorch engine
      */
     public static NDArray arrayOf(NDManager manager, Tensor tensor) {
@@ -76,7 +78,7 @@ public final class TorchTensors {
         return new View(torchManager(manager), handle, tensor);
     }
 
-    /** A new contiguous array of any type of ours, not initialised, on the manager's device. */
+    /** A new contiguous array of any {@link DType} on the manager's device, not initialized. */
     public static NDArray empty(NDManager manager, DType dtype, long... shape) {
         return empty(manager, TorchTypes.torchType(dtype), shape);
     }
@@ -93,13 +95,13 @@ public final class TorchTensors {
     }
 
     /**
-     * Copies an array into another of the same shape, converting the type: to BF16 and FP8 rounded
-     * to nearest even. Runs on libtorch's current stream.
+     * Copies an array into another of the same shape and converts the type; values are rounded to
+     * the nearest, ties to even. Runs on libtorch's current stream.
      */
     public static void cast(NDArray from, NDArray to) {
         if (!from.getShape().equals(to.getShape())) {
             throw new IllegalArgumentException(
-                    "from has shape %s but to has %s; they must be the same"
+                    "from has shape %s, but to has %s; they must be the same"
                             .formatted(from.getShape(), to.getShape()));
         }
         LibTorch.copy(handleOf(to), handleOf(from));

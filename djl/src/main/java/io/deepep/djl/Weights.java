@@ -14,9 +14,9 @@ import java.io.IOException;
 import java.util.Arrays;
 
 /**
- * A checkpoint's tensors as arrays on one device, in one type. Weights in FP8 come with FP32 scales
- * of blocks of 128 x 128 under the name with {@code _scale_inv}, as DeepSeek publishes them, and
- * are multiplied by these.
+ * The tensors of a checkpoint, loaded as arrays of one type on one device. FP8 weights, as DeepSeek
+ * publishes them, are multiplied by their FP32 scales, one for each block of 128 x 128, which have
+ * the name of the weight with {@code _scale_inv}.
  */
 public final class Weights implements AutoCloseable {
     private static final String SCALES = "_scale_inv";
@@ -44,11 +44,11 @@ public final class Weights implements AutoCloseable {
     }
 
     /**
-     * The tensors of a checkpoint.
+     * Loads tensors of a checkpoint.
      *
-     * @param tensors stay open as long as something is loaded
-     * @param manager owns the arrays, on its device
-     * @param type BF16 or F32, of what is multiplied
+     * @param tensors the checkpoint, which must stay open as long as tensors are loaded
+     * @param manager the owner of the arrays, which are on its device
+     * @param type BF16 or F32, the type of weights
      */
     public static Weights of(Safetensors tensors, NDManager manager, DType type) {
         if (type != DType.BF16 && type != DType.F32) {
@@ -66,12 +66,12 @@ public final class Weights implements AutoCloseable {
         }
     }
 
-    /** The same with names that begin with {@code name}. */
+    /** The tensors whose names begin with {@code name} and a dot, given without that beginning. */
     public Weights at(String name) {
         return new Weights(tensors, manager, type, prefix + name + ".", staging);
     }
 
-    /** Waits until all is on the device. Those {@link #at} a name are closed with it. */
+    /** Waits until all tensors are on the device. Also closes what {@link #at} returned. */
     @Override
     public void close() {
         if (staging != null) {
@@ -144,7 +144,7 @@ public final class Weights implements AutoCloseable {
             NDArray given = part(full, view, part);
             if (!given.getShape().equals(target.getShape())) {
                 throw new IllegalArgumentException(
-                        "%s has shape %s, the model has %s"
+                        "%s has shape %s, but the model needs %s"
                                 .formatted(full, given.getShape(), target.getShape()));
             }
             if (TorchTensors.hasType(view, DType.FP8_E4M3)) {
@@ -195,7 +195,7 @@ public final class Weights implements AutoCloseable {
                                 + given
                                 + " and "
                                 + scales.getShape()
-                                + " per expert, the model has "
+                                + " per expert, but the model needs "
                                 + expected
                                 + ", in blocks of 32");
             }

@@ -68,7 +68,7 @@ class LoadingTest {
                     moe.requireParametersOn(manager.getDevice());
                     assertThatThrownBy(() -> moe.requireParametersOn(Device.gpu(7)))
                             .isInstanceOf(IllegalStateException.class)
-                            .hasMessageContaining("gate_weight lies on " + manager.getDevice())
+                            .hasMessageContaining("gate_weight is on " + manager.getDevice())
                             .hasMessageContaining("gpu(7)");
                 });
     }

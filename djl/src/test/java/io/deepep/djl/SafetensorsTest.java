@@ -83,7 +83,7 @@ class SafetensorsTest {
         assertThatThrownBy(() -> Safetensors.open(folder))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining("model.safetensors");
-        assertRefused("short", new byte[3], "cut off");
+        assertRefused("short", new byte[3], "truncated");
         assertRefused("long", new byte[] {100, 0, 0, 0, 0, 0, 0, 0, '{', '}'}, "header of 100");
         assertRefused("text", header("this is no JSON"), "header is not");
         assertRefused("list", header("[1]"), "header is not");

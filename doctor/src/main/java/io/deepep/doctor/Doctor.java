@@ -5,19 +5,19 @@ import io.deepep.cuda.topology.NicMapping;
 import io.deepep.cuda.topology.NicOverride;
 import java.util.List;
 
-/** Looks at a machine. Changes nothing, and a machine that has nothing is no error. */
+/** Examines a machine. Changes nothing; a machine without GPUs or NICs is not an error. */
 public final class Doctor {
     private Doctor() {}
 
     /**
-     * Examines.
+     * Examines a machine.
      *
-     * @param version of what is to run here, for the report
+     * @param version the version of the library, for the report
      * @param networkKernels whether this build has kernels over NVSHMEM
-     * @param cuda what the driver says
-     * @param cards what network cards say
+     * @param cuda what the driver reports
+     * @param cards what network cards report
      * @param nicMapping the user's mapping of NICs, see {@link NicOverride}; empty for none
-     * @throws IllegalArgumentException if the mapping names what the machine has not
+     * @throws IllegalArgumentException if the mapping names a GPU or NIC that the machine lacks
      */
     public static DoctorReport examine(
             Machine machine,

@@ -11,15 +11,15 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /**
- * All that the doctor has to say; its JSON form is this record's components.
+ * The complete report about a machine. Its JSON form has the components of this record.
  *
- * @param host the machine and what runs
+ * @param host the machine, and the software that runs on it
  * @param gpus the host's GPUs and the NICs that serve them, in order of their PCI addresses
  * @param nics ports that the GPUs share
- * @param cards what all RDMA devices say of themselves
- * @param excludedNics the others, with reasons
- * @param pciDistances what lies between the row's GPU and the column's NIC
- * @param cuda what the driver says
+ * @param cards what all RDMA devices report
+ * @param excludedNics the other ports, with reasons
+ * @param pciDistances the PCI distance between the row's GPU and the column's NIC
+ * @param cuda what the driver reports
  * @param findings everything that was checked
  * @param modes what this machine can run
  */
@@ -36,10 +36,10 @@ public record DoctorReport(
     /**
      * A GPU of the host.
      *
-     * @param numaNode -1 where it is not known
+     * @param numaNode its NUMA node; -1 if not known
      * @param nics names of the ports that serve it
      * @param hcaList what {@code NVSHMEM_HCA_LIST} is set to for its process
-     * @param reason why these
+     * @param reason why these ports serve it
      */
     public record Gpu(
             int index,
@@ -67,7 +67,7 @@ public record DoctorReport(
             int numPaths,
             List<Integer> servesGpus) {}
 
-    /** Puts together what was found. */
+    /** Composes the report from what was found. */
     static DoctorReport of(
             Machine machine,
             String version,

@@ -64,7 +64,7 @@ final class DriverCheck {
                 .orElseGet(
                         () ->
                                 gpus.isAvailable()
-                                        ? Finding.info(TOPIC, item, "not told in this container")
+                                        ? Finding.info(TOPIC, item, "not visible in this container")
                                         : Finding.missing(
                                                 TOPIC,
                                                 item,

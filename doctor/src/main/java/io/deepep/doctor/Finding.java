@@ -1,24 +1,24 @@
 package io.deepep.doctor;
 
 /**
- * One thing that was looked at.
+ * The result of one check.
  *
- * @param topic what it belongs to
- * @param item what was looked at
- * @param status how it is
+ * @param topic the group of checks that it belongs to
+ * @param item what was checked
+ * @param status the state of the item
  * @param detail what was found
- * @param cure the command or setting that solves it; empty where nothing is wrong
+ * @param cure the command or setting that solves the problem; empty if there is none
  */
 public record Finding(String topic, String item, Status status, String detail, String cure) {
-    /** How a thing is. */
+    /** The state of a checked item. */
     public enum Status {
-        /** There and usable. */
+        /** Present and usable. */
         OK,
-        /** Nothing to judge. */
+        /** For information only. */
         INFO,
-        /** Works, but slower or not with everything. */
+        /** Works, but slowly or not with everything. */
         WARN,
-        /** Some mode cannot run because of it. */
+        /** A mode cannot run because of it. */
         MISSING
     }
 

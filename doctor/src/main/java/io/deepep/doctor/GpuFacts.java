@@ -5,16 +5,17 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * What the driver says about the GPUs that this process may use.
+ * What the driver reports about the GPUs that this process may use.
  *
  * @param problem why CUDA cannot be used; empty if it can
  * @param cure what to do about it
- * @param cudaVersion newest CUDA that the driver supports, as 13.0; empty without a driver
+ * @param cudaVersion newest CUDA version that the driver supports, such as 13.0; empty without a
+ *     driver
  * @param gpus in the driver's order; matrices are in this order too
  * @param peerAccess whether kernels of the row's GPU reach the column's memory
- * @param nvLinks links between them; empty where the management library does not tell
- * @param peerGigabytesPerSecond measured speed of copies from the row's to the column's GPU; empty
- *     where not measured
+ * @param nvLinks numbers of NVLinks between them; empty if the management library does not tell
+ * @param peerGigabytesPerSecond measured speed of copies from the row's to the column's GPU, in
+ *     GB/s; empty if not measured
  * @param peerProblem why it could not be measured; empty otherwise
  */
 public record GpuFacts(

@@ -10,7 +10,7 @@ import io.deepep.error.DeepEpException;
 import io.deepep.error.DeepEpUnavailableException;
 import java.util.List;
 
-/** Asks the driver. */
+/** Reads the facts about GPUs from the driver. */
 public final class GpuProbe {
     private static final int ATTRIBUTE_GPU_DIRECT_RDMA = 116;
     private static final int ATTRIBUTE_DMA_BUF = 124;
@@ -20,7 +20,7 @@ public final class GpuProbe {
     private GpuProbe() {}
 
     /**
-     * What the driver says; never throws.
+     * Reads what the driver reports; never throws.
      *
      * @param measure whether to measure copies between GPUs, which takes memory and a second or two
      */

@@ -1,7 +1,7 @@
 package io.deepep.doctor;
 
 /**
- * The machine, and what runs on it.
+ * The machine, and the software that runs on it.
  *
  * @param deepep version of the library
  */

@@ -9,10 +9,10 @@ import java.util.Optional;
 import java.util.stream.Stream;
 
 /**
- * Files and variables of a machine.
+ * The files and environment variables of a machine.
  *
- * @param root {@code /}; elsewhere for tests
- * @param environment the process's variables
+ * @param root {@code /}, or another folder in tests
+ * @param environment the environment variables of the process
  */
 public record Machine(Path root, Map<String, String> environment) {
     private static final List<String> LIBRARY_FOLDERS =

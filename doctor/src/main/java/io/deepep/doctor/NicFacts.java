@@ -3,17 +3,17 @@ package io.deepep.doctor;
 import java.util.List;
 
 /**
- * What a network card says of itself, and what of it a GPU can drive.
+ * What a network card reports, and what of it a GPU can drive.
  *
  * @param hca the RDMA device, for example {@code mlx5_0}
- * @param problem why it cannot be opened; empty if it can. Otherwise nothing else is known
- * @param firmware its version
- * @param maxQueuePairs of all processes together
- * @param maxQueuePairEntries work requests that a queue pair holds
+ * @param problem why it cannot be opened, in which case nothing else is known; empty if it can
+ * @param firmware version of its firmware
+ * @param maxQueuePairs most queue pairs of all processes together
+ * @param maxQueuePairEntries most work requests of a queue pair
  * @param relaxedOrdering whether writes may overtake each other on PCI
- * @param lacks what kernels that drive it need and it has not
+ * @param lacks what it lacks for kernels to drive it
  * @param ports its ports
- * @param trial what was tried with a GPU
+ * @param trial the result of a trial with a GPU
  */
 public record NicFacts(
         String hca,
@@ -34,9 +34,9 @@ public record NicFacts(
     /**
      * A port.
      *
-     * @param name as {@code mlx5_0:1}
-     * @param active whether its link carries data
-     * @param mtu bytes of a packet
+     * @param name its name, such as {@code mlx5_0:1}
+     * @param active whether its link is up
+     * @param mtu most bytes of a packet
      * @param gids its addresses
      */
     public record Port(String name, boolean active, int mtu, List<String> gids) {
@@ -47,15 +47,16 @@ public record NicFacts(
     }
 
     /**
-     * What of the card the GPU can use. Each text is empty if it can, else says why not.
+     * The result of a trial of the card with a GPU. Each of the last four texts is empty if it
+     * works, and otherwise says why not.
      *
-     * @param gpu that it was tried with, as {@code cuda:0}; empty if it was not tried, and then
-     *     nothing else is known
-     * @param problem why it was not tried
-     * @param dmaBuf the card reaches memory of the GPU by a dma-buf
-     * @param peerMem the same through the module nvidia-peermem
-     * @param queues queues lie in memory of the GPU
-     * @param doorbells the GPU rings the card
+     * @param gpu the GPU of the trial, such as {@code cuda:0}; empty if there was no trial, in
+     *     which case nothing else is known
+     * @param problem why there was no trial
+     * @param dmaBuf whether the card reaches memory of the GPU through a dma-buf
+     * @param peerMem whether the card reaches memory of the GPU through the module nvidia-peermem
+     * @param queues whether queues can be in memory of the GPU
+     * @param doorbells whether the GPU can ring the card's doorbells
      */
     public record Trial(
             String gpu,
@@ -87,7 +88,7 @@ public record NicFacts(
         return problem.isEmpty();
     }
 
-    /** Whether kernels can drive it, as far as the card is concerned. */
+    /** Whether the card has what kernels that drive it need. */
     boolean isDrivable() {
         return isKnown() && lacks.isEmpty();
     }

@@ -13,13 +13,13 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
-/** Asks network cards. */
+/** Reads the facts about network cards. */
 public final class NicProbe {
     private NicProbe() {}
 
     /**
-     * What the cards say that this process may open, in the order of libibverbs; none without it.
-     * Never throws.
+     * Reads what the cards report that this process may open, in the order of libibverbs; none
+     * without libibverbs. Never throws.
      *
      * @param tryGpu whether to try them with the first GPU, which takes memory there
      */

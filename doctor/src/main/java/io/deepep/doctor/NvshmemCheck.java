@@ -32,7 +32,7 @@ final class NvshmemCheck {
                         : Finding.missing(
                                 TOPIC,
                                 "kernels",
-                                "this build has none over NVSHMEM",
+                                "this build has no kernels over NVSHMEM",
                                 "NVSHMEM_HOME=FOLDER ./mvnw -Pbundle -pl bench -am -DskipTests package, where"
                                         + " FOLDER has lib/libnvshmem_device.a and nvcc is installed"));
         return findings;
@@ -72,7 +72,7 @@ final class NvshmemCheck {
 
     private static Finding version(NvshmemInstallation found) {
         if (found.version().isEmpty()) {
-            return Finding.info(TOPIC, "version", "told only when it is loaded");
+            return Finding.info(TOPIC, "version", "known only when it is loaded");
         }
         NvshmemVersion version = found.version().get();
         return version.isSupported()
@@ -80,7 +80,7 @@ final class NvshmemCheck {
                 : Finding.missing(
                         TOPIC,
                         "version",
-                        version + " does not take device code of " + NvshmemVersion.DEVICE,
+                        version + " does not support device code of " + NvshmemVersion.DEVICE,
                         NvshmemInstallation.CURE);
     }
 

@@ -60,7 +60,8 @@ final class RdmaCheck {
     static List<Finding> driverOptions(Machine machine) {
         Optional<String> params = machine.text(PARAMS);
         if (params.isEmpty()) {
-            return List.of(Finding.info(TOPIC, "driver options", "not told: no /" + PARAMS));
+            return List.of(
+                    Finding.info(TOPIC, "driver options", "not known: there is no /" + PARAMS));
         }
         return List.of(
                 option(params.get(), "EnableStreamMemOPs", "EnableStreamMemOPs: 1"),

@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
 
-/** What a job may ask of a machine before it starts. */
+/** The requirements of a job that a machine can be checked for. */
 public enum Requirement {
     /** Both modes on the GPUs of one node. */
     CUDA,

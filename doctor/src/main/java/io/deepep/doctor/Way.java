@@ -11,7 +11,7 @@ import java.util.List;
  *
  * @param name the way
  * @param possible whether it can run
- * @param detail what is missing, or what to know
+ * @param detail what is missing, or a remark
  */
 public record Way(String name, boolean possible, String detail) {
     static final String HOST = "host backend";
@@ -78,7 +78,7 @@ public record Way(String name, boolean possible, String detail) {
                                         "IBGDA/cards",
                                         "IBGDA/ports",
                                         "IBGDA/GPU memory")),
-                        "--network ibgda; mlx5 cards, the driver and rdma-core alone"));
+                        "--network ibgda; needs only mlx5 cards, the driver and rdma-core"));
         return List.copyOf(ways);
     }
 

@@ -1,2 +1,2 @@
-/** {@code deepep doctor}: what this machine has, what it lacks, and what cures it. */
+/** Examines a machine for {@code deepep doctor}: what it has, what it lacks, and how to get it. */
 package io.deepep.doctor;

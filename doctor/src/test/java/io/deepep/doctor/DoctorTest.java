@@ -88,7 +88,7 @@ class DoctorTest {
                 "usr/lib/x86_64-linux-gnu/libmlx5.so.1 | network | RDMA libraries | MISSING | libmlx5.so.1 | true | false | false",
                 "dev/infiniband | network | /dev/infiniband | MISSING | no uverbs | true | false | false",
                 "proc/self/limits | network | locked memory | WARN | limited to unknown | true | true | true",
-                "proc/driver/nvidia/params | GPUDirect | driver options | INFO | not told | true | true | true",
+                "proc/driver/nvidia/params | GPUDirect | driver options | INFO | not known | true | true | true",
                 "usr/local/lib/python3.12/dist-packages | NVSHMEM | library | MISSING | not found | true | false | false",
                 "usr/local/lib/python3.12/dist-packages/nvidia/nvshmem/lib/nvshmem_transport_ibgda.so.3"
                         + " | NVSHMEM | IBGDA | MISSING | not beside it | true | true | false",
@@ -151,11 +151,11 @@ class DoctorTest {
         String packages = "usr/local/lib/python3.12/dist-packages/";
         machine.without(packages + "nvidia_nvshmem_cu13-3.4.5.dist-info");
         assertThat(finding(examine(FixtureMachine.gpus(true)), "NVSHMEM", "version").detail())
-                .isEqualTo("told only when it is loaded");
+                .isEqualTo("known only when it is loaded");
         machine.file(packages + "nvidia_nvshmem_cu13-3.3.20.dist-info/METADATA", "");
         DoctorReport report = examine(FixtureMachine.gpus(true));
         assertThat(finding(report, "NVSHMEM", "version").detail())
-                .isEqualTo("3.3.20 does not take device code of 3.4.5");
+                .isEqualTo("3.3.20 does not support device code of 3.4.5");
         assertThat(possible(report)).containsExactly(true, true, false, false);
     }
 

@@ -35,7 +35,7 @@ final class HeapLease implements AutoCloseable {
             if (!closed) {
                 LOG.log(
                         System.Logger.Level.WARNING,
-                        "rank {0} dropped its buffer without closing it; its memory is released now",
+                        "rank {0} did not close its buffer, which is now unreachable; its memory is released",
                         rank);
             }
             release.run();

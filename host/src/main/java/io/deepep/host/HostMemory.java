@@ -27,7 +27,7 @@ public final class HostMemory {
     public static MemorySegment allocate(Arena arena, long bytes) {
         if (bytes < 0) {
             throw new IllegalArgumentException(
-                    "bytes=" + bytes + " is negative; the size asked for may have overflowed");
+                    "bytes=" + bytes + " is negative; the requested size may have overflowed");
         }
         long size = Math.max(bytes, 1);
         return CALLOC.isPresent()
@@ -69,8 +69,8 @@ public final class HostMemory {
             MemorySegment block = callCalloc(padded);
             if (block.address() == 0) {
                 throw new OutOfMemoryError(
-                        ("no %s bytes of off-heap memory; lower the limits of the buffer, or the number of"
-                                        + " ranks")
+                        ("cannot allocate %s bytes of off-heap memory; lower the limits of the buffer, or the number"
+                                        + " of ranks")
                                 .formatted(padded));
             }
             long skip = -block.address() & (ALIGNMENT - 1);

@@ -249,7 +249,7 @@ public final class HostStream implements Stream, AutoCloseable {
         if (Thread.currentThread().equals(runner)) {
             throw new IllegalStateException(
                     this
-                            + ": work waits for its own stream, which waits for the work; wait on another thread");
+                            + ": work on the stream waits for the stream itself; wait on another thread");
         }
     }
 

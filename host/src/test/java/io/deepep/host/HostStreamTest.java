@@ -330,10 +330,10 @@ class HostStreamTest {
                 HostEvent event = stream.submit(wait);
                 assertThatThrownBy(event::synchronize)
                         .isInstanceOf(IllegalStateException.class)
-                        .hasMessageContaining("its own stream");
+                        .hasMessageContaining("waits for the stream itself");
                 assertThatThrownBy(() -> stream.runInline(wait))
                         .isInstanceOf(IllegalStateException.class)
-                        .hasMessageContaining("its own stream");
+                        .hasMessageContaining("waits for the stream itself");
             }
         }
     }

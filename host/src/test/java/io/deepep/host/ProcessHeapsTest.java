@@ -285,7 +285,7 @@ class ProcessHeapsTest {
                                     communicator.rank() == 2 ? 1L << 50 : 100,
                                     "rank 2: the buffers of 3 ranks on this host need "
                                             + 3 * ((1L << 50) + 100)
-                                            + " bytes of memory, ",
+                                            + " bytes of memory, but only ",
                                     " are available",
                                     "lower the limits of the buffer"));
         }

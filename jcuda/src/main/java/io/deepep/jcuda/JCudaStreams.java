@@ -10,24 +10,26 @@ import jcuda.runtime.cudaEvent_t;
 import jcuda.runtime.cudaStream_t;
 
 /**
- * Streams and events of JCuda as the library's, and back. Both sides name the same object of the
- * driver, and whoever created it destroys it: closing a stream or event from here does nothing.
+ * Converts streams and events of JCuda to the library's, and back. Both sides refer to the same
+ * object of the driver, which its creator must destroy after the last use; closing a stream or
+ * event from here has no effect.
  *
- * <p>The runtime API's types have twins in the driver's: {@code new CUstream(cudaStream)}, {@code
- * new cudaStream_t(cuStream)}, and so for events.
+ * <p>Types of the runtime API can be converted to those of the driver API, and back: {@code new
+ * CUstream(cudaStream)}, {@code new cudaStream_t(cuStream)}; in the same way for events.
  *
- * <p>Contexts: the library lives in each GPU's primary context, as the runtime API does. With the
- * driver API retain that one ({@code cuDevicePrimaryCtxRetain}); streams, events and memory of a
- * context of {@code cuCtxCreate} do not mix with it.
+ * <p>The library uses the primary context of each GPU, as the runtime API does. With the driver
+ * API, retain that context ({@code cuDevicePrimaryCtxRetain}); streams, events and memory of a
+ * context from {@code cuCtxCreate} cannot be used with it.
  */
 public final class JCudaStreams {
     private JCudaStreams() {}
 
     /**
-     * A stream for {@link io.deepep.CallOptions#on}.
+     * Converts a stream of the driver API, for {@link io.deepep.CallOptions#on}.
      *
-     * @param stream of {@code device}'s primary context; {@code new CUstream()} is the legacy
-     *     default stream
+     * @param device the GPU
+     * @param stream a stream of the primary context of {@code device}; {@code new CUstream()} is
+     *     the legacy default stream
      * @throws IllegalArgumentException if the stream belongs to another context
      * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used here
      */
@@ -35,26 +37,31 @@ public final class JCudaStreams {
         return Stream.cuda(device, NativePointers.get(stream));
     }
 
-    /** {@link #streamOf(Device, CUstream)} for a stream of the runtime API. */
+    /**
+     * Converts a stream of the runtime API, for {@link io.deepep.CallOptions#on}.
+     *
+     * @see #streamOf(Device, CUstream)
+     */
     public static Stream streamOf(Device device, cudaStream_t stream) {
         return Stream.cuda(device, NativePointers.get(stream));
     }
 
     /**
-     * A stream of the library, such as {@link io.deepep.Buffer#communicationStream}, for JCuda's
-     * calls.
+     * Converts a stream of the library, such as {@link io.deepep.Buffer#communicationStream}, for
+     * calls of JCuda.
      *
-     * @throws UnsupportedOperationException if it is no stream of a GPU
+     * @throws UnsupportedOperationException if it is not a stream on a GPU
      */
     public static CUstream cuStreamOf(Stream stream) {
         return NativePointers.set(new CUstream(), stream.cudaHandle());
     }
 
     /**
-     * An event for {@link io.deepep.CallOptions#after}: what it was recorded for last when the call
-     * is made is waited for.
+     * Converts an event of the driver API, for {@link io.deepep.CallOptions#after}. A call waits
+     * for the most recent record of the event before the call.
      *
-     * @param event of {@code device}'s primary context
+     * @param device the GPU
+     * @param event an event of the primary context of {@code device}
      * @throws IllegalArgumentException if it was never created
      * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used here
      */
@@ -62,16 +69,21 @@ public final class JCudaStreams {
         return Event.cuda(device, created(event));
     }
 
-    /** {@link #eventOf(Device, CUevent)} for an event of the runtime API. */
+    /**
+     * Converts an event of the runtime API, for {@link io.deepep.CallOptions#after}.
+     *
+     * @see #eventOf(Device, CUevent)
+     */
     public static Event eventOf(Device device, cudaEvent_t event) {
         return Event.cuda(device, created(event));
     }
 
     /**
-     * A result's event for JCuda's {@code cuStreamWaitEvent}. Keep the result reachable until the
-     * wait is enqueued. What went wrong in the call only {@link Event#synchronize} tells.
+     * Converts the event of a result, for JCuda's {@code cuStreamWaitEvent}. Keep the result
+     * reachable until the wait is enqueued. Only {@link Event#synchronize} reports a failure of the
+     * call.
      *
-     * @throws UnsupportedOperationException if it is no event of a GPU
+     * @throws UnsupportedOperationException if it is not an event on a GPU
      */
     public static CUevent cuEventOf(Event event) {
         return NativePointers.set(new CUevent(), event.cudaHandle());

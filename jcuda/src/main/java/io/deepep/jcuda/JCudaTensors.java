@@ -9,32 +9,35 @@ import jcuda.Pointer;
 import jcuda.driver.CUdeviceptr;
 
 /**
- * Tensors over memory that JCuda allocated, and JCuda pointers to tensors.
+ * Creates tensors over memory that JCuda allocated, and JCuda pointers to tensors.
  *
- * <p>Both are views. JCuda frees memory by {@code cuMemFree} and {@code cudaFree} alone, never by
- * the garbage collector: whoever allocated it keeps it until the last work on a tensor over it has
- * finished.
+ * <p>Both are views. JCuda frees memory only by {@code cuMemFree} and {@code cudaFree}, never by
+ * garbage collection: whoever allocated the memory must keep it until the last work on its tensors
+ * has finished.
  */
 public final class JCudaTensors {
     private JCudaTensors() {}
 
     /**
-     * A contiguous tensor over device memory. The driver is asked for the GPU and the extent.
+     * Creates a contiguous tensor over device memory. The driver tells which GPU the memory is on
+     * and where the allocation ends.
      *
-     * @param pointer from {@code cuMemAlloc}, {@code cudaMalloc} or a pool of theirs, with any
+     * @param pointer a pointer from {@code cuMemAlloc}, {@code cudaMalloc} or their pools, with any
      *     offset
-     * @param shape any, up to the end of the allocation
-     * @throws IllegalArgumentException if it is no device memory, or too little
-     * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used here
+     * @param shape any shape that does not exceed the allocation
+     * @throws IllegalArgumentException if {@code pointer} is not in device memory, or the
+     *     allocation is too small
+     * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used
      */
     public static Tensor tensorOf(Pointer pointer, DType dtype, long... shape) {
         return Tensor.cuda(NativePointers.address(pointer), pointer, dtype, shape);
     }
 
     /**
-     * A contiguous tensor over device memory that the caller vouches for.
+     * Creates a contiguous tensor over device memory that the driver is not asked about.
      *
-     * @param numBytes bytes from {@code pointer} that may be used
+     * @param device the GPU that the memory is on
+     * @param numBytes bytes from {@code pointer} that the tensor may use
      */
     public static Tensor tensorOf(
             Device device, Pointer pointer, long numBytes, DType dtype, long... shape) {
@@ -49,16 +52,15 @@ public final class JCudaTensors {
     }
 
     /**
-     * The address of a tensor's first element, for JCuda's copies and launches. Keep the tensor
-     * reachable until they are done: the pointer does not.
+     * Returns a pointer to a tensor's first element, for copies and launches of JCuda. The pointer
+     * does not keep the memory alive: keep the tensor reachable until they have finished.
      *
-     * @throws IllegalArgumentException if the tensor lies on the host
+     * @throws IllegalArgumentException if the tensor is on the host
      */
     public static CUdeviceptr pointerTo(Tensor tensor) {
         if (Objects.requireNonNull(tensor, "tensor").device().isHost()) {
             throw new IllegalArgumentException(
-                    ("tensor %s lies on the host; for copies from there take"
-                                    + " Pointer.to(tensor.segment().asByteBuffer())")
+                    "tensor %s is on the host; for copies use Pointer.to(tensor.segment().asByteBuffer())"
                             .formatted(tensor));
         }
         return new CUdeviceptr().withByteOffset(tensor.address());

@@ -23,7 +23,7 @@ final class NativePointers {
                     .findVarHandle(type, name, long.class);
         } catch (ReflectiveOperationException otherVersion) {
             throw new LinkageError(
-                    "%s has no field %s that can be reached: take JCuda 12.6.0, on the class path"
+                    "%s has no accessible field %s; use JCuda 12.6.0, on the class path"
                             .formatted(type.getName(), name),
                     otherVersion);
         }

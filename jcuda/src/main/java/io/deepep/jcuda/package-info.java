@@ -1,6 +1,5 @@
 /**
- * JCuda's memory, streams and events as the library's, and back: views on both sides, nothing is
- * copied or owned. JCuda 12 is expected on the class path; the rest of the library does not need
- * it.
+ * Converts JCuda's memory, streams and events to the library's, and back. All of them are views:
+ * nothing is copied or owned. Needs JCuda 12 on the class path; the rest of the library does not.
  */
 package io.deepep.jcuda;

@@ -81,7 +81,7 @@ class JCudaTensorsTest {
             Tensor tensor = Tensor.allocate(arena, DType.F32, 4);
             assertThatThrownBy(() -> JCudaTensors.pointerTo(tensor))
                     .isInstanceOf(IllegalArgumentException.class)
-                    .hasMessageContaining("lies on the host");
+                    .hasMessageContaining("is on the host");
         }
     }
 }

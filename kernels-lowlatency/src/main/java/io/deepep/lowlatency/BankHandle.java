@@ -39,7 +39,7 @@ public final class BankHandle<B extends Bank> implements LowLatencyHandle {
             return (BankHandle<B>) mine;
         }
         throw new IllegalArgumentException(
-                "the handle is of another buffer; combine with the handle that this buffer's dispatch returned");
+                "the handle belongs to another buffer; combine with the handle of this buffer's dispatch");
     }
 
     /** Whether its dispatch was given weights. */

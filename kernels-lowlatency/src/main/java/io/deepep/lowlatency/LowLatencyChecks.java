@@ -36,8 +36,7 @@ public final class LowLatencyChecks {
         tensors.requireContiguousRows("x", x);
         if (x.size(0) > limits.maxTokens()) {
             throw new IllegalArgumentException(
-                    ("x has %s tokens, the buffer was opened for maxTokens=%s; raise"
-                                    + " LowLatencyLimits.maxTokens")
+                    "x has %s tokens, but the buffer was opened for maxTokens=%s; raise LowLatencyLimits.maxTokens"
                             .formatted(x.size(0), limits.maxTokens()));
         }
         Tensor topkIdx = plan.topkIdx();
@@ -74,7 +73,7 @@ public final class LowLatencyChecks {
             tensors.requireContiguous("topkWeights", plan.topkWeights());
         } else if (!weighted) {
             throw new IllegalArgumentException(
-                    "a pre-reduced combine of a dispatch without topkWeights; give them to"
+                    "the combine is pre-reduced, but its dispatch had no topkWeights; give them to"
                             + " LowLatencyDispatchPlan, or combine with weights");
         }
         if (plan.out() != null) {

@@ -31,8 +31,7 @@ public record LowLatencyErrors(Kind kind, int rank, int numExperts) {
         return new RoutingException(
                 source,
                 selection(token, k, value)
-                        + " is not what was dispatched; combine with the topkIdx of the dispatch,"
-                        + " unchanged");
+                        + " is not what was dispatched; combine with the unchanged topkIdx of the dispatch");
     }
 
     private static String selection(int token, int k, long value) {

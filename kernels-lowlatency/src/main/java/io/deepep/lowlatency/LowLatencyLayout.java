@@ -138,7 +138,7 @@ public record LowLatencyLayout(
                         (long) numTokens * numTopk);
         if (combineRows.stride0() >= MOST_COMBINE_BYTES) {
             throw new IllegalArgumentException(
-                    ("%s needs %s bytes for what combine brings from %s ranks, more than %s; lower maxTokens"
+                    ("%s needs %s bytes for the rows of a combine from %s ranks, more than %s; lower maxTokens"
                                     + " or maxTopk")
                             .formatted(
                                     limits, combineRows.stride0(), numRanks, MOST_COMBINE_BYTES));

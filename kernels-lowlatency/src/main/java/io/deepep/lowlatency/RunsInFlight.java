@@ -31,7 +31,7 @@ public final class RunsInFlight {
         forgetCleaned();
         if (oldest == NONE) {
             throw new CallOrderException(
-                    "nothing is left to receive; run each receive hook once, before a clean");
+                    "there is nothing to receive; run each receive hook once, and before cleanLowLatencyBuffer()");
         }
         long run = oldest;
         oldest = latest == run ? NONE : latest;

@@ -90,7 +90,7 @@ public final class FaultMessages {
                             operation
                                     + ": ranks were masked or unmasked since the dispatch of the handle; dispatch its plan again first");
             case OK, OPERATION_MISMATCH, SELECTION_CHANGED, SELECTED_TOO_OFTEN ->
-                    throw new IllegalArgumentException(fault + " is no fault of normal mode");
+                    throw new IllegalArgumentException(fault + " is not a fault of normal mode");
         };
     }
 
@@ -202,6 +202,6 @@ public final class FaultMessages {
                         + rank
                         + " names row "
                         + fault.seen()
-                        + "; combine what the handle's dispatch received");
+                        + "; combine the rows that the dispatch of the handle received");
     }
 }

@@ -137,8 +137,7 @@ public final class NormalChecks {
                             + plan.numWorstTokens()
                             + " exceeds the "
                             + most
-                            + " rows that can come in the expanded layout with any alignment; ask"
-                            + " for no more");
+                            + " rows that can arrive in the expanded layout with any alignment; ask for no more");
         }
     }
 
@@ -166,7 +165,7 @@ public final class NormalChecks {
                             + handle.hidden()
                             + " is not a multiple of "
                             + Fp8E4m3.CHANNELS_PER_SCALE
-                            + ", which share a scale in a combine of format=FP8; use BF16");
+                            + ", which share a scale in a combine with format=FP8; use BF16");
         }
         requireTokenRows("bias0", plan.bias0(), handle);
         requireTokenRows("bias1", plan.bias1(), handle);
@@ -176,8 +175,8 @@ public final class NormalChecks {
     /** The error of a combine in FP8 whose x lies where rows are cast to. */
     public static IllegalArgumentException castInPlace() {
         return new IllegalArgumentException(
-                "x lies in the buffer's combine region, into which format=FP8 casts rows; compute"
-                        + " them into memory of your own");
+                "x lies in the buffer's combine region, into which format=FP8 casts rows; give rows in"
+                        + " other memory");
     }
 
     /** The part of {@link #combine} that can change when the handle's plan is dispatched again. */
@@ -248,7 +247,7 @@ public final class NormalChecks {
                             + numExperts
                             + " is not a multiple of numRanks="
                             + topology.numRanks()
-                            + "; every rank holds as many experts");
+                            + "; every rank must hold the same number of experts");
         }
     }
 }

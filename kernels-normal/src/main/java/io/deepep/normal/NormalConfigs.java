@@ -35,7 +35,7 @@ public final class NormalConfigs {
     public static void requireFor(EpTopology topology, Config config) {
         if (topology.isInternode() && config.numChannels() == 0) {
             throw new IllegalArgumentException(
-                    "numSms=%s is for one node; give %s nodes at least 2"
+                    "numSms=%s is for one node, but the group has %s; give at least 2"
                             .formatted(config.numSms(), topology.numRdmaRanks()));
         }
     }

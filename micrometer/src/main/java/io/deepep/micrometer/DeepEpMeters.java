@@ -25,29 +25,25 @@ import java.util.stream.Stream;
  * Buffer.builder(communicator).observer(new DeepEpMeters(registry))...
  * }</pre>
  *
- * One instance serves any number of buffers. All meters carry the tags {@code mode}, {@code
- * operation} and {@code rank}, and are there from the first call of the operation on, failure
- * counters too. What a backend does not know is not counted. Timers have buckets from 5 µs to 1 s.
+ * One instance serves any number of buffers, and is thread-safe. All meters have the tags {@code
+ * mode}, {@code operation} and {@code rank}. They exist from the first call of the operation,
+ * including counters of failures. What a backend does not know is not counted. Timers have buckets
+ * from 5 µs to 1 s.
  *
  * <table>
  * <caption>Meters</caption>
  * <tr><th>name<th>kind<th>further tags<th>what
- * <tr><td>{@code deepep.host.time}<td>timer<td><td>what host threads spent in the call, see {@link
+ * <tr><td>{@code deepep.host.time}<td>timer<td><td>time that host threads spent in the call, see {@link
  *     ObservedCall#hostNanos}
- * <tr><td>{@code deepep.device.time}<td>timer<td><td>its kernels on the GPU, see {@link
+ * <tr><td>{@code deepep.device.time}<td>timer<td><td>time of its kernels on the GPU, see {@link
  *     ObservedCall#deviceNanos}
  * <tr><td>{@code deepep.tokens}<td>counter<td><td>this rank's tokens
- * <tr><td>{@code deepep.rows.received}<td>counter<td><td>rows that arrived at this rank; its share
- *     of those of all ranks is the imbalance across ranks
- * <tr><td>{@code deepep.bytes}<td>counter<td>{@code link}: nvlink or rdma<td>what this rank's
- *     tokens put on links
- * <tr><td>{@code deepep.wait.time}<td>timer<td>{@code peer}<td>waits for each rank, one sample per
- *     call that waited
- * <tr><td>{@code deepep.expert.tokens}<td>counter<td>{@code expert}: index among all<td>tokens that
- *     each local expert got
- * <tr><td>{@code deepep.expert.imbalance}<td>summary<td><td>tokens of the busiest local expert by
- *     their mean, a sample per dispatch
- * <tr><td>{@code deepep.unfinished}<td>counter<td><td>calls whose end the host never asked for
+ * <tr><td>{@code deepep.rows.received}<td>counter<td><td>rows that this rank received; compare ranks to see the imbalance between them
+ * <tr><td>{@code deepep.bytes}<td>counter<td>{@code link}: nvlink or rdma<td>bytes that crossed links for this rank's tokens
+ * <tr><td>{@code deepep.wait.time}<td>timer<td>{@code peer}<td>time waited for each rank, one sample per call that waited
+ * <tr><td>{@code deepep.expert.tokens}<td>counter<td>{@code expert}: global index<td>tokens that each local expert received
+ * <tr><td>{@code deepep.expert.imbalance}<td>summary<td><td>tokens of the busiest local expert divided by the mean, one sample per dispatch
+ * <tr><td>{@code deepep.unfinished}<td>counter<td><td>calls whose end the host never waited for
  * <tr><td>{@code deepep.errors}<td>counter<td>{@code error}: class name<td>calls that failed
  * </table>
  */
@@ -67,12 +63,14 @@ public final class DeepEpMeters implements BufferObserver {
 
     private record Key(CallKind kind, int rank) {}
 
-    /** Meters in {@code registry}. */
+    /** Creates meters in {@code registry}. */
     public DeepEpMeters(MeterRegistry registry) {
         this(registry, Tags.empty());
     }
 
-    /** Meters in {@code registry} with further tags, as a model's name or a layer's. */
+    /**
+     * Creates meters in {@code registry} with further tags, such as the name of a model or layer.
+     */
     public DeepEpMeters(MeterRegistry registry, Tags common) {
         this.registry = registry;
         this.common = common;
@@ -103,10 +101,15 @@ public final class DeepEpMeters implements BufferObserver {
                             .and("rank", Integer.toString(key.rank));
             hostTime = timer("host.time", "Time of host threads in a call", tags);
             tokens = counter(TOKENS, TOKENS, "This rank's tokens", tags);
-            rowsReceived = counter("rows.received", "rows", "Rows that arrived", tags);
+            rowsReceived = counter("rows.received", "rows", "Rows that this rank received", tags);
             nvlinkBytes = bytes("nvlink");
             rdmaBytes = bytes("rdma");
-            unfinished = counter("unfinished", "calls", "Calls whose end nobody asked for", tags);
+            unfinished =
+                    counter(
+                            "unfinished",
+                            "calls",
+                            "Calls whose end the host never waited for",
+                            tags);
             // A rate needs the zero before the first failure.
             for (Class<?> error : DeepEpException.class.getPermittedSubclasses()) {
                 errors(error.getSimpleName());
@@ -132,7 +135,7 @@ public final class DeepEpMeters implements BufferObserver {
         }
 
         private Counter bytes(String link) {
-            String description = "Bytes that this rank's tokens put on links";
+            String description = "Bytes that crossed links for this rank's tokens";
             return counter("bytes", "bytes", description, tags.and("link", link));
         }
 
@@ -189,7 +192,7 @@ public final class DeepEpMeters implements BufferObserver {
             double mean = Arrays.stream(counts).average().orElse(0);
             if (mean > 0) {
                 DistributionSummary.builder(PREFIX + "expert.imbalance")
-                        .description("Tokens of the busiest local expert by their mean")
+                        .description("Tokens of the busiest local expert divided by the mean")
                         .tags(tags)
                         .register(registry)
                         .record(Arrays.stream(counts).max().orElseThrow() / mean);

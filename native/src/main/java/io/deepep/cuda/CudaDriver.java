@@ -108,7 +108,7 @@ public final class CudaDriver {
 
     static DeepEpUnavailableException tooOld(int version) {
         return new DeepEpUnavailableException(
-                "the NVIDIA driver supports CUDA %s, at least %s is needed"
+                "the NVIDIA driver supports CUDA %s, but at least %s is needed"
                         .formatted(versionName(version), versionName(MIN_VERSION)),
                 "install a newer driver (R525 or later; R580 or later for code built by CUDA 13)",
                 null);

@@ -78,7 +78,7 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
      */
     public static CudaEvent wrap(CudaContext context, long handle) {
         if (handle == 0) {
-            throw new IllegalArgumentException("handle=0 is no event; create it first");
+            throw new IllegalArgumentException("handle=0 is not an event; create the event first");
         }
         return new CudaEvent(context, handle, true);
     }
@@ -92,7 +92,7 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
     /** The driver's {@code CUevent}. */
     public long handle() {
         if (owned.closed.get()) {
-            throw new IllegalStateException("event is closed");
+            throw new IllegalStateException("the event is closed");
         }
         return owned.handle;
     }

@@ -81,7 +81,7 @@ public final class CudaGraph implements AutoCloseable {
 
     private long exec() {
         if (closed.get()) {
-            throw new IllegalStateException("graph is closed");
+            throw new IllegalStateException("the graph is closed");
         }
         return exec;
     }

@@ -108,9 +108,8 @@ public final class CudaStream implements Stream, AutoCloseable {
             GET_CONTEXT.call(handle, CallSlots.first());
             if (CallSlots.asLong(CallSlots.first()) != context.handle()) {
                 throw new IllegalArgumentException(
-                        ("stream %s is not of the primary context of %s; create it there: with that GPU chosen"
-                                        + " by the runtime API (cudaSetDevice), or in the context of cuDevicePrimaryCtxRetain"
-                                        + " instead of cuCtxCreate")
+                        ("stream %s does not belong to the primary context of %s; create it after cudaSetDevice, or"
+                                        + " in the context of cuDevicePrimaryCtxRetain instead of cuCtxCreate")
                                 .formatted(Long.toHexString(handle), context.device()));
             }
         }
@@ -203,7 +202,7 @@ public final class CudaStream implements Stream, AutoCloseable {
             throw new IllegalArgumentException(
                     "event of "
                             + event.getClass().getName()
-                            + " is not a GPU's; synchronize() it first");
+                            + " is not an event on a GPU; call its synchronize() first");
         }
     }
 

@@ -89,7 +89,7 @@ public final class LaunchConfig {
 
     private static int positive(int dim) {
         if (dim <= 0) {
-            throw new IllegalArgumentException("launch dimension " + dim + " is not positive");
+            throw new IllegalArgumentException("launch dimension " + dim + " must be at least 1");
         }
         return dim;
     }

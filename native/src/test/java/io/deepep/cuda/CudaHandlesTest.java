@@ -59,6 +59,6 @@ class CudaHandlesTest {
         }
         assertThatThrownBy(() -> Event.cuda(GPU, 0))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("handle=0 is no event");
+                .hasMessageContaining("handle=0 is not an event");
     }
 }

@@ -76,6 +76,6 @@ class LaunchBlocksTest {
     void emptyGridIsRefused() {
         assertThatThrownBy(() -> new LaunchConfig(arena, 0, 32))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("0 is not positive");
+                .hasMessageContaining("0 must be at least 1");
     }
 }

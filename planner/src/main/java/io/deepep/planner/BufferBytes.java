@@ -7,19 +7,19 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 
 /**
- * What a rank's buffer needs for one mode, as the library's size hints say.
+ * The sizes of a rank's buffer for one mode, from the library's size hints.
  *
- * @param nvl NVL buffer that no routing can overflow
- * @param rdma RDMA buffer
+ * @param nvl bytes of an NVL buffer that no routing can overflow
+ * @param rdma bytes of the RDMA buffer
  * @param maxRecvTokens rows that the busiest rank receives with the planned routing; 0 in
  *     low-latency mode, which has room for all
- * @param nvlForRouting NVL buffer with that {@code maxRecvTokens}
+ * @param nvlForRouting bytes of the NVL buffer with that {@code maxRecvTokens}
  */
 public record BufferBytes(long nvl, long rdma, int maxRecvTokens, long nvlForRouting) {
     /**
-     * Refuses what the library would refuse.
+     * Checks that the library allows these shapes.
      *
-     * @throws IllegalArgumentException if it would
+     * @throws IllegalArgumentException if it would refuse them
      */
     public static void requireAllowed(Mode mode, Shape shape, int numRanks) {
         if (mode == Mode.LOW_LATENCY) {

@@ -3,13 +3,14 @@ package io.deepep.planner;
 import io.deepep.EpTopology;
 
 /**
- * Where a model runs.
+ * The cluster that a model runs on.
  *
- * @param topology ranks and nodes; the rank does not matter
+ * @param topology ranks and nodes; the same for each of the ranks
  * @param profile what the links cost
  * @param nicGbps line rate of a NIC in Gb/s
- * @param nicsPerGpu NICs of each GPU; less than 1 where GPUs share one
- * @param nvlinkBytesPerSecond instead of the profile's, or 0
+ * @param nicsPerGpu NICs of each GPU; less than 1 if GPUs share a NIC
+ * @param nvlinkBytesPerSecond bytes per second of a GPU over NVLink in one direction; 0 for the
+ *     rate of the profile
  */
 public record Cluster(
         EpTopology topology,
@@ -21,7 +22,7 @@ public record Cluster(
     private static final double LEAST = 0.001;
     private static final double MOST = 1_000_000;
 
-    /** Checks the numbers. */
+    /** Validates the numbers. */
     public Cluster {
         requirePositive("nicGbps", nicGbps);
         requirePositive("nicsPerGpu", nicsPerGpu);
@@ -37,7 +38,7 @@ public record Cluster(
         }
     }
 
-    /** NVLink's cost of an operation. */
+    /** The cost of an operation over NVLink. */
     public LinkCost nvlink(Mode mode, Op op) {
         Profile.Costs costs = profile.costs(mode, op);
         return new LinkCost(
@@ -45,7 +46,7 @@ public record Cluster(
                 nvlinkBytesPerSecond > 0 ? nvlinkBytesPerSecond : costs.nvlinkBytesPerSecond());
     }
 
-    /** RDMA's cost of an operation. */
+    /** The cost of an operation over RDMA. */
     public LinkCost rdma(Mode mode, Op op) {
         Profile.Costs costs = profile.costs(mode, op);
         return new LinkCost(

@@ -3,16 +3,16 @@ package io.deepep.planner;
 import java.util.Locale;
 
 /**
- * Machines that are known, each with one library. Every number is either measured by itself or
- * solved from the rows named here, and from no other; {@code ProfileTest} solves them again. {@code
- * deepep plan compare} shows what the model says of all other rows.
+ * Known machines, each with one library. Every number was either measured directly, or derived from
+ * the published figures named here and from no others; {@code ProfileTest} derives them again.
+ * {@code deepep plan compare} shows the predictions for all other figures.
  */
 public enum KnownProfile implements Profile {
     /**
-     * This library on H200. NVLink rates are those of bare copies while 8 GPUs all exchange: 345
-     * GB/s pushed, 328 GB/s pulled. Fixed times are those measured for 1 token among 4 GPUs. What
-     * RDMA gives is that of {@link #H800_DEEPEP_V1}. Normal mode on several nodes waits for a trip
-     * of headers and one of rows in a dispatch, and for both in a combine.
+     * This library on H200. NVLink rates are those of bare copies while all of 8 GPUs exchange: 345
+     * GB/s pushed, 328 GB/s pulled. Fixed times were measured with 1 token among 4 GPUs. RDMA rates
+     * are those of {@link #H800_DEEPEP_V1}. In normal mode on several nodes, a dispatch waits for
+     * one trip of headers and one of rows, and so does a combine.
      */
     H200 {
         @Override
@@ -20,7 +20,7 @@ public enum KnownProfile implements Profile {
             return ofThisLibrary(mode, op, 1);
         }
     },
-    /** As {@link #H200}, whose NVLink it has. Not measured. */
+    /** H100: as {@link #H200}, which has the same NVLink. Not measured. */
     H100 {
         @Override
         public Costs costs(Mode mode, Op op) {
@@ -28,8 +28,8 @@ public enum KnownProfile implements Profile {
         }
     },
     /**
-     * As {@link #H200} with twice the rate of NVLink, as the fifth generation has twice that of the
-     * fourth. Not measured.
+     * B200: as {@link #H200} with twice the rate of NVLink, because the fifth generation has twice
+     * the rate of the fourth. Not measured.
      */
     B200 {
         @Override
@@ -37,7 +37,7 @@ public enum KnownProfile implements Profile {
             return ofThisLibrary(mode, op, 2);
         }
     },
-    /** As {@link #B200}. Not measured. */
+    /** GB200: as {@link #B200}. Not measured. */
     GB200 {
         @Override
         public Costs costs(Mode mode, Op op) {
@@ -45,7 +45,7 @@ public enum KnownProfile implements Profile {
         }
     },
     /**
-     * DeepEP V1 on H800 with 400 Gb/s NICs, from its published tables. Each kind of link is solved
+     * DeepEP V1 on H800 with 400 Gb/s NICs, from its published tables. Each kind of link is derived
      * from one world size: NVLink from EP 8 (two numbers from dispatch and combine, in each mode),
      * RDMA of low-latency mode from EP 256 (in the same way), the RDMA share of normal mode from
      * the dispatch of EP 32, with the fixed time of NVLink.

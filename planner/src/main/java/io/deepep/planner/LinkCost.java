@@ -1,15 +1,16 @@
 package io.deepep.planner;
 
 /**
- * What a kind of link costs: a fixed time, then bytes at a rate.
+ * The cost of an operation over a kind of link: a fixed time, then bytes at a rate.
  *
- * @param fixedMicros launch, headers, flags and latency of an operation that moves nothing
- * @param bytesPerSecond of a rank in one direction, while it receives as much
+ * @param fixedMicros microseconds of an operation that moves no rows: launch, headers, flags,
+ *     latency
+ * @param bytesPerSecond bytes per second of a rank in one direction, while it receives as much
  */
 public record LinkCost(double fixedMicros, double bytesPerSecond) {
     private static final double MICROS_PER_SECOND = 1e6;
 
-    /** The time for so many bytes. */
+    /** The time for {@code bytes}, in microseconds. */
     public double micros(double bytes) {
         return fixedMicros + bytes / bytesPerSecond * MICROS_PER_SECOND;
     }

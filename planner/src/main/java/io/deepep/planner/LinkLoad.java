@@ -3,9 +3,9 @@ package io.deepep.planner;
 import java.util.Arrays;
 
 /**
- * Rows over one kind of link, of all tokens.
+ * The rows that all tokens put on one kind of link.
  *
- * @param mean rows that a rank sends, and receives, on average
+ * @param mean rows that a rank sends (and receives) on average
  * @param max rows that the busiest rank sends or receives, whichever is more
  */
 public record LinkLoad(double mean, double max) {

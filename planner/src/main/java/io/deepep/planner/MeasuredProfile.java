@@ -3,28 +3,28 @@ package io.deepep.planner;
 import java.util.List;
 
 /**
- * A machine on which this library was measured, one node of it. Over NVLink an operation costs a
- * fixed time and its bytes at a rate, those that come closest to what was measured, in relative
- * terms. Where all measurements are of the same bytes, the rate is the bare copy's. RDMA costs what
- * it costs {@link KnownProfile#H200}.
+ * A machine of which one node was measured with this library. Over NVLink, an operation costs a
+ * fixed time and its bytes at a rate, fitted to the measurements so that the relative errors are
+ * smallest. If all measurements moved the same number of bytes, the rate is that of the bare copy.
+ * RDMA costs what it costs in {@link KnownProfile#H200}.
  *
  * @param name where the figures come from
- * @param measurements of any number of operations and sizes
+ * @param measurements measurements of any number of operations and sizes
  */
 public record MeasuredProfile(String name, List<Measurement> measurements) implements Profile {
     private static final double MICROS_PER_SECOND = 1e6;
 
     /**
-     * One operation of one size.
+     * The measurement of one operation with one size.
      *
-     * @param bytes over the links of the busiest rank
-     * @param micros of the slowest rank
-     * @param bareBytesPerSecond what a bare copy reached in the same run
+     * @param bytes bytes over the links of the busiest rank
+     * @param micros microseconds of the slowest rank
+     * @param bareBytesPerSecond bytes per second of a bare copy in the same run
      */
     public record Measurement(
             Mode mode, Op op, double bytes, double micros, double bareBytesPerSecond) {}
 
-    /** Takes a copy. */
+    /** Copies the list. */
     public MeasuredProfile {
         measurements = List.copyOf(measurements);
     }
@@ -43,7 +43,7 @@ public record MeasuredProfile(String name, List<Measurement> measurements) imple
                             + op
                             + " of "
                             + mode
-                            + " mode: give its measurements too, or plan the other mode alone");
+                            + " mode; give measurements of it too, or plan only the other mode");
         }
         LinkCost nvlink = line(chosen);
         Costs known = KnownProfile.H200.costs(mode, op);

@@ -7,19 +7,19 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.Stream;
 
-/** The two protocols. */
+/** The modes of the library. */
 public enum Mode {
-    /** Throughput: once per node over RDMA, forwarded over NVLink. */
+    /** For throughput: a token crosses RDMA once per node, and is forwarded there over NVLink. */
     NORMAL,
-    /** Latency: straight to each rank. */
+    /** For latency: a token goes directly to each rank. */
     LOW_LATENCY;
 
-    /** The largest groups that the library runs. */
+    /** The largest groups that the library supports in this mode. */
     public GroupLimits limits(Device.Kind kind) {
         return this == NORMAL ? GroupLimits.normal(kind) : GroupLimits.lowLatency(kind);
     }
 
-    /** Where the library runs such a group. */
+    /** The kinds of devices on which the library supports such a group. */
     public List<Device.Kind> runsOn(EpTopology topology) {
         return Stream.of(Device.Kind.values())
                 .filter(kind -> limits(kind).refusal(topology).isEmpty())

@@ -8,8 +8,8 @@ import java.util.stream.Stream;
 /**
  * The plan of one mode on one cluster.
  *
- * @param dispatchType what a dispatch ships; a combine ships BF16
- * @param sampledTokens tokens of each rank that were simulated
+ * @param dispatchType type of the rows of a dispatch; those of a combine are BF16
+ * @param sampledTokens number of tokens of each rank that were simulated
  * @param operations dispatch and combine
  */
 public record ModePlan(
@@ -23,7 +23,7 @@ public record ModePlan(
     /**
      * Simulates the routing and plans both operations.
      *
-     * @param lowLatencyRule how often a token goes out in low-latency mode
+     * @param lowLatencyRule how often a token is sent in low-latency mode
      * @throws IllegalArgumentException if the library would refuse these shapes
      */
     public static ModePlan of(
@@ -62,7 +62,7 @@ public record ModePlan(
                         .toList());
     }
 
-    /** What an operation's rows are. */
+    /** The type of an operation's rows. */
     public DType dtype(Op op) {
         return op == Op.DISPATCH ? dispatchType : DType.BF16;
     }

@@ -2,11 +2,11 @@ package io.deepep.planner;
 
 import java.util.Locale;
 
-/** The two directions. */
+/** The operations. */
 public enum Op {
-    /** Tokens to their experts. */
+    /** Sends tokens to their experts. */
     DISPATCH,
-    /** Results home. */
+    /** Returns the experts' results to the tokens' ranks. */
     COMBINE;
 
     @Override

@@ -24,13 +24,13 @@ public record OperationPlan(
      */
     private static final double MESSAGES_PER_SECOND = 180e6;
 
-    /** What bounds an operation. */
+    /** What limits the speed of an operation. */
     public enum Bottleneck {
-        /** Bytes over NVLink. */
+        /** The bytes over NVLink. */
         NVLINK,
-        /** Bytes over RDMA. */
+        /** The bytes over RDMA. */
         RDMA,
-        /** The fixed time is more than that of the bytes. */
+        /** The fixed time, which exceeds that of the bytes. */
         LATENCY;
 
         @Override

@@ -1,14 +1,16 @@
 package io.deepep.planner;
 
-/** What links cost on one kind of machine with one library. Its text is its name. */
+/**
+ * The costs of links on one kind of machine with one library. {@code toString} returns the name.
+ */
 public sealed interface Profile permits KnownProfile, MeasuredProfile {
     /**
      * The costs of one operation.
      *
-     * @param nvlinkMicros fixed time where NVLink is waited for
-     * @param nvlinkBytesPerSecond of a rank in one direction
-     * @param rdmaMicros fixed time where RDMA is waited for
-     * @param rdmaShare of its NICs' line rate that a rank gets
+     * @param nvlinkMicros fixed time over NVLink, in microseconds
+     * @param nvlinkBytesPerSecond bytes per second of a rank over NVLink in one direction
+     * @param rdmaMicros fixed time over RDMA, in microseconds
+     * @param rdmaShare the fraction of the line rate of its NICs that a rank gets
      */
     record Costs(
             double nvlinkMicros,
@@ -17,9 +19,9 @@ public sealed interface Profile permits KnownProfile, MeasuredProfile {
             double rdmaShare) {}
 
     /**
-     * What one operation costs.
+     * The costs of one operation.
      *
-     * @throws IllegalArgumentException if it is not known
+     * @throws IllegalArgumentException if they are not known
      */
     Costs costs(Mode mode, Op op);
 }

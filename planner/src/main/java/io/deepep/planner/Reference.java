@@ -5,12 +5,12 @@ import io.deepep.testkit.routing.Gate;
 import java.util.List;
 
 /**
- * Times that others or we have measured for one shape, to hold predictions against.
+ * Times that were measured or published for one shape, to compare predictions with.
  *
- * @param source who measured
- * @param profile of the machine and library
+ * @param source where the figures come from
+ * @param profile the profile of the machine and library
  * @param lowLatencyRule which rows a low-latency dispatch sends
- * @param slowest whether times are of the slowest rank, else of a rank like any other
+ * @param slowest whether times are those of the slowest rank; otherwise of a typical rank
  * @param times the figures
  */
 public record Reference(
@@ -28,12 +28,12 @@ public record Reference(
     /**
      * One figure.
      *
-     * @param dtype of the rows
-     * @param wire what travels for a row
-     * @param figure microseconds, or GB/s where {@code bandwidth}
-     * @param bandwidth whether it is the logical bandwidth as DeepEP counts it: rows to the own
-     *     node (several nodes) or to the own rank (one node) included
-     * @param fitted whether a number of the profile was solved from it
+     * @param dtype type of the rows
+     * @param wire the bytes that travel for a row
+     * @param figure microseconds, or GB/s if {@code bandwidth}
+     * @param bandwidth whether the figure is the logical bandwidth as DeepEP counts it, including
+     *     rows to the rank's own node (several nodes) or to the rank itself (one node)
+     * @param fitted whether a number of the profile was derived from it
      */
     public record Time(
             Op op,
@@ -47,14 +47,14 @@ public record Reference(
         }
     }
 
-    /** What is predicted for {@code time} and what was measured. */
+    /** The predicted and the measured value of {@code time}. */
     public record Outcome(
             Reference reference,
             Time time,
             double measuredMicros,
             double predictedMicros,
             OperationPlan plan) {
-        /** Relative to the measured time. */
+        /** The error of the prediction, relative to the measured value. */
         public double error() {
             return predictedMicros / measuredMicros - 1;
         }
@@ -71,7 +71,7 @@ public record Reference(
                 : Simulation.lowLatency(source, topology, lowLatencyRule);
     }
 
-    /** Predicts all times. */
+    /** Predicts all times of this reference. */
     public List<Outcome> predict() {
         Simulation simulation = simulate();
         return times.stream().map(time -> predict(simulation, time)).toList();

@@ -6,7 +6,9 @@ import io.deepep.testkit.routing.Gate;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** The measured times that the planner is compared with; docs/guides/planning.md shows all. */
+/**
+ * The measured times that the planner is compared with. docs/guides/planning.md shows all of them.
+ */
 public final class References {
     private static final int HIDDEN = 7168;
     private static final int NUM_TOPK = 8;
@@ -26,7 +28,7 @@ public final class References {
 
     private References() {}
 
-    /** All of them. */
+    /** All references. */
     public static List<Reference> all() {
         return Stream.of(
                         deepEpV1Normal(),

@@ -1,14 +1,19 @@
 package io.deepep.planner;
 
-/** Which rows a token's selections turn into. */
+/** The rule by which the selections of a token become rows. */
 public enum RowRule {
     /**
-     * Over RDMA once for each other node, to the rank with the sender's nvlRank there; from the
-     * rank that has it in a node over NVLink once for each other destination rank of that node.
+     * Over RDMA, one row for each other node, to the rank there that has the sender's nvlRank; then
+     * over NVLink, one row from that rank to each other destination rank of the node.
      */
     NODE_THEN_RANK,
-    /** Once for each other destination rank, over NVLink within the node, else over RDMA. */
+    /**
+     * One row for each other destination rank, over NVLink within the node, otherwise over RDMA.
+     */
     ONCE_PER_RANK,
-    /** Once for each selection of another rank's expert, over the same links. */
+    /**
+     * One row for each selection of another rank's expert, over the same links as {@link
+     * #ONCE_PER_RANK}.
+     */
     ONCE_PER_SELECTION
 }

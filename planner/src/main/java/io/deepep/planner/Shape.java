@@ -1,11 +1,11 @@
 package io.deepep.planner;
 
 /**
- * What a model sends.
+ * The shape of the tokens that a model dispatches.
  *
- * @param numTokens T of each rank
- * @param hidden H
- * @param numTopk K
- * @param numExperts E, of all ranks together
+ * @param numTokens tokens of each rank
+ * @param hidden hidden size, in elements
+ * @param numTopk experts per token
+ * @param numExperts experts of all ranks together
  */
 public record Shape(int numTokens, int hidden, int numTopk, int numExperts) {}

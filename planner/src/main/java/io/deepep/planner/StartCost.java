@@ -6,15 +6,15 @@ import io.deepep.buffer.memory.IbgdaStart;
 import io.deepep.buffer.memory.NvshmemQueues;
 
 /**
- * What a rank needs to start in normal mode: with NVSHMEM over IBGDA, where its world is its rail,
- * one PE per node; and with queue pairs that the library makes itself.
+ * What a rank needs to start normal mode, with NVSHMEM over IBGDA and with the library's own IBGDA.
+ * With NVSHMEM, a rank's world is its rail, with one PE per node.
  *
- * @param topology of the cluster
+ * @param topology the topology of the cluster
  * @param numQpsPerPe queue pairs to each PE
- * @param qpDepth entries of each
- * @param queueBytesPerPe GPU memory of these queues, in bytes
- * @param buffers of a rank
- * @param ibgda the network without NVSHMEM
+ * @param qpDepth entries of each queue pair
+ * @param queueBytesPerPe GPU memory of the queues to each PE, in bytes
+ * @param buffers the sizes of a rank's buffer
+ * @param ibgda the needs of the library's own IBGDA
  */
 public record StartCost(
         EpTopology topology,
@@ -44,13 +44,13 @@ public record StartCost(
     private static final int MESSAGES_WITH_ROOT = 4;
 
     /**
-     * What the network needs without NVSHMEM.
+     * What the library's own IBGDA needs.
      *
-     * @param numQueues queue pairs that a rank makes and connects
-     * @param memoryBytes of queues and tables
-     * @param messages that a rank sends
-     * @param messageBytes of them all, at most
-     * @param rounds in which it sends them; it waits for all others after each
+     * @param numQueues queue pairs that a rank creates and connects
+     * @param memoryBytes GPU memory of queues and tables, in bytes
+     * @param messages messages that a rank sends
+     * @param messageBytes their bytes together, at most
+     * @param rounds rounds in which they are sent; the rank waits for all others after each
      */
     public record OwnQueues(
             int numQueues, long memoryBytes, long messages, long messageBytes, int rounds) {
@@ -65,10 +65,10 @@ public record StartCost(
     }
 
     /**
-     * The cost on a cluster.
+     * The cost of a start on a cluster.
      *
-     * @param shape of the model; a rank has room for as many rows as it receives of evenly spread
-     *     tokens
+     * @param shape the shape of the model; the buffer has room for the rows that a rank receives if
+     *     tokens are spread evenly
      */
     public static StartCost of(EpTopology topology, Shape shape) {
         Config config = WireFormat.configFor(topology);
@@ -82,22 +82,22 @@ public record StartCost(
                 OwnQueues.of(IbgdaStart.normal(topology, config)));
     }
 
-    /** Other PEs of the world. */
+    /** Number of other PEs of the world. */
     public int numPeers() {
         return topology.numRdmaRanks() - 1;
     }
 
-    /** Queue pairs that a rank makes and connects. */
+    /** Number of queue pairs that a rank creates and connects. */
     public long numQps() {
         return (long) numPeers() * numQpsPerPe;
     }
 
-    /** GPU memory of the queues. */
+    /** GPU memory of the queues, in bytes. */
     public long queueBytes() {
         return numPeers() * queueBytesPerPe;
     }
 
-    /** GPU memory of the symmetric heap. */
+    /** GPU memory of the symmetric heap, in bytes. */
     public long heapBytes() {
         return Math.ceilDiv(buffers.rdma(), HEAP_PIECE) * HEAP_PIECE;
     }
@@ -111,7 +111,7 @@ public record StartCost(
         return MESSAGES_WITH_ROOT + (GATHERS + 1L) * numPeers() + (long) BARRIERS * rounds;
     }
 
-    /** Their bytes. */
+    /** Bytes of these messages together. */
     public long messageBytes() {
         return numPeers() * GATHERED_BYTES + numQps() * QP_HANDLE_BYTES;
     }

@@ -8,19 +8,22 @@ import java.util.function.Consumer;
 
 /** The selections of every rank's tokens: drawn at random, or recorded. */
 public sealed interface TokenSource {
-    /** E. */
+    /** Number of experts of all ranks. */
     int numExperts();
 
-    /** Tokens of the rank that has most. */
+    /** Number of tokens of the rank that has most. */
     int maxTokens();
 
-    /** Tokens of each rank that are simulated, at most {@link #maxTokens}. */
+    /** Number of tokens of each rank that are simulated, at most {@link #maxTokens}. */
     int sampledTokens();
 
-    /** Hands over the selections of {@code rank}'s simulated tokens: global experts or -1. */
+    /**
+     * Passes the selections of each simulated token of {@code rank} to {@code token}: [K] global
+     * experts, or -1.
+     */
     void forEach(int rank, Consumer<long[]> token);
 
-    /** As many tokens on every rank, drawn by a gate. */
+    /** The same number of tokens on every rank, drawn at random by a gate. */
     final class Drawn implements TokenSource {
         /**
          * Experts looked at by all tokens together; where it would be more, a sample of each rank's
@@ -34,9 +37,9 @@ public sealed interface TokenSource {
         private final long[] seeds;
 
         /**
-         * Tokens of a gate.
+         * Creates a source of tokens drawn by {@code gate}.
          *
-         * @throws IllegalArgumentException if the gate cannot choose among so many experts
+         * @throws IllegalArgumentException if the gate cannot choose among that many experts
          */
         public Drawn(Gate gate, Shape shape, int numRanks, long seed) {
             this(gate, shape, numRanks, seed, affordable(shape, numRanks));
@@ -81,7 +84,7 @@ public sealed interface TokenSource {
         }
     }
 
-    /** A recorded routing, all of it. */
+    /** All tokens of a recorded routing. */
     record Recorded(Routing routing) implements TokenSource {
         @Override
         public int numExperts() {

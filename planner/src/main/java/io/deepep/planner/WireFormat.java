@@ -11,15 +11,16 @@ import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.spi.RowFormat;
 
 /**
- * Bytes that an operation puts on the links, from the layouts of the protocols. Over RDMA they are
- * those of writes, to the byte; signals, an atomic of a word each, are messages alone.
+ * The bytes that an operation puts on the links, from the layouts of the protocols. Over RDMA,
+ * exactly the bytes of writes are counted; signals, atomics of one word each, count only as
+ * messages.
  *
- * @param payloadBytes of a row: elements and scales alone
- * @param nvlinkRowBytes of a row as it travels over NVLink, padding and metadata included
- * @param rdmaRowBytes of a row as it travels over RDMA, padding and metadata included
- * @param nvlinkControlBytes that a rank sends over NVLink besides rows: headers and flags
- * @param rdmaControlBytes that it sends over RDMA besides rows: headers and records
- * @param rdmaControlMessages in which it does, signals of all kinds included
+ * @param payloadBytes bytes of a row: only its elements and scales
+ * @param nvlinkRowBytes bytes of a row as it travels over NVLink, padding and metadata included
+ * @param rdmaRowBytes bytes of a row as it travels over RDMA, padding and metadata included
+ * @param nvlinkControlBytes bytes that a rank sends over NVLink besides rows: headers and flags
+ * @param rdmaControlBytes bytes that it sends over RDMA besides rows: headers and records
+ * @param rdmaControlMessages messages that it sends over RDMA besides rows, including all signals
  */
 public record WireFormat(
         long payloadBytes,
@@ -94,7 +95,7 @@ public record WireFormat(
                 elsewhere * 3);
     }
 
-    /** The configuration that a buffer is laid out for when none is given. */
+    /** The configuration that a buffer is laid out for if none is given. */
     public static Config configFor(EpTopology topology) {
         return Config.recommended(topology.numRanks());
     }

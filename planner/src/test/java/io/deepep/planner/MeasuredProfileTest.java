@@ -57,7 +57,7 @@ class MeasuredProfileTest {
         assertThatThrownBy(() -> profile.costs(Mode.LOW_LATENCY, Op.DISPATCH))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessage(
-                        "profile run.json has no dispatch of low-latency mode: give its measurements too, or"
-                                + " plan the other mode alone");
+                        "profile run.json has no dispatch of low-latency mode; give measurements of it too,"
+                                + " or plan only the other mode");
     }
 }

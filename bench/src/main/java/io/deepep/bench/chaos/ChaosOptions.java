@@ -48,8 +48,8 @@ public record ChaosOptions(
         List<Trial> drawn = Trial.draw(seed, from + trials, numRanks, modes, models, actions);
         if (drawn.isEmpty()) {
             throw new UsageException(
-                    "none of these actions can be done to ranks that are threads; add processes to"
-                            + " --ranks-are, or throw, leave or slow to --actions");
+                    "none of these actions is possible with threads; add processes to --ranks-are, or throw,"
+                            + " leave or slow to --actions");
         }
         List<String> command = command();
         Chaos chaos =

@@ -89,7 +89,7 @@ final class ChaosProcess implements AutoCloseable {
         } catch (IOException ended) {
             // As when the line is null.
         }
-        ready.completeExceptionally(new IOException("it ended before it was told anything"));
+        ready.completeExceptionally(new IOException("it ended before it received its task"));
         outcomes.add(ENDED);
     }
 

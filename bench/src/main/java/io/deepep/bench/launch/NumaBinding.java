@@ -33,7 +33,9 @@ record NumaBinding(List<String> processors) {
     static NumaBinding of(Path root, Map<String, String> environment, int numRanks) {
         if (!Files.isExecutable(root.resolve(TASKSET))) {
             throw new UsageException(
-                    "--numa-binding needs /" + TASKSET + " (package util-linux), or leave it out");
+                    "--numa-binding needs /"
+                            + TASKSET
+                            + "; install util-linux, or leave the option out");
         }
         Path nodes = root.resolve("sys/devices/system/node");
         List<Integer> numaOfGpus =

@@ -18,21 +18,22 @@ public final class BenchOptions {
     @Option(
             names = "--warmups",
             paramLabel = "N",
-            description = "Unmeasured runs of each (default: ${DEFAULT-VALUE}).")
+            description =
+                    "Runs of each operation that are not measured (default: ${DEFAULT-VALUE}).")
     private int warmups = 10;
 
     @Option(
             names = "--repeats",
             paramLabel = "N",
-            description = "Measured runs of each (default: ${DEFAULT-VALUE}).")
+            description = "Measured runs of each operation (default: ${DEFAULT-VALUE}).")
     private int repeats = 50;
 
     @Option(
             names = "--peer",
             paramLabel = "FILE",
             description =
-                    "Also prints another library's figures beside these (JSON; docs/measurements has"
-                            + " some).")
+                    "Also prints the figures of another library beside these (JSON; see"
+                            + " docs/measurements).")
     private Path peer;
 
     private PeerFigures peers;

@@ -96,8 +96,9 @@ public record PeerFigures(Path file, List<Figure> figures) {
         for (int i = 0; figures != null && i < figures.length; i++) {
             if (figures[i] == null || !figures[i].isWhole()) {
                 throw new UsageException(
-                        ("--peer=%s: figure %d lacks something; each has library, op, dtype, and above 0 ranks,"
-                                        + " nodes, tokens, hidden, topk, experts, micros, and sms if it is given")
+                        ("--peer=%s: figure %d lacks a value; each needs library, op, dtype, and positive ranks,"
+                                        + " nodes, tokens, hidden, topk, experts and micros; sms is"
+                                        + " optional")
                                 .formatted(file, i + 1));
             }
         }

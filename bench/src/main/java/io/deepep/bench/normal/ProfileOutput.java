@@ -42,18 +42,18 @@ record ProfileOutput(Path file) {
                     OPTION
                             + "="
                             + file
-                            + " is for GPUs, and this is the "
+                            + " is for GPUs, but this is the "
                             + job.placement().describe());
         }
         if (job.numRanks() < 2) {
-            throw new UsageException(OPTION + " measures links between ranks, and --ranks is 1");
+            throw new UsageException(OPTION + " measures links between ranks, but --ranks is 1");
         }
         if (job.measuredSms().size() < 2) {
             throw new UsageException(
                     OPTION
                             + " compares numbers of multiprocessors, but --sms="
                             + job.measuredSms().getFirst()
-                            + " is one; give several, or leave --sms out");
+                            + " is a single number; give several, or leave --sms out");
         }
     }
 

@@ -21,7 +21,8 @@ import picocli.CommandLine.Option;
 @Command(
         name = "plan",
         description =
-                "Simulates a model's routing on a cluster and says what buffers need, what crosses the links and how long it takes.",
+                "Simulates a model's routing on a cluster, and shows the size of buffers, the bytes on each link"
+                        + " and the times.",
         mixinStandardHelpOptions = true,
         sortOptions = false,
         synopsisSubcommandLabel = "[compare|start]")
@@ -39,7 +40,7 @@ public final class PlanCommand implements Runnable {
     @Option(
             names = "--plot",
             paramLabel = "FILE",
-            description = "Also draws the times of a sweep as an SVG.")
+            description = "Also draws the times of a sweep as an SVG file.")
     private Path plot;
 
     private PlanCommand(Console console) {
@@ -98,9 +99,9 @@ public final class PlanCommand implements Runnable {
     @Command(
             name = "start",
             description =
-                    "What a rank needs to start normal mode over NVSHMEM's IBGDA and over the library's own, by number of"
-                            + " nodes: queue pairs, memory, messages. 8 ranks per node, 4096 tokens, hidden 7168, top-8; experts as many as"
-                            + " ranks, at least 256.",
+                    "Shows what a rank needs to start normal mode over NVSHMEM's IBGDA and over the library's own, by"
+                            + " number of nodes: queue pairs, memory, messages. For 8 ranks per node, 4096 tokens, hidden"
+                            + " size 7168, 8 experts per token, and as many experts as ranks, but at least 256.",
             mixinStandardHelpOptions = true)
     private static final class Start implements Runnable {
         private final Console console;
@@ -119,7 +120,8 @@ public final class PlanCommand implements Runnable {
     @Command(
             name = "compare",
             description =
-                    "Predicts what DeepEP has published and what has been measured of this library, and shows the errors.",
+                    "Predicts the times that DeepEP has published and those measured with this library, and shows the"
+                            + " errors.",
             mixinStandardHelpOptions = true)
     private static final class Compare implements Runnable {
         private final Console console;

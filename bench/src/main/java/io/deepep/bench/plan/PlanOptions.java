@@ -62,7 +62,8 @@ final class PlanOptions {
             names = "--model",
             paramLabel = "FILE",
             description =
-                    "The config.json of a checkpoint, or its folder: gives hidden size, experts per token and experts.")
+                    "The config.json of a checkpoint, or its folder; gives the hidden size, the experts"
+                            + " per token and the number of experts.")
     private Path model;
 
     @Option(
@@ -102,15 +103,15 @@ final class PlanOptions {
             names = "--dtype",
             paramLabel = "NAME",
             description =
-                    "What a dispatch ships: fp8 or bf16; a combine ships bf16 (default: fp8).")
+                    "Type of a dispatch's rows: fp8 or bf16; a combine always sends bf16 (default: fp8).")
     private RowType dtype = RowType.FP8;
 
     @Option(
             names = "--low-latency-rows",
             paramLabel = "NAME",
             description =
-                    "A low-latency dispatch sends a token once per-rank, as this library does, or once per-selection, as DeepEP V1 does"
-                            + " (default: per-rank).")
+                    "How often a low-latency dispatch sends a token: once per-rank, as this library"
+                            + " does, or per-selection, as DeepEP V1 does (default: per-rank).")
     private LowLatencyRows lowLatencyRows = LowLatencyRows.PER_RANK;
 
     @Option(names = "--nodes", paramLabel = "N", description = "Nodes (default: 1).")
@@ -135,20 +136,20 @@ final class PlanOptions {
             names = "--nics-per-gpu",
             paramLabel = "N",
             description =
-                    "NICs of each GPU; 0.5 where two GPUs share one (default: ${DEFAULT-VALUE}).")
+                    "NICs of each GPU; 0.5 if two GPUs share one (default: ${DEFAULT-VALUE}).")
     private double nicsPerGpu = 1;
 
     @Option(
             names = "--nvlink-gbs",
             paramLabel = "N",
             description =
-                    "What a GPU moves over NVLink in one direction, in GB/s (default: the profile's).")
+                    "Rate of a GPU over NVLink in one direction, in GB/s (default: the profile's).")
     private double nvlinkGbs;
 
     @Option(
             names = "--sweep",
             description =
-                    "Plans one node, then twice as many, up to "
+                    "Plans 1, 2, 4 ... nodes, up to "
                             + LARGEST
                             + " ranks, each with at least --num-experts experts.")
     private boolean sweep;
@@ -184,11 +185,14 @@ final class PlanOptions {
         }
         if (sweep && nodes != null) {
             throw new UsageException(
-                    "--nodes=" + nodes + " does not go with --sweep, which plans all world sizes");
+                    "--nodes="
+                            + nodes
+                            + " does not go with --sweep, which plans all numbers of nodes");
         }
         if (sweep && routing.gate() == null) {
             throw new UsageException(
-                    "--sweep needs a routing that can be drawn for any number of ranks: uniform, zipf or group-limited");
+                    "--sweep needs a random routing, for any number of ranks: uniform, zipf or"
+                            + " group-limited");
         }
         return asUsage(
                 () ->
@@ -226,7 +230,7 @@ final class PlanOptions {
                                 + nodes
                                 + " x --gpus-per-node="
                                 + gpusPerNode
-                                + " are more ranks than can be planned, "
+                                + " exceed the most ranks that can be planned, "
                                 + LARGEST);
             }
             return List.of(new EpTopology(0, (int) ranks, gpusPerNode));
@@ -303,7 +307,7 @@ final class PlanOptions {
         RecordedRouting file = routing.recorded();
         if (numTokens != null || (numTopk != null && numTopk != file.numTopk())) {
             throw new UsageException(
-                    "--num-tokens and --num-topk do not go with a routing file; it has its own");
+                    "--num-tokens and --num-topk do not go with a routing file, which gives both");
         }
         Routing replayed = file.forRanks(job.topology().numRanks(), numExperts);
         Shape shape = new Shape(replayed.maxTokens(), hidden, replayed.numTopk(), numExperts);

@@ -27,10 +27,11 @@ final class ProfileChoice {
             names = "--profile",
             paramLabel = "NAME|FILE[,FILE...]",
             description =
-                    "What links cost: h200 and h800-deepep-v1, which were measured, h100, b200 or gb200 (default: "
+                    "Costs of links: h200 or h800-deepep-v1, which were measured; h100, b200 or gb200;"
+                            + " or files that bench normal and bench low-latency wrote with --json on"
+                            + " GPUs of one node (default: "
                             + DEFAULT
-                            + "), or what bench normal and bench low-latency recorded on GPUs of one node by --json;"
-                            + " docs/guides/planning.md has the numbers.")
+                            + "). docs/guides/planning.md has the numbers.")
     private String profile = DEFAULT;
 
     /**
@@ -88,8 +89,8 @@ final class ProfileChoice {
                             + profile
                             + ": "
                             + file
-                            + " has no times of one node with a GPU for each of several ranks; record them with bench normal or bench"
-                            + " low-latency --backend cuda --json");
+                            + " has no times of several ranks on one node with a GPU each; record them with"
+                            + " bench normal or bench low-latency --backend cuda --json");
         }
         return measurements;
     }

@@ -15,8 +15,9 @@ final class RoutingChoice {
             names = "--routing",
             paramLabel = "NAME|FILE",
             description =
-                    "uniform, zipf (few popular experts), group-limited (DeepSeek's gate), or recorded top-k indices, .npy or"
-                            + " .safetensors: [T,K], split among the ranks, or [R,T,K] (default: ${DEFAULT-VALUE}).")
+                    "uniform, zipf (few popular experts), group-limited (DeepSeek's gate), or a .npy"
+                            + " or .safetensors file of recorded top-k indices: [T,K], divided among"
+                            + " the ranks, or [R,T,K] (default: ${DEFAULT-VALUE}).")
     private String routing = "uniform";
 
     @Mixin private GateOptions gate = new GateOptions();

@@ -34,8 +34,8 @@ public record BenchRun(String name, List<OperationRecord> records) {
             if (!JsonRecords.have("p50Micros", file)) {
                 throw new UsageException(
                         file
-                                + " holds no records of operations, as bench normal and bench low-latency"
-                                + " write by --json");
+                                + " has no records of operations; give a file that bench normal or bench low-latency wrote"
+                                + " with --json");
             }
             List<OperationRecord> records =
                     List.of(JSON.readValue(file.toFile(), OperationRecord[].class));

@@ -47,7 +47,9 @@ final class FreshRecords {
         this.name = name;
         if (!name.matches("[\\w-][\\w.-]*")) {
             throw new UsageException(
-                    "--measure=" + name + " is not a folder's name, as 2026-11-22-4xh200");
+                    "--measure="
+                            + name
+                            + " is not the name of a folder, such as 2026-11-22-4xh200");
         }
         Path folder = all.resolve(name);
         try {
@@ -121,7 +123,7 @@ final class FreshRecords {
     private JsonNode first(String file) {
         List<JsonNode> records = JsonRecords.parse(all.resolve(file));
         if (records.isEmpty()) {
-            throw new UsageException(all.resolve(file) + " holds no records");
+            throw new UsageException(all.resolve(file) + " has no records");
         }
         return records.getFirst();
     }

@@ -27,8 +27,8 @@ import picocli.CommandLine.Spec;
 @Command(
         name = "readme",
         description = {
-            "Updates every table and plot of README.md and docs/ that stands between"
-                    + " <!-- deepep:VIEW records=... --> and <!-- deepep:end -->.",
+            "Updates every table and plot in README.md and docs/ between <!-- deepep:VIEW records=... --> and"
+                    + " <!-- deepep:end -->.",
             "Records are paths under docs/measurements. Views: facts, times (sms=N or best), sweep,"
                     + " shapes (records= a folder, sms=), tokens (sms=, what=time or call), plot (sms=,"
                     + " file=, what=time or share), decode (of bench decode), jmh (of jmh -rf json)."
@@ -48,17 +48,16 @@ final class ReadmeCommand implements Callable<Integer> {
 
     @Option(
             names = "--check",
-            description =
-                    "Changes nothing; complains, with exit code 1, about what is out of date.")
+            description = "Changes nothing; reports what is out of date, with exit code 1.")
     private boolean check;
 
     @Option(
             names = "--measure",
             paramLabel = "NAME",
             description =
-                    "First measures what the pages show (those of the archive left out) again into"
-                            + " docs/measurements/NAME, and shows these records from now on. Records of GPUs stay as"
-                            + " they were where not all of them can be measured.")
+                    "First measures again what the pages show, except in the archive, into"
+                            + " docs/measurements/NAME; the pages then show these records. Records of"
+                            + " GPUs stay as they are unless all of them can be measured.")
     private String measure;
 
     @Spec private CommandSpec spec;
@@ -92,7 +91,8 @@ final class ReadmeCommand implements Callable<Integer> {
 
     private void measure() throws IOException {
         if (check) {
-            throw new UsageException("--measure changes what --check only looks at; give one");
+            throw new UsageException(
+                    "--measure changes the pages, but --check does not; give only one of them");
         }
         List<Path> pages =
                 markdownFiles().stream()

@@ -19,9 +19,9 @@ import picocli.CommandLine.Parameters;
 @Command(
         name = "report",
         description = {
-            "Makes an HTML page and SVGs of what runs recorded: time by operation, share of the ceiling,"
+            "Makes an HTML page and SVG files from the records of runs: time by operation, share of the ceiling,"
                     + " traffic matrix, who waited for whom, expert load.",
-            "deepep report readme brings the tables and plots of README and docs up to date."
+            "deepep report readme updates the tables and plots of README and docs."
         },
         mixinStandardHelpOptions = true,
         sortOptions = false)
@@ -34,30 +34,31 @@ public final class ReportCommand implements Runnable {
             paramLabel = "RECORDS",
             arity = "0..*",
             description =
-                    "Files that bench wrote with --json (any name), times of layers (see the guide for engines), and"
-                            + " what test or bench wrote with --jfr (*.jfr, *.jfr.rankN). All recordings are taken as"
-                            + " those of one job.")
+                    "Files that bench wrote with --json (any name), times of layers (see the guide for"
+                            + " engines), and recordings that test or bench wrote with --jfr (*.jfr,"
+                            + " *.jfr.rankN). All recordings must belong to one job.")
     private List<Path> files = List.of();
 
     @Option(
             names = "--warmups",
             paramLabel = "N",
             description =
-                    "Calls of each operation and rank that the times of recordings leave out, the first ones, but at most half"
-                            + " (default: ${DEFAULT-VALUE}).")
+                    "Leaves the first N calls of each operation and rank, but at most half, out of the"
+                            + " times of recordings (default: ${DEFAULT-VALUE}).")
     private int warmups = 5;
 
     @Option(
             names = "--out",
             paramLabel = "DIR",
             description =
-                    "Folder for report.html, the SVGs, and timeline.json of recordings (open it at ui.perfetto.dev); made if need be.")
+                    "Folder for report.html, the SVGs, and timeline.json of recordings (open it"
+                            + " at ui.perfetto.dev); created if necessary.")
     private Path out;
 
     @Option(
             names = "--compare",
             description =
-                    "Also compare the second of two runs with the first, operation by operation.")
+                    "Also compares the second of two runs with the first, operation by operation.")
     private boolean compare;
 
     private ReportCommand(Console console) {
@@ -124,7 +125,7 @@ public final class ReportCommand implements Runnable {
         if (!recordings.isEmpty() && flight.calls().isEmpty()) {
             throw new UsageException(
                     recordings
-                            + " hold no io.deepep.Operation events; record with --jfr, or with"
+                            + " have no io.deepep.Operation events; record with --jfr, or with"
                             + " io.deepep.Operation#enabled=true");
         }
         return flight;

@@ -46,7 +46,7 @@ final class NpyReader {
         int headerAt = LENGTH_AT + (version == 1 ? 2 : 4);
         if (length > bytes.limit() - headerAt) {
             throw new RoutingFileException(
-                    name + ": the header of " + length + " bytes goes past the end of the file");
+                    name + ": the header of " + length + " bytes exceeds the file");
         }
         byte[] header = new byte[(int) length];
         bytes.get(headerAt, header);

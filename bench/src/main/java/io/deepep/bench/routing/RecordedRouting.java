@@ -108,7 +108,7 @@ public final class RecordedRouting {
     private static RecordedRouting check(RecordedRouting read) {
         NamedArray idx = read.idx;
         if (!idx.type().isInteger()) {
-            throw new RoutingFileException(idx + " has no integers; indices are I64 or I32");
+            throw new RoutingFileException(idx + " is not of integers; indices must be I64 or I32");
         }
         if (idx.rank() < 2 || idx.rank() > 3) {
             throw new RoutingFileException(idx + " is neither [T,K] nor [R,T,K]");
@@ -139,7 +139,7 @@ public final class RecordedRouting {
     public Routing forRanks(int numRanks, int numExperts) {
         if (idx.rank() == 3 && idx.shape()[0] != numRanks) {
             throw new UsageException(
-                    "--routing: %s is of %s ranks, the group has numRanks=%s"
+                    "--routing: %s is for %s ranks, but the group has numRanks=%s"
                             .formatted(name, idx.shape()[0], numRanks));
         }
         requireHeap();

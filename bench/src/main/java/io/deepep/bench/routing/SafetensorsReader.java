@@ -32,7 +32,7 @@ final class SafetensorsReader {
         long length = bytes.getLong(0);
         if (length < 0 || length > bytes.limit() - HEADER_AT) {
             throw new RoutingFileException(
-                    name + ": the header of " + length + " bytes goes past the end of the file");
+                    name + ": the header of " + length + " bytes exceeds the file");
         }
         byte[] header = new byte[(int) length];
         bytes.get(HEADER_AT, header);

@@ -122,7 +122,7 @@ public final class LaunchedGroup {
     public Communicator communicator(int numRanks) {
         if (communicator == null || communicator.size() != numRanks) {
             throw new UsageException(
-                    "a process for each of %s ranks is needed: start them by deepep launch -n %s"
+                    "each of the %s ranks needs its own process; start them with deepep launch -n %s"
                             .formatted(numRanks, numRanks));
         }
         return communicator;

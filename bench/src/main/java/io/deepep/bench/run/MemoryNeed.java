@@ -22,8 +22,7 @@ public final class MemoryNeed {
             throw new UsageException(
                     String.format(
                             Locale.ROOT,
-                            "%d ranks x %.1f GiB of tokens or buffers need %.1f GiB,"
-                                    + " this machine has %.1f GiB available;"
+                            "%d ranks x %.1f GiB of tokens or buffers need %.1f GiB, but this machine has %.1f GiB available;"
                                     + " lower --num-tokens, --hidden, --sms or the number of ranks",
                             numRanks,
                             perRank / GIB,
@@ -46,8 +45,8 @@ public final class MemoryNeed {
             throw new UsageException(
                     String.format(
                             Locale.ROOT,
-                            "%d ranks on a GPU x %.1f GiB of buffers and tokens need %.1f GiB,"
-                                    + " %s has %.1f GiB; lower --num-tokens or the number of ranks,"
+                            "%d ranks on a GPU x %.1f GiB of buffers and tokens need %.1f GiB, but %s has %.1f GiB;"
+                                    + " lower --num-tokens or the number of ranks,"
                                     + " or use more GPUs",
                             ranks,
                             perRank / GIB,
@@ -70,8 +69,7 @@ public final class MemoryNeed {
             throw new UsageException(
                     String.format(
                             Locale.ROOT,
-                            "%s take %.1f GiB of Java heap, there are %.1f GiB left;"
-                                    + " raise it by DEEPEP_JAVA_OPTS=-Xmx...",
+                            "%s need %.1f GiB of Java heap, but %.1f GiB are left; raise it with DEEPEP_JAVA_OPTS=-Xmx...",
                             what,
                             needed / GIB,
                             has / GIB));

@@ -45,7 +45,7 @@ class ChaosNetworkTest {
                 "--backend cuda --network " + network,
                 "--network="
                         + network
-                        + " connects nodes, and all ranks are on one; give --ranks-per-node, less"
+                        + " connects nodes, but all ranks are on one; give --ranks-per-node, less"
                         + " than --ranks=4");
     }
 
@@ -54,7 +54,7 @@ class ChaosNetworkTest {
             delimiter = '|',
             value = {
                 "--actions slow | needs a process for each rank; give --ranks-are=processes",
-                "--ranks-are processes --return replace | lets no process go on when one is killed;"
+                "--ranks-are processes --return replace | does not let processes continue when one is killed;"
                         + " leave kill out: --actions=throw,leave,pause,freeze,slow,starve"
             })
     void nvshmemHasNeitherThreadsNorOtherRanks(String arguments, String why) {

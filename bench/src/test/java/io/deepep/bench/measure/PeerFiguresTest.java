@@ -96,7 +96,7 @@ class PeerFiguresTest {
         String wrong = FIGURE.replace("\"micros\": 50.0", end);
         assertThatThrownBy(() -> read("[" + FIGURE + "," + wrong + "]"))
                 .isInstanceOf(UsageException.class)
-                .hasMessageContaining("figure 2 lacks something");
+                .hasMessageContaining("figure 2 lacks a value");
     }
 
     @Test

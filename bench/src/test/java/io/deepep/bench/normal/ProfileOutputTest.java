@@ -58,7 +58,7 @@ class ProfileOutputTest {
         new ProfileOutput(null).require(host);
         assertThatThrownBy(() -> new ProfileOutput(Path.of("p")).require(host))
                 .isInstanceOf(UsageException.class)
-                .hasMessage("--profile=p is for GPUs, and this is the HOST backend");
+                .hasMessage("--profile=p is for GPUs, but this is the HOST backend");
     }
 
     @Test

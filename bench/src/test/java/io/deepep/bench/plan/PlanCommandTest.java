@@ -60,7 +60,7 @@ final class PlanCommandTest {
         Outcome one = runLine("plan --profile " + measured + "normal.json");
         assertThat(one.exitCode()).isEqualTo(2);
         assertThat(one.errLines().getFirst())
-                .contains("has no dispatch of low-latency mode", "plan the other mode alone");
+                .contains("has no dispatch of low-latency mode", "plan only the other mode");
     }
 
     @Test
@@ -261,7 +261,7 @@ final class PlanCommandTest {
                 "plan --nodes 3 | deepep: numExperts=256 is not a multiple of numRanks=24",
                 "plan --gpus-per-node 73 | deepep: --gpus-per-node=73 is not in [1, 72]",
                 "plan --nodes 0 | deepep: --nodes=0 is not in [1, 2048]",
-                "plan --nodes 2000 | deepep: --nodes=2000 x --gpus-per-node=8 are more ranks than can be planned, 2048",
+                "plan --nodes 2000 | deepep: --nodes=2000 x --gpus-per-node=8 exceed the most ranks that can be planned, 2048",
                 "plan --experts 100000 | deepep: --num-experts=100000 is not in [1, 65536]",
                 "plan --mode normal --tokens 0 | deepep: maxTokens=0 must be at least 1",
                 "plan --mode low-latency --tokens 2000 | deepep: maxTokens=2000 is not in [1, 1024]",
@@ -280,18 +280,18 @@ final class PlanCommandTest {
                         + " and there is no file x900",
                 "plan --profile ../docs/measurements/2026-11-21-host/normal-8x1024.json | deepep:"
                         + " --profile=../docs/measurements/2026-11-21-host/normal-8x1024.json:"
-                        + " ../docs/measurements/2026-11-21-host/normal-8x1024.json has no times of one node with a"
-                        + " GPU for each of several ranks; record them with bench normal or bench low-latency"
+                        + " ../docs/measurements/2026-11-21-host/normal-8x1024.json has no times of several ranks"
+                        + " on one node with a GPU each; record them with bench normal or bench low-latency"
                         + " --backend cuda --json",
                 "plan --routing normal | deepep: --routing=normal is not uniform, zipf, group-limited or a .npy or .safetensors file",
                 "plan --routing /no/such.npy | deepep: --routing: there is no file /no/such.npy",
-                "plan --routing x.npy --sweep | deepep: --sweep needs a routing that can be drawn for any number of ranks:"
-                        + " uniform, zipf or group-limited",
+                "plan --routing x.npy --sweep | deepep: --sweep needs a random routing, for any"
+                        + " number of ranks: uniform, zipf or group-limited",
                 "plan --routing group-limited --num-groups 7 | deepep: numExperts=256 is not a multiple of numGroups=7",
                 "plan --num-groups 4 | deepep: --num-groups and --num-topk-groups do not go with --routing=uniform;"
                         + " use --routing group-limited",
                 "plan --json . | deepep: --json=. is a folder; name a file in it",
-                "plan --sweep --nodes 2 | deepep: --nodes=2 does not go with --sweep, which plans all world sizes",
+                "plan --sweep --nodes 2 | deepep: --nodes=2 does not go with --sweep, which plans all numbers of nodes",
                 "plan --plot a.svg | deepep: --plot=a.svg needs --sweep: it draws times over world sizes",
                 "plan --sweep --plot a.png | deepep: --plot=a.png does not end in .svg",
                 "plan --json /no/such/folder/x.json | deepep: --json=/no/such/folder/x.json: there is no folder /no/such/folder",
@@ -343,7 +343,7 @@ final class PlanCommandTest {
         Outcome outcome = runLine("plan --tokens 4 --routing " + file);
         assertThat(outcome.errLines())
                 .containsExactly(
-                        "deepep: --num-tokens and --num-topk do not go with a routing file; it has its own");
+                        "deepep: --num-tokens and --num-topk do not go with a routing file, which gives both");
         assertThat(outcome.exitCode()).isEqualTo(2);
     }
 }

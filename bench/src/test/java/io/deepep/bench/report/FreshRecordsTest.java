@@ -109,8 +109,8 @@ class FreshRecordsTest {
     @ParameterizedTest
     @CsvSource({
         "old, cannot make a new folder",
-        "../new, is not a folder's name",
-        ".., is not a folder's name"
+        "../new, is not the name of a folder",
+        ".., is not the name of a folder"
     })
     void namesAreThoseOfNewFolders(String name, String complaint) throws IOException {
         String before = readme();

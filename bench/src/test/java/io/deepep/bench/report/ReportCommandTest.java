@@ -141,11 +141,11 @@ class ReportCommandTest {
         Path noRecording = Files.writeString(other.resolve("x.jfr"), "nothing");
         requireRefused("there is no file", other.resolve("absent.json"));
         requireRefused("is not JSON", text);
-        requireRefused("holds no records", hollow);
-        requireRefused("holds no records", single);
+        requireRefused("has no records", hollow);
+        requireRefused("has no records", single);
         requireRefused("is not what deepep bench --json writes", wrong);
-        requireRefused("holds no records", empty);
-        requireRefused("holds no records", foreign);
+        requireRefused("has no records", empty);
+        requireRefused("has no records", foreign);
         requireRefused("as a flight recording", noRecording);
     }
 

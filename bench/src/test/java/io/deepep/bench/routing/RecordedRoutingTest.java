@@ -51,7 +51,7 @@ final class RecordedRoutingTest {
         assertThat(routing.weight(1, 0, 1)).isEqualTo(0.4f);
         assertThatThrownBy(() -> recorded.forRanks(4, 4))
                 .isInstanceOf(UsageException.class)
-                .hasMessageContaining("is of 2 ranks, the group has numRanks=4");
+                .hasMessageContaining("is for 2 ranks, but the group has numRanks=4");
     }
 
     @Test
@@ -146,7 +146,7 @@ final class RecordedRoutingTest {
     void whatIsNoRoutingIsRefused() throws IOException {
         Path floats = npy("f.npy", "<f4", new long[] {1, 1}, RoutingFiles.f32(1));
         assertThatThrownBy(() -> RecordedRouting.read(floats, null))
-                .hasMessageContaining("has no integers");
+                .hasMessageContaining("is not of integers");
         Path vector = RoutingFiles.npyI64(folder.resolve("v.npy"), new long[] {2}, 0, 1);
         assertThatThrownBy(() -> RecordedRouting.read(vector, null))
                 .hasMessageContaining("neither [T,K] nor [R,T,K]");

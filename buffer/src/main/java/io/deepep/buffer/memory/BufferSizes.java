@@ -11,13 +11,13 @@ import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 
 /**
- * How a rank's symmetric memory is shared by the modes. The NVL buffer is normal mode's; the RDMA
- * buffer holds normal mode's part, then low-latency mode's, so that neither mode ever writes into
- * the other's memory.
+ * The sizes of the parts of a rank's symmetric memory. The NVL buffer belongs to normal mode; the
+ * RDMA buffer has a part of normal mode and then one of low-latency mode, so that neither mode
+ * writes into the other's memory.
  *
- * @param nvlBytes NVL buffer
- * @param normalRdmaBytes normal mode's part of the RDMA buffer
- * @param lowLatencyRdmaBytes low-latency mode's part
+ * @param nvlBytes bytes of the NVL buffer
+ * @param normalRdmaBytes bytes of normal mode's part of the RDMA buffer
+ * @param lowLatencyRdmaBytes bytes of low-latency mode's part of the RDMA buffer
  * @param outboxBytes besides the RDMA buffer, where low-latency mode composes what a network
  *     carries
  * @param layoutHash of all layouts; ranks whose hashes differ must not talk
@@ -59,17 +59,17 @@ public record BufferSizes(
         return network instanceof Network.Nvshmem || network instanceof Network.Ibgda;
     }
 
-    /** Normal mode's NVL buffer. */
+    /** Bytes of normal mode's NVL buffer. */
     public static long normalNvl(NormalLimits limits, EpTopology topology) {
         return NormalNvlLayout.of(limits, topology).layout().sizeBytes();
     }
 
-    /** Normal mode's part of the RDMA buffer. */
+    /** Bytes of normal mode's part of the RDMA buffer. */
     public static long normalRdma(Config config, NormalLimits limits, EpTopology topology) {
         return NormalRdmaLayout.of(config, limits, topology).layout().sizeBytes();
     }
 
-    /** Low-latency mode's part of the RDMA buffer. */
+    /** Bytes of low-latency mode's part of the RDMA buffer. */
     public static long lowLatencyRdma(LowLatencyLimits limits, EpTopology topology) {
         return LowLatencyLayout.of(limits, topology).layout().sizeBytes();
     }
@@ -78,7 +78,11 @@ public record BufferSizes(
         return normalRdmaBytes + lowLatencyRdmaBytes;
     }
 
-    /** The options with sizes filled in; sizes given by the user must suffice. */
+    /**
+     * Returns the options with sizes filled in.
+     *
+     * @throws IllegalArgumentException if a given size is too small
+     */
     public BufferOptions applyTo(BufferOptions options) {
         return new BufferOptions(
                 options.communicator(),

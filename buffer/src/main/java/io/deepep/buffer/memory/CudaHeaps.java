@@ -13,13 +13,13 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
- * One symmetric heap of one rank, the NVL or the RDMA buffer, and its peers' as this rank's GPU
- * sees them.
+ * A symmetric heap of one rank (its NVL or RDMA buffer), and its peers' heaps at the addresses of
+ * this rank's GPU.
  *
  * <p>Ranks that are threads of one process use each other's addresses directly; their memory is
- * unmapped when the last rank has closed, because a peer's kernel may still read it. Virtual
- * memory, because freeing plain device memory waits for every kernel of the GPU, also for one of
- * another buffer that waits for a rank which is just freeing. Between processes see {@link
+ * unmapped when the last rank has closed, because a peer's kernel may still read it. It is virtual
+ * memory, because freeing plain device memory waits for every kernel of the GPU, even for a kernel
+ * of another buffer that waits for the rank that is freeing. Between processes see {@link
  * CudaProcessHeaps}.
  */
 public final class CudaHeaps implements AutoCloseable {
@@ -54,8 +54,8 @@ public final class CudaHeaps implements AutoCloseable {
     /**
      * The ranks that share heaps.
      *
-     * @param newRanks those that have no heaps yet; the others {@link #admit} them
-     * @param timeout for their meetings
+     * @param newRanks the ranks that have no heaps yet; the others {@link #admit} them
+     * @param timeout how long to wait for the other ranks
      */
     public record Ranks(
             Communicator communicator, EpTopology topology, BitSet newRanks, Duration timeout) {
@@ -79,7 +79,7 @@ public final class CudaHeaps implements AutoCloseable {
         }
     }
 
-    /** Whose memory a rank reaches. */
+    /** The ranks whose memory a rank reaches. */
     public enum Reach {
         /** The ranks of its node. */
         NODE,
@@ -124,7 +124,8 @@ public final class CudaHeaps implements AutoCloseable {
     }
 
     /**
-     * Heaps of ranks that all reach each other; see {@link #open(Ranks, CudaContext, long, Reach)}.
+     * Opens heaps of ranks that all reach each other; see {@link #open(Ranks, CudaContext, long,
+     * Reach)}.
      *
      * @throws io.deepep.error.DeepEpUnavailableException on every rank, if their processes cannot
      *     share device memory

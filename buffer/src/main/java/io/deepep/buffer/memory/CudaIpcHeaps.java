@@ -101,8 +101,8 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
         } else {
             LOG.log(
                     System.Logger.Level.INFO,
-                    "{0} bytes of rank {1} stay allocated until the process ends: another rank has"
-                            + " them open",
+                    "{0} bytes of rank {1} stay allocated until the process ends, because another rank"
+                            + " has them open",
                     numBytes,
                     rank);
         }

@@ -157,7 +157,7 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
     final long keep(int peer, CudaMemory memory, Offer offer) {
         opened.put(peer, memory);
         if (readFirst(memory) != offer.mark()) {
-            throw new IllegalStateException("the memory it opened is not what was offered");
+            throw new IllegalStateException("the opened memory is not the memory that was offered");
         }
         return memory.address();
     }

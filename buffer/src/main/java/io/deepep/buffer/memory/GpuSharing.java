@@ -20,13 +20,14 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /**
- * Which ranks share a GPU, be they threads or processes. They share its multiprocessors: a kernel
- * that waits for a peer keeps its own while it waits, so the peer's must fit beside it.
+ * The ranks that share a GPU, as threads or processes. They share its multiprocessors: a kernel
+ * that waits for a peer occupies its multiprocessors meanwhile, so the peer's kernel must fit
+ * beside it.
  *
- * @param mostRanksPerGpu the same on every rank, as is the next number, so that all come to the
- *     same verdict about a configuration
- * @param mostParts the most parts into which the multiprocessors that a rank sees are divided; a
- *     kernel uses one part
+ * @param mostRanksPerGpu most ranks on a GPU; the same on every rank, so that all ranks judge a
+ *     configuration in the same way
+ * @param mostParts most parts into which the multiprocessors that a rank sees are divided, of which
+ *     a kernel uses one; the same on every rank
  * @param gpuIdxs by rank: the GPUs, numbered in the order in which ranks first name them
  */
 public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuIdxs) {
@@ -66,10 +67,10 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
         }
         if (!even || !(inTurn || neighbours)) {
             throw new DeepEpUnavailableException(
-                    "network=NVSHMEM needs the same number of ranks on every GPU, neighbours or"
-                            + " dealt out in turn; the ranks' GPUs are "
+                    "network=NVSHMEM needs the same number of ranks on every GPU, either consecutive ranks"
+                            + " or in turn; the ranks' GPUs are "
                             + gpuIdxs,
-                    "use as many ranks as GPUs, or a multiple",
+                    "start one rank per GPU, or the same number on each",
                     null);
         }
     }
@@ -136,11 +137,11 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
     }
 
     /**
-     * Meets the other ranks: collective.
+     * Agrees with the other ranks on who shares which GPU. Collective.
      *
-     * @param communicator of the ranks
-     * @throws IllegalArgumentException on every rank, if the kernels of the ranks on one GPU do not
-     *     fit there at once or one of them would run on the GPU's default stream
+     * @param communicator this rank's end of the group
+     * @throws IllegalArgumentException on every rank, if the kernels of the ranks on a GPU do not
+     *     fit there at once, or one of them would run on the GPU's default stream
      */
     public static GpuSharing agree(
             Communicator communicator, BufferOptions options, CudaDevice device) {
@@ -160,8 +161,8 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
                                 + rank
                                 + " is a default stream of its "
                                 + gpu.name()
-                                + ", where other ranks' kernels would wait behind its own; give"
-                                + " each rank on a shared GPU a stream made by cuStreamCreate");
+                                + ", where other ranks' kernels would wait behind its own; give each rank on a shared"
+                                + " GPU a stream created by cuStreamCreate");
             }
         }
         int fewest = options.topology().isInternode() ? FEWEST_SMS_OF_SEVERAL_NODES : FEWEST_SMS;
@@ -233,14 +234,17 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
     }
 
     /**
-     * Into how many parts a process under MPS divides its multiprocessors if it has a share of its
-     * own.
+     * The number of parts into which a process with its own share under MPS divides its
+     * multiprocessors.
      */
     public static int partsOfAShare(int ranksOfProcess, int ranksOnGpu) {
         return Math.min(PARTS_OF_A_SHARE * ranksOfProcess, ranksOnGpu);
     }
 
-    /** Multiprocessors that each rank on a GPU can hold while all run at once: even, or 1, or 0. */
+    /**
+     * The number of multiprocessors that each rank on a GPU can hold while all ranks run at once:
+     * even, 1 or 0.
+     */
     public static int smsPerRank(int numSms, int parts) {
         int share = numSms / parts;
         return share == 1 ? 1 : share / 2 * 2;

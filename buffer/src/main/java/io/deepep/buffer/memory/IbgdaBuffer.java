@@ -258,8 +258,8 @@ final class IbgdaBuffer {
                         .nics();
         if (nics.isEmpty()) {
             throw new DeepEpUnavailableException(
-                    "network=IBGDA, but this host has no RDMA port that it can use",
-                    "see deepep doctor; GPUs of one host reach each other by Network.peerMemory()",
+                    "network=IBGDA, but this host has no usable RDMA port",
+                    "run deepep doctor to see why; GPUs of one host can use Network.peerMemory()",
                     null);
         }
         return nics;

@@ -7,33 +7,39 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * What the network of {@code Network.ibgda()} needs to start a rank.
+ * What a rank needs to start over {@code Network.ibgda()}.
  *
- * <p>Ranks tell each other by gathers of all of them, one after another. In each, a rank sends its
- * message to every other one at once: one round, and as many messages as there are others.
+ * <p>The ranks exchange data by all-gathers, one after another. In each, a rank sends its message
+ * to all others at once: one round, with one message for each other rank.
  *
- * @param numQueues queue pairs that it makes and connects
- * @param memoryBytes of queues and tables
- * @param messages that it sends until the buffer is open
- * @param messageBytes of them all, at most
+ * @param numQueues queue pairs that the rank creates and connects
+ * @param memoryBytes GPU memory of queues and tables, in bytes
+ * @param messages messages that it sends until the buffer is open
+ * @param messageBytes bytes of these messages together, at most
  */
 public record IbgdaStart(int numQueues, long memoryBytes, long messages, long messageBytes) {
     /**
-     * Of any buffer on GPUs of several nodes: places, options, who shares a GPU; offers of two
-     * heaps, each followed by the news that all are mapped; that all kernels are loaded.
+     * All-gathers of any buffer on GPUs of several nodes: places, options, who shares a GPU; offers
+     * of two heaps, each followed by a confirmation that all are mapped; a confirmation that all
+     * kernels are loaded.
      */
     public static final int GATHERS_OF_BUFFER = 8;
 
-    /** What a rank tells another in these, at most, however many there are. */
+    /**
+     * Most bytes that a rank sends to another in these all-gathers, whatever the number of ranks.
+     */
     public static final int BYTES_OF_BUFFER = 1024;
 
     /** All ranks tell each other where their queue pairs are, and then that all are connected. */
     private static final int GATHERS_OF_QUEUES = 2;
 
-    /** Gathers until the buffer is open. */
+    /** Number of all-gathers until the buffer is open. */
     public static final int GATHERS = GATHERS_OF_BUFFER + GATHERS_OF_QUEUES;
 
-    /** In normal mode: with one port, to the ranks with this one's place on other nodes. */
+    /**
+     * The needs of normal mode with one port per rank, to the ranks with the same nvlRank on other
+     * nodes.
+     */
     public static IbgdaStart normal(EpTopology topology, Config config) {
         List<Integer> peers =
                 IntStream.range(0, topology.numRdmaRanks())

@@ -11,15 +11,15 @@ import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
 
 /**
- * Turns {@link Network#auto} into the network that the ranks' places allow, and refuses a network
- * that they do not, before anything is allocated.
+ * Replaces {@link Network#auto} by a network that is possible where the ranks run, and refuses
+ * networks that are not, before anything is allocated.
  */
 public final class NetworkChoice {
     private static final System.Logger LOG = System.getLogger(NetworkChoice.class.getName());
 
     private NetworkChoice() {}
 
-    /** What {@link Network#auto} stands for; any other network for itself. */
+    /** The network that {@link Network#auto} stands for; any other network unchanged. */
     public static Network chosen(Network given, boolean isOneHost) {
         if (!(given instanceof Network.Auto)) {
             return given;
@@ -27,14 +27,14 @@ public final class NetworkChoice {
         return isOneHost ? Network.peerMemory() : Network.nvshmem(Network.Transport.IBGDA);
     }
 
-    /** Whether ranks may be threads of one process; NVSHMEM knows one rank of each. */
+    /** Whether ranks may be threads of one process; NVSHMEM allows one rank per process. */
     public static boolean allowsThreads(Network network) {
         return !(network instanceof Network.Nvshmem);
     }
 
     /**
-     * Whether processes go on without a rank that is dead, and with a new one in its place. A start
-     * of NVSHMEM is of all its processes, and so is its end.
+     * Whether processes can continue without a dead rank, and with a new one in its place. All
+     * processes of NVSHMEM must start and end together.
      */
     public static boolean outlivesRanks(Network network) {
         return !(network instanceof Network.Nvshmem);
@@ -70,7 +70,7 @@ public final class NetworkChoice {
                             + communicator.size()
                             + " are on that of rank "
                             + communicator.rank(),
-                    "use Network.nvshmem or Network.ibgda, or leave the network out",
+                    "use Network.nvshmem or Network.ibgda, or give no network",
                     null);
         }
         return given;

@@ -14,22 +14,22 @@ import io.deepep.spi.Layout;
 import io.deepep.spi.Meeting;
 
 /**
- * Symmetric memory of ranks that are PEs of one NVSHMEM world, started as a buffer starts it: for
- * what measures the network itself.
+ * Symmetric memory of ranks that are PEs of one NVSHMEM world, started as a buffer starts it. Used
+ * to measure the network itself.
  *
- * @param address of this rank's memory, not zeroed
- * @param library what kernels of this rank call
- * @param release gives the memory back, without waiting for anybody
+ * @param address address of this rank's memory, which is not zeroed
+ * @param library the library that kernels of this rank call
+ * @param release frees the memory, without waiting for other ranks
  */
 public record NvshmemHeap(long address, NetworkLibrary library, Runnable release)
         implements AutoCloseable {
     /**
-     * Starts NVSHMEM unless this process has it, and allocates {@code numBytes}: collective, one
-     * process per rank.
+     * Starts NVSHMEM unless it is already started in this process, and allocates {@code numBytes}.
+     * Collective; needs one process per rank.
      *
-     * @param queues that the kernels need
-     * @throws DeepEpUnavailableException on every rank, if NVSHMEM or what the transport needs is
-     *     missing on any
+     * @param queues the queue pairs that the kernels need
+     * @throws DeepEpUnavailableException on every rank, if NVSHMEM or something that the transport
+     *     needs is missing on any rank
      */
     public static NvshmemHeap open(
             CudaHeaps.Ranks ranks,

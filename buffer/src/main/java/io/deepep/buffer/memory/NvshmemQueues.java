@@ -6,12 +6,12 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.lowlatency.LowLatencyLayout;
 
 /**
- * Queue pairs that a buffer's kernels need for each PE.
+ * The queue pairs that a buffer's kernels need for each PE.
  *
- * @param numQpsPerPe one for every block that sends, so that blocks do not wait for each other's
- *     doorbells, and what a block sends stays in order
- * @param qpDepth entries of each: twice what a kernel posts before it waits, so that it finds room
- *     while the NIC still reports on what came before
+ * @param numQpsPerPe number of queue pairs: one for every block that sends, so that blocks do not
+ *     wait for each other's doorbells, and what a block sends stays in order
+ * @param qpDepth entries of each queue pair: twice what a kernel posts before it waits, so that it
+ *     finds room while the NIC still completes earlier entries
  */
 public record NvshmemQueues(int numQpsPerPe, int qpDepth) {
     /** Entries of a put that is followed by a signal. */
@@ -40,8 +40,8 @@ public record NvshmemQueues(int numQpsPerPe, int qpDepth) {
     }
 
     /**
-     * What normal mode needs: every block sends rows, or tells that it has taken some: to each peer
-     * a message per chunk of the rings that it serves.
+     * The needs of normal mode: every block sends rows or acknowledges them, with one message to
+     * each peer per chunk of the rings that it serves.
      */
     public static NvshmemQueues normal(Config config) {
         int chunks = Math.ceilDiv(config.rdmaRecvChunk(), config.rdmaSendChunk());
@@ -49,9 +49,10 @@ public record NvshmemQueues(int numQpsPerPe, int qpDepth) {
     }
 
     /**
-     * What low-latency mode needs: a queue per local expert, each with room for a block that sends
-     * all batches of a dispatch, whose tokens cross once per rank. A combine's batches go round the
-     * blocks; where one rank has computed all rows of another, blocks wait for room.
+     * The needs of low-latency mode: a queue per local expert, with room for a block that sends all
+     * batches of a dispatch, in which a token is sent once per rank. The batches of a combine are
+     * distributed over the blocks; if one rank has computed all rows of another, blocks wait for
+     * room.
      */
     public static NvshmemQueues lowLatency(LowLatencyLimits limits, int numRanks) {
         return of(
@@ -60,7 +61,7 @@ public record NvshmemQueues(int numQpsPerPe, int qpDepth) {
                         + PUTS_PER_CALL);
     }
 
-    /** Memory of the queue pairs to one PE: on the GPU under IBGDA. */
+    /** Bytes of the queue pairs to one PE; with IBGDA, in GPU memory. */
     public long bytesPerPe() {
         return (long) numQpsPerPe * qpDepth * BYTES_PER_ENTRY;
     }

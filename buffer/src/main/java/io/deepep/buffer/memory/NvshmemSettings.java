@@ -21,7 +21,8 @@ import java.util.Optional;
 import java.util.stream.Stream;
 
 /**
- * What a buffer's NVSHMEM is started with: the user's choice, what kernels need, this GPU's NICs.
+ * Derives the settings of a buffer's NVSHMEM from the user's choice, the needs of kernels and the
+ * NICs of this GPU.
  */
 public final class NvshmemSettings {
     private static final String LOOPBACK = "lo";
@@ -35,7 +36,7 @@ public final class NvshmemSettings {
 
     private NvshmemSettings() {}
 
-    /** Settings of a rank of this host. */
+    /** The settings of a rank of this host. */
     public static NvshmemOptions of(BufferOptions options, Network.Nvshmem network) {
         return of(
                 options,
@@ -45,10 +46,10 @@ public final class NvshmemSettings {
     }
 
     /**
-     * Settings of one rank.
+     * The settings of a rank.
      *
      * @param gpu PCI address of its GPU
-     * @param host whose NICs it has
+     * @param host the host whose NICs it uses
      */
     public static NvshmemOptions of(
             BufferOptions options, Network.Nvshmem network, String gpu, HostTopology host) {
@@ -127,7 +128,10 @@ public final class NvshmemSettings {
                 .orElseThrow(
                         () ->
                                 new DeepEpUnavailableException(
-                                        variable + "=" + set.get() + " is unknown to NVSHMEM",
+                                        variable
+                                                + "="
+                                                + set.get()
+                                                + " is not a value that NVSHMEM knows",
                                         "use auto, gpu, cpu or cpu_host_memory",
                                         null));
     }
@@ -160,8 +164,8 @@ public final class NvshmemSettings {
             throw new DeepEpUnavailableException(
                     "network=NVSHMEM over "
                             + network.transport()
-                            + ", but this host has no RDMA port that it can use",
-                    "see deepep doctor; where all GPUs reach each other over NVLink, use transport NONE",
+                            + ", but this host has no usable RDMA port",
+                    "run deepep doctor to see why; if all GPUs reach each other over NVLink, use transport NONE",
                     null);
         }
         return own.nics();

@@ -17,16 +17,17 @@ import java.util.Optional;
 import java.util.stream.IntStream;
 
 /**
- * The RDMA buffer of one rank on a GPU, zeroed: memory that all ranks reach, a piece of NVSHMEM's
- * symmetric heap, or memory that network cards reach.
+ * The RDMA buffer of a rank on a GPU, zeroed: memory that all ranks access directly, a piece of
+ * NVSHMEM's symmetric heap, or memory that network cards access.
  *
- * @param rank whose
- * @param heaps of all ranks, as this one reaches them
- * @param outbox bytes from the buffer to the outbox behind it, from where a network sends
- * @param queues null where kernels drive no network card
- * @param mapped the memory of those that need no network: of all ranks, or over queues of the node;
- *     empty over NVSHMEM
- * @param release gives this rank's back, without waiting for anybody
+ * @param rank the rank that the buffer belongs to
+ * @param heaps the addresses of all ranks' buffers, as this rank reaches them
+ * @param outbox bytes from the start of the buffer to the outbox behind it, from which a network
+ *     sends
+ * @param queues the queues of network cards that kernels drive; null if there are none
+ * @param mapped the buffers that are accessed directly: of all ranks or, if kernels drive network
+ *     cards, of the node; empty over NVSHMEM
+ * @param release frees this rank's buffer, without waiting for other ranks
  */
 public record RdmaBuffer(
         int rank,
@@ -43,14 +44,14 @@ public record RdmaBuffer(
     private static final Duration LEAST_START = Duration.ofSeconds(20);
 
     /**
-     * Queues of a network card that kernels drive.
+     * The queues of a network card that kernels drive.
      *
-     * @param lowLatency where low-latency mode finds its own, 0 if it is not used
-     * @param ibgda those of all modes
+     * @param lowLatency device address of the queues of low-latency mode; 0 if it is not used
+     * @param ibgda the queues of all modes
      */
     public record Queues(long lowLatency, Ibgda ibgda) {}
 
-    /** Allocates {@code options.numRdmaBytes()} and meets the peers: collective. */
+    /** Allocates {@code options.numRdmaBytes()} and shares it with the peers. Collective. */
     public static RdmaBuffer open(
             BufferOptions options,
             BufferSizes sizes,
@@ -157,7 +158,7 @@ public record RdmaBuffer(
         return addresses;
     }
 
-    /** Takes in the memory of new ranks: collective with their {@link #open}. */
+    /** Opens the memory of new ranks. Collective with their {@link #open}. */
     public void admit(CudaHeaps.Ranks ranks) {
         mapped.orElseThrow().admit(ranks);
         if (queues != null) {

@@ -1,2 +1,2 @@
-/** Where the NVL and RDMA buffers of a rank on a GPU come from, and how its peers reach them. */
+/** Allocates the NVL and RDMA buffers of a rank on a GPU, and shares them with its peers. */
 package io.deepep.buffer.memory;

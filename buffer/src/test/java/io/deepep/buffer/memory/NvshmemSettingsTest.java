@@ -86,7 +86,7 @@ class NvshmemSettingsTest {
         BufferOptions options = Placed.options(new Placed(0, 16, 8), 8, network, NORMAL, null);
         assertThatThrownBy(() -> NvshmemSettings.of(options, network, gpu, bare))
                 .isInstanceOf(DeepEpUnavailableException.class)
-                .hasMessageContaining("over IBGDA, but this host has no RDMA port that it can use");
+                .hasMessageContaining("over IBGDA, but this host has no usable RDMA port");
         Network.Nvshmem none = Network.nvshmem(Network.Transport.NONE);
         assertThat(NvshmemSettings.of(options, none, gpu, bare).hcas()).isEmpty();
     }
@@ -221,7 +221,8 @@ class NvshmemSettingsTest {
         Network.Nvshmem network = Network.nvshmem(Network.Transport.IBGDA);
         assertThatThrownBy(() -> settings(network, Map.of("NVSHMEM_IBGDA_NIC_HANDLER", "somebody")))
                 .isInstanceOf(DeepEpUnavailableException.class)
-                .hasMessageContaining("NVSHMEM_IBGDA_NIC_HANDLER=somebody is unknown");
+                .hasMessageContaining(
+                        "NVSHMEM_IBGDA_NIC_HANDLER=somebody is not a value that NVSHMEM knows");
         assertThatThrownBy(() -> settings(network, Map.of("NVSHMEM_QP_DEPTH", "1000")))
                 .hasMessageContaining("qpDepth=1000 is not a power of two");
     }

@@ -7,8 +7,9 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /**
- * How much memory this process can still take before the kernel's OOM killer ends somebody: what
- * the machine has, and what the control groups of the process leave it (versions 1 and 2).
+ * The memory that this process can still allocate before the kernel's OOM killer ends a process:
+ * what is available on the machine, limited by the control groups of the process (versions 1 and
+ * 2).
  */
 public final class AvailableMemory {
     private static final long UNKNOWN = Long.MAX_VALUE;
@@ -16,13 +17,13 @@ public final class AvailableMemory {
     private final Path proc;
     private final Path cgroups;
 
-    /** Of a file system's own {@code /proc} and {@code /sys/fs/cgroup}. */
+    /** Reads the given folders instead of {@code /proc} and {@code /sys/fs/cgroup}. */
     AvailableMemory(Path proc, Path cgroups) {
         this.proc = proc;
         this.cgroups = cgroups;
     }
 
-    /** Bytes that can be taken, {@link Long#MAX_VALUE} if this system does not tell. */
+    /** Bytes that can be allocated; {@link Long#MAX_VALUE} if the system does not tell. */
     public static long bytes() {
         return new AvailableMemory(Path.of("/proc"), Path.of("/sys/fs/cgroup")).read();
     }
@@ -62,7 +63,9 @@ public final class AvailableMemory {
         }
     }
 
-    /** The least that the group or one above it leaves. A container may not see its own path. */
+    /**
+     * The least that the group or one of its parents leaves. A container may not see its own path.
+     */
     private static long ofGroup(Path root, String path, Version version) {
         long available = UNKNOWN;
         Path group = root.resolve(path.substring(1)).normalize();

@@ -10,8 +10,8 @@ import java.util.UUID;
 import java.util.function.Supplier;
 
 /**
- * Memory that the processes of one job on one host show each other. Its names tell the job, by what
- * every rank has contributed, so that no rank can choose them: what another job made, or any other
+ * Names the memory that the processes of a job on one host share. The names contain a hash to which
+ * every rank has contributed, so that no rank can choose them; memory of other jobs, and any other
  * file, is refused.
  */
 public final class JobMemory {
@@ -22,9 +22,9 @@ public final class JobMemory {
     }
 
     /**
-     * Agrees on the names: collective.
+     * Agrees on the names with all ranks. Collective.
      *
-     * @param first what each rank does or checks before anybody goes on
+     * @param first what each rank does or checks before any rank continues
      */
     public static JobMemory agree(Meeting meeting, Runnable first) {
         Supplier<String> contribution =
@@ -37,10 +37,10 @@ public final class JobMemory {
     }
 
     /**
-     * Agrees with ranks that have agreed before on the names of theirs: collective.
+     * Gives new ranks the names on which the others have agreed before. Collective.
      *
      * @param own what this rank agreed on, or null if it is new
-     * @param first what each rank does or checks before anybody goes on
+     * @param first what each rank does or checks before any rank continues
      */
     public static JobMemory join(Meeting meeting, JobMemory own, Runnable first) {
         Supplier<String> contribution =
@@ -55,7 +55,7 @@ public final class JobMemory {
                         .toList();
         if (known.size() != 1) {
             throw new IllegalStateException(
-                    "ranks are of " + known.size() + " jobs instead of one");
+                    "the ranks belong to " + known.size() + " jobs instead of one");
         }
         return new JobMemory(known.getFirst());
     }
@@ -74,12 +74,15 @@ public final class JobMemory {
         return "deepep-" + job + "-" + rank;
     }
 
-    /** Makes {@code rank}'s memory, see {@link SharedMemory#create}. */
+    /** Allocates {@code rank}'s memory, see {@link SharedMemory#create}. */
     public SharedMemory create(int rank, long numBytes) {
         return SharedMemory.create(name(rank), numBytes);
     }
 
-    /** What {@link #open} needs on other ranks; valid until the memory is closed. */
+    /**
+     * The text by which {@link #open} finds {@code memory} on other ranks; valid until the memory
+     * is closed.
+     */
     public static String offer(SharedMemory memory) {
         return ProcessHandle.current().pid() + " " + memory.fd();
     }

@@ -15,7 +15,7 @@ import java.lang.invoke.MethodHandle;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The C library's functions, as thin as can be. Where they fail, they throw {@link Failure}. */
+/** Functions of the C library. If a call fails, they throw {@link Failure}. */
 @SuppressWarnings("restricted") // calling native functions is what this class is for
 final class Libc {
     static final int ENOMEM = 12;
@@ -92,7 +92,7 @@ final class Libc {
     /**
      * The library.
      *
-     * @throws DeepEpUnavailableException if this system has not these functions, or the JVM may not
+     * @throws DeepEpUnavailableException if this system lacks the functions, or the JVM may not
      *     call them
      */
     static Libc get() {
@@ -111,7 +111,7 @@ final class Libc {
         return (int) call("close", close, fd);
     }
 
-    /** Takes the pages of {@code [offset, offset + bytes)}. */
+    /** Allocates the pages of {@code [offset, offset + bytes)}. */
     void fallocate(int fd, long offset, long bytes) {
         call("fallocate", fallocate, fd, 0, offset, bytes);
     }

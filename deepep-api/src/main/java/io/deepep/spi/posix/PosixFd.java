@@ -2,7 +2,7 @@ package io.deepep.spi.posix;
 
 import io.deepep.error.DeepEpUnavailableException;
 
-/** Descriptors, handed between the processes of one host. Fetching needs Linux 5.6 or later. */
+/** Passes file descriptors between the processes of a host. Fetching needs Linux 5.6 or later. */
 public final class PosixFd {
     // The same numbers on every architecture.
     private static final long SYS_PIDFD_OPEN = 434;
@@ -15,8 +15,9 @@ public final class PosixFd {
     private PosixFd() {}
 
     /**
-     * Lets other processes of the same user fetch descriptors from this one, where the kernel's
-     * Yama module would only let its parent. Nothing happens where there is no such module.
+     * Allows other processes of the same user to fetch descriptors from this one, even if the
+     * kernel's Yama module would allow it only to the parent process. Has no effect without that
+     * module.
      */
     public static void allowFetching() {
         boolean arm = System.getProperty("os.arch").equals("aarch64");

@@ -11,9 +11,9 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
 /**
- * Zeroed memory without a name in any file system, for the processes of a host to map: a Linux
- * {@code memfd}. Its pages are taken when it is made, so that writing to it cannot fail later, and
- * its size is sealed. It goes with its last descriptor and mapping, however the processes end.
+ * Zeroed memory that the processes of a host can map: a Linux {@code memfd}, without a name in any
+ * file system. Its pages are allocated at once, so that writing to it cannot fail later, and its
+ * size is sealed. It is freed with its last descriptor and mapping, however the processes end.
  */
 public final class SharedMemory implements AutoCloseable {
     private static final int O_RDWR = 02;
@@ -31,7 +31,7 @@ public final class SharedMemory implements AutoCloseable {
     private static final int F_SEAL_GROW = 4;
     private static final int SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW;
 
-    /** Taken at once, between two looks at what is left. */
+    /** Allocated at once, between two checks of the available memory. */
     private static final long PIECE_BYTES = 64L << 20;
 
     private static final String CURE =
@@ -53,25 +53,32 @@ public final class SharedMemory implements AutoCloseable {
     }
 
     /**
-     * Demands that {@code bytes} can be taken, with a sixteenth to spare of what there is.
+     * Requires that {@code bytes} can be allocated and a sixteenth of the available memory remains.
      *
-     * @throws DeepEpUnavailableException with both numbers
+     * @param whose what the memory is for, as the beginning of the message
+     * @throws DeepEpUnavailableException if they cannot
      */
     public static void requireRoom(long bytes, String whose) {
         long available = AvailableMemory.bytes();
         if (bytes > available - available / 16) {
             throw new DeepEpUnavailableException(
-                    whose + " need " + bytes + " bytes of memory, " + available + " are available",
+                    whose
+                            + " need "
+                            + bytes
+                            + " bytes of memory, but only "
+                            + available
+                            + " are available",
                     CURE,
                     null);
         }
     }
 
     /**
-     * Makes memory and takes all of its pages.
+     * Creates memory and allocates all of its pages.
      *
-     * @param name what {@code /proc} calls it, for {@link #open} to recognise
-     * @throws DeepEpUnavailableException if there is not enough memory, or no such thing here
+     * @param name its name in {@code /proc}, which {@link #open} checks
+     * @throws DeepEpUnavailableException if there is not enough memory, or the system has no {@code
+     *     memfd}
      */
     public static SharedMemory create(String name, long numBytes) {
         Libc libc = Libc.get();
@@ -89,8 +96,8 @@ public final class SharedMemory implements AutoCloseable {
     }
 
     /**
-     * Piece by piece, always with room for the rest: if others take memory at the same time, one of
-     * them stops while there is still some.
+     * Allocates piece by piece, and stops unless the rest fits too: if several processes allocate
+     * at the same time, one of them stops before all memory is used up.
      */
     private void reserve(Libc libc) {
         for (long taken = 0; taken < numBytes; taken += PIECE_BYTES) {
@@ -108,7 +115,7 @@ public final class SharedMemory implements AutoCloseable {
                                 + taken
                                 + " of "
                                 + numBytes
-                                + " bytes that ranks share could be taken: "
+                                + " bytes that ranks share could be allocated: "
                                 + failure.getMessage(),
                         CURE,
                         failure);
@@ -117,17 +124,17 @@ public final class SharedMemory implements AutoCloseable {
     }
 
     /**
-     * Opens what another process (or this one) made and has not closed. What it says of itself is
-     * not believed: this must be sealed memory of the given name and size, and of the same user, so
-     * that no other file of the user's can be put in its place, and none that shrinks later.
+     * Opens memory that another process (or this one) created and has not closed. The descriptor is
+     * not trusted: it must be sealed memory of the given name and size, and of the same user, so
+     * that no other file of the user can be put in its place, and none that shrinks later.
      *
-     * @param pid the process, as this one's {@code /proc} numbers it
-     * @param fd the descriptor there
-     * @throws DeepEpUnavailableException if it is not, or cannot be opened
+     * @param pid the process, as it is numbered in this process's {@code /proc}
+     * @param fd the descriptor in that process
+     * @throws DeepEpUnavailableException if it is not such memory, or cannot be opened
      */
     public static SharedMemory open(long pid, int fd, String name, long numBytes) {
         Path there = Path.of("/proc", Long.toString(pid), "fd", Integer.toString(fd));
-        requireName(there, name, there); // before opening, which does something to some files
+        requireName(there, name, there); // first, because opening some files has effects
         int own;
         try {
             own = Libc.get().open(there.toString(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -169,7 +176,7 @@ public final class SharedMemory implements AutoCloseable {
         try {
             String target = Files.readSymbolicLink(link).toString();
             if (!target.equals("/memfd:" + name + " (deleted)")) {
-                throw refused(there, "it is not what this job made but " + target, null);
+                throw refused(there, "it is not memory of this job, but " + target, null);
             }
         } catch (IOException failure) {
             throw refused(there, failure.toString(), failure);
@@ -190,7 +197,7 @@ public final class SharedMemory implements AutoCloseable {
     }
 
     /**
-     * Maps a part; the mapping lives as long as {@code arena}, also after {@link #close}.
+     * Maps a part of the memory until {@code arena} is closed, even after {@link #close}.
      *
      * @param offset bytes from the beginning
      */
@@ -209,12 +216,12 @@ public final class SharedMemory implements AutoCloseable {
     }
 
     /**
-     * Maps a part in the place of one that {@link #map} mapped, of other memory: who reads and
-     * writes {@code place} does so here from now on, and the other memory is given up. Nobody may
-     * be doing so meanwhile.
+     * Replaces a mapping of other memory by a part of this memory: accesses to {@code place} then
+     * go to this memory, and the other memory is unmapped. No thread may access {@code place}
+     * during the call.
      *
      * @param offset bytes from the beginning, a multiple of the page size
-     * @param place what {@link #map} returned for a part of the same size
+     * @param place what {@link #map} of the other memory returned, of the size of the part
      */
     public void mapOver(long offset, MemorySegment place) {
         if (place.byteSize() == 0) {
@@ -244,7 +251,7 @@ public final class SharedMemory implements AutoCloseable {
         return Path.of("/proc/self/fd", Integer.toString(fd));
     }
 
-    /** Gives the descriptor back; mappings stay. Idempotent. */
+    /** Closes the descriptor; mappings stay valid. Idempotent. */
     @Override
     public void close() {
         if (!closed) {

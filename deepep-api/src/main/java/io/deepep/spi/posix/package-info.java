@@ -1,5 +1,5 @@
 /**
- * What backends ask of Linux: descriptors that processes hand one another, memory that they share,
- * how much memory there is. Not for engines.
+ * The functions of Linux that backends use: passing descriptors between processes, sharing memory,
+ * finding how much memory is available. Not for engines.
  */
 package io.deepep.spi.posix;

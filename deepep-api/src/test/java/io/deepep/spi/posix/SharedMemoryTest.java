@@ -86,7 +86,7 @@ class SharedMemoryTest {
     @Test
     void anotherNameIsRefused() {
         try (SharedMemory memory = SharedMemory.create("deepep-of-another-job", BYTES)) {
-            requireRefused(memory.fd(), "deepep-of-this-job", BYTES, "not what this job made");
+            requireRefused(memory.fd(), "deepep-of-this-job", BYTES, "not memory of this job");
         }
     }
 
@@ -118,7 +118,7 @@ class SharedMemoryTest {
         Path file = folder.resolve("memfd:deepep (deleted)");
         Files.write(file, new byte[BYTES]);
         int fd = Libc.get().open(file.toString(), 2);
-        requireRefused(fd, "deepep", BYTES, "not what this job made but " + folder);
+        requireRefused(fd, "deepep", BYTES, "not memory of this job, but " + folder);
         PosixFd.close(fd);
         assertThat(Files.readAllBytes(file)).isEqualTo(new byte[BYTES]);
     }

@@ -7,17 +7,17 @@ import io.netty.handler.codec.http.QueryStringDecoder;
 /**
  * Answers HTTP requests of DJL Serving; the signatures are those of DJL Serving 0.36.
  *
- * @param <T> what is sent as JSON
+ * @param <T> type of the answer, which is sent as JSON
  */
 public interface RequestHandler<T> {
-    /** Whether this handler answers the request. */
+    /** Whether this handler answers {@code message}. */
     boolean acceptInboundMessage(Object message);
 
     /**
-     * Answers it.
+     * Answers a request.
      *
      * @param segments the path, split at its slashes; the first is empty
-     * @return what the server sends as JSON, or null where the handler has answered itself
+     * @return what the server sends as JSON, or null if the handler has answered the request itself
      */
     T handleRequest(
             ChannelHandlerContext context,

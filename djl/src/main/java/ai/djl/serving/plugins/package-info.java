@@ -1,5 +1,5 @@
 /**
- * What a plugin must know of DJL Serving to be compiled. DJL Serving is on no Maven repository, so
- * its interface is declared here and left out of the jar: in the server the server's own is loaded.
+ * Declarations of DJL Serving that a plugin is compiled against. DJL Serving is in no Maven
+ * repository, so its interface is declared here and left out of the jar; the server loads its own.
  */
 package ai.djl.serving.plugins;

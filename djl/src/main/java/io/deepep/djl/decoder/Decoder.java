@@ -21,10 +21,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * A rank's part of a model out of a folder of Hugging Face: reads prompts in normal mode, and adds
- * a token to every sequence at a time in low-latency mode (in normal mode too, where the other one
- * does not take the model's hidden size). All ranks make the same calls; each has prompts of its
- * own, or none.
+ * One rank's part of a Hugging Face model. It reads prompts in normal mode, and generates one token
+ * of every sequence at a time in low-latency mode (or in normal mode, if low-latency mode does not
+ * support the hidden size). All ranks make the same calls; each has its own prompts, or none.
  */
 public final class Decoder implements AutoCloseable {
     private final DecoderOptions options;
@@ -35,11 +34,12 @@ public final class Decoder implements AutoCloseable {
     private final PromptLimits limits;
 
     /**
-     * Loads the model: collective.
+     * Loads the model. Collective.
      *
-     * @param folder with config.json and safetensors
-     * @param device where the rank computes, see {@link TorchDevices#ofRank}
-     * @throws IllegalArgumentException if a tensor is missing or not as config.json says
+     * @param folder a folder with config.json and safetensors
+     * @param device the device on which the rank computes, see {@link TorchDevices#ofRank}
+     * @throws IllegalArgumentException if a tensor is missing, or has another shape than
+     *     config.json says
      */
     public static Decoder open(
             Path folder, Communicator communicator, Device device, DecoderOptions options)
@@ -84,9 +84,10 @@ public final class Decoder implements AutoCloseable {
     }
 
     /**
-     * Continues prompts: collective, with the same number of new tokens on every rank.
+     * Continues prompts by new tokens. Collective, with the same {@code numNewTokens} on every
+     * rank.
      *
-     * @param prompts tokens, each at least one
+     * @param prompts the tokens of each prompt, at least one
      * @return the new tokens of each prompt
      */
     public List<long[]> generate(List<long[]> prompts, int numNewTokens, Sampler sampler) {
@@ -121,7 +122,7 @@ public final class Decoder implements AutoCloseable {
         return columns;
     }
 
-    /** The logits [V] after each prompt: collective. */
+    /** Computes the logits [V] after each prompt. Collective. */
     public List<float[]> logits(List<long[]> prompts) {
         limits.check(prompts, 1);
         try (NDManager scope = manager.newSubManager()) {

@@ -4,12 +4,13 @@ import io.deepep.DType;
 import io.deepep.djl.exchange.Transport;
 
 /**
- * How a decoder is opened; the same on every rank.
+ * The options of a decoder. The same on every rank.
  *
- * @param maxSequences of a rank at once, and tokens of a decoding step
- * @param maxLength tokens of a sequence, prompt and answer together
- * @param maxPromptTokens of all prompts of a rank together
- * @param type BF16 or F32: what weights are kept and multiplied in
+ * @param maxSequences most sequences of a rank at once, which is also the most tokens of a decoding
+ *     step
+ * @param maxLength most tokens of a sequence, prompt and answer together
+ * @param maxPromptTokens most tokens of all prompts of a rank together
+ * @param type BF16 or F32, the type of weights
  * @param transport how tokens travel to the experts
  */
 public record DecoderOptions(
@@ -27,7 +28,7 @@ public record DecoderOptions(
         }
     }
 
-    /** The same with weights of another type. */
+    /** A copy of these options with another type of weights. */
     public DecoderOptions withType(DType other) {
         return new DecoderOptions(maxSequences, maxLength, maxPromptTokens, other, transport);
     }

@@ -16,9 +16,9 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.function.IntFunction;
 
 /**
- * A model on the ranks of one process, each with a thread, a GPU if there is one, and its own
- * experts. Prompts are dealt to the ranks in turn; those without prompts help the others. One
- * request at a time.
+ * A model on the ranks of one process. Each rank has a thread, its own experts, and a GPU if there
+ * are any. Prompts are distributed to the ranks in turn; ranks without prompts run their experts
+ * for the others. Thread-safe; requests run one at a time.
  */
 public final class DecoderService implements AutoCloseable {
     private final int numRanks;
@@ -37,10 +37,10 @@ public final class DecoderService implements AutoCloseable {
     }
 
     /**
-     * Starts the ranks and loads the model: returns when it is there.
+     * Starts the ranks and loads the model; returns when it is loaded.
      *
-     * @param folder of Hugging Face
-     * @throws IllegalArgumentException if the model is of a kind that is not known
+     * @param folder the folder of a Hugging Face checkpoint
+     * @throws IllegalArgumentException if the family of the model is not supported
      * @throws java.util.concurrent.CompletionException if a rank fails to load it, with the cause
      */
     public static DecoderService start(Path folder, int numRanks, DecoderOptions options)
@@ -88,10 +88,10 @@ public final class DecoderService implements AutoCloseable {
     }
 
     /**
-     * Continues prompts.
+     * Continues prompts by new tokens.
      *
-     * @param prompts tokens, each at least one
-     * @param samplers called with every rank's number
+     * @param prompts the tokens of each prompt, at least one
+     * @param samplers makes the sampler of each rank, given its number
      * @return the new tokens of each prompt
      * @throws IllegalArgumentException if a prompt is refused; the next request is served
      */
@@ -105,7 +105,7 @@ public final class DecoderService implements AutoCloseable {
                                 dealtTo(rank, prompts), numNewTokens, samplers.apply(rank)));
     }
 
-    /** The logits [V] after each prompt. */
+    /** Computes the logits [V] after each prompt. */
     public synchronized List<float[]> logits(List<long[]> prompts) {
         check(prompts, 1);
         return gathered(prompts.size(), (decoder, rank) -> decoder.logits(dealtTo(rank, prompts)));
@@ -150,7 +150,7 @@ public final class DecoderService implements AutoCloseable {
         return values;
     }
 
-    /** Ends the ranks. */
+    /** Ends the threads of the ranks and closes the model. */
     @Override
     public void close() {
         jobs.forEach(queue -> queue.add(Job.LAST));

@@ -13,11 +13,12 @@ record PromptLimits(DecoderOptions options, int vocabulary) {
         if (prompts.size() > options.maxSequences()) {
             throw new IllegalArgumentException(
                     prompts.size()
-                            + " prompts of a rank are more than maxSequences="
+                            + " prompts of a rank exceed maxSequences="
                             + options.maxSequences());
         }
         if (numNewTokens < 1) {
-            throw new IllegalArgumentException("numNewTokens=" + numNewTokens + " is below 1");
+            throw new IllegalArgumentException(
+                    "numNewTokens=" + numNewTokens + " must be at least 1");
         }
         int numTokens = 0;
         for (long[] prompt : prompts) {
@@ -26,18 +27,18 @@ record PromptLimits(DecoderOptions options, int vocabulary) {
         }
         if (numTokens > options.maxPromptTokens()) {
             throw new IllegalArgumentException(
-                    "prompts of %s tokens on a rank are more than maxPromptTokens=%s"
+                    "prompts of %s tokens on a rank exceed maxPromptTokens=%s"
                             .formatted(numTokens, options.maxPromptTokens()));
         }
     }
 
     private void check(long[] prompt, int numNewTokens) {
         if (prompt.length < 1) {
-            throw new IllegalArgumentException("a prompt is empty; give it a token at least");
+            throw new IllegalArgumentException("a prompt is empty; give it at least one token");
         }
         if (numNewTokens > options.maxLength() - prompt.length) {
             throw new IllegalArgumentException(
-                    "a prompt of %s tokens and %s new ones are more than maxLength=%s"
+                    "a prompt of %s tokens and %s new ones exceed maxLength=%s"
                             .formatted(prompt.length, numNewTokens, options.maxLength()));
         }
         for (long token : prompt) {

@@ -9,7 +9,7 @@ import java.util.stream.IntStream;
 /** Chooses the next token of every sequence. */
 @FunctionalInterface
 public interface Sampler {
-    /** INT64 [N] of logits FLOAT32 [N,V], N at least 1. */
+    /** Chooses tokens INT64 [N] from logits FLOAT32 [N,V], N at least 1. */
     NDArray next(NDArray logits);
 
     /** The likeliest one. Nothing waits for the GPU. */
@@ -26,7 +26,7 @@ public interface Sampler {
     static Sampler topP(double temperature, double p, long seed) {
         if (!(temperature > 0) || !(p > 0 && p <= 1)) {
             throw new IllegalArgumentException(
-                    "temperature=" + temperature + " is not above 0, or p=" + p + " not in (0, 1]");
+                    "temperature=" + temperature + " must be above 0, and p=" + p + " in (0, 1]");
         }
         Random random = new Random(seed);
         return logits -> {

@@ -157,7 +157,7 @@ final class ExchangeCounters implements ExpertExchangeMXBean, AutoCloseable {
         try {
             ManagementFactory.getPlatformMBeanServer().unregisterMBean(name);
         } catch (JMException gone) {
-            throw new IllegalStateException("the counters " + name + " are not there", gone);
+            throw new IllegalStateException("the counters " + name + " are not registered", gone);
         }
     }
 }

@@ -5,12 +5,13 @@ import io.deepep.Buffer;
 import io.deepep.EpTopology;
 
 /**
- * Brings tokens to the experts of all ranks and the results home, through a {@link Buffer}: one for
- * all layers of a model on one rank, which run one after the other. Collective like the buffer's
- * calls: every rank exchanges equally often, those without tokens too.
+ * Sends tokens to the experts of all ranks and combines the results, through a {@link Buffer}. All
+ * layers of a model on a rank share one exchange, and run one after the other. Exchanges are
+ * collective, like the calls of the buffer: every rank makes the same number of them, even without
+ * tokens.
  *
- * <p>Its counters are a platform MXBean, see {@link ExpertExchangeMXBean}. Closing it leaves the
- * buffer open.
+ * <p>The counters of an exchange are a platform MXBean, see {@link ExpertExchangeMXBean}. Closing
+ * the exchange leaves the buffer open.
  */
 public interface ExpertExchange extends AutoCloseable {
     /**
@@ -37,19 +38,20 @@ public interface ExpertExchange extends AutoCloseable {
     EpTopology topology();
 
     /**
-     * Sends every token to its experts, runs this rank's on what arrives, and sums the results by
-     * weight: {@code y[t] = sum over k of topkWeights[t,k] * expert[topkIdx[t,k]](x[t])}.
+     * Sends every token to its experts, runs this rank's experts on the rows that arrive, and sums
+     * the weighted results: {@code y[t] = sum over k of topkWeights[t,k] *
+     * expert[topkIdx[t,k]](x[t])}.
      *
-     * <p>On a GPU of the rank's own all of it is enqueued on libtorch's current stream, except for
-     * counts that the host waits for; a failure of the combine is thrown by the next exchange.
-     * Ranks that are threads and share a GPU take turns, and wait for every call.
+     * <p>If the rank does not share its GPU, everything is enqueued on libtorch's current stream,
+     * except for counts that the host waits for; a failure of the combine is thrown by the next
+     * exchange. Ranks that are threads and share a GPU take turns, and wait for every call.
      *
      * @param x [T,H], FLOAT32 or FLOAT16; T may differ between ranks and be 0
-     * @param topkIdx INT64 [T,K], global experts, -1 for none
+     * @param topkIdx INT64 [T,K], global experts, -1 for no selection
      * @param topkWeights FLOAT32 [T,K]
-     * @param numExperts E of all ranks
-     * @param experts this rank's
-     * @param meanwhile runs while the tokens are on their way, for work that needs no expert
+     * @param numExperts experts of all ranks
+     * @param experts this rank's experts
+     * @param meanwhile work that does not need the experts' results, run while the tokens travel
      * @return [T,H] in the type of {@code x}, attached to its manager
      */
     NDArray exchange(
@@ -61,8 +63,8 @@ public interface ExpertExchange extends AutoCloseable {
             Runnable meanwhile);
 
     /**
-     * Waits for the last exchange, throws a failure that nobody has seen yet, frees the staging
-     * memory and takes the counters off JMX. Idempotent.
+     * Waits for the last exchange, throws its failure if none was thrown yet, frees the staging
+     * memory, and unregisters the counters from JMX. Idempotent.
      */
     @Override
     void close();

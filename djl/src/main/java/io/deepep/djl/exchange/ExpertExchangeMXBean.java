@@ -1,15 +1,15 @@
 package io.deepep.djl.exchange;
 
 /**
- * Counters of one {@link ExpertExchange}, on the platform's MBean server as {@code
- * io.deepep:type=ExpertExchange,rank=...,id=...}: seen across class loaders, by DJL Serving's
- * plugin and by any JMX client.
+ * The counters of an {@link ExpertExchange}, on the platform's MBean server as {@code
+ * io.deepep:type=ExpertExchange,rank=...,id=...}. They are visible across class loaders, to DJL
+ * Serving's plugin and to any JMX client.
  */
 public interface ExpertExchangeMXBean {
-    /** This rank. */
+    /** The rank of the exchange. */
     int getRank();
 
-    /** Ranks of the group. */
+    /** Number of ranks of the group. */
     int getNumRanks();
 
     /** {@code host}, or {@code cuda:} and the number of the GPU. */
@@ -21,27 +21,27 @@ public interface ExpertExchangeMXBean {
     /** Whether the last exchange succeeded; true before the first. */
     boolean isHealthy();
 
-    /** What the last exchange failed with; empty if it did not. */
+    /** The failure of the last exchange; empty if it succeeded. */
     String getLastFailure();
 
-    /** Exchanges begun. */
+    /** Number of exchanges that were begun. */
     long getExchanges();
 
-    /** Exchanges that failed. */
+    /** Number of exchanges that failed. */
     long getFailures();
 
-    /** Tokens of this rank that were dispatched. */
+    /** Number of this rank's tokens that were dispatched. */
     long getTokensSent();
 
-    /** Rows that this rank's experts computed. */
+    /** Number of rows that this rank's experts computed. */
     long getRowsReceived();
 
-    /** Rows that each of this rank's experts computed: [E/R], the load. */
+    /** Number of rows that each of this rank's experts computed, [E/R]. */
     long[] getExpertRows();
 
-    /** Nanoseconds of the calling thread in exchanges, experts included. */
+    /** Nanoseconds that the calling thread spent in exchanges, including experts. */
     long getNanos();
 
-    /** Of those, in this rank's experts. */
+    /** Nanoseconds that the calling thread spent in this rank's experts. */
     long getExpertNanos();
 }

@@ -13,10 +13,10 @@ import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 
 /**
- * Rows that arrived for a rank's experts. In normal mode they are packed by expert, [M,H] with the
- * experts' ends known on the GPU and on the host. In low-latency mode every expert has as many
- * slots, [El,S,H], of which the first ones are in use: a shape that never changes, so that experts
- * that take all slots need not wait for counts.
+ * The rows that arrived for a rank's experts. In normal mode they are packed by expert: [M,H], with
+ * the end of each expert's rows known on the GPU and on the host. In low-latency mode every expert
+ * has the same number of slots, [El,S,H], of which the first are in use. That shape never changes,
+ * so experts that compute all slots need not wait for counts.
  */
 public final class ExpertRows {
     private final Arrived arrived;
@@ -100,7 +100,7 @@ public final class ExpertRows {
         return TorchTensors.arrayOf(scope, received.recvCount()).toIntArray();
     }
 
-    /** [M,H] or [El,S,H]; BF16, or FLOAT32 after FP8 transport. */
+    /** The rows, [M,H] or [El,S,H]; BF16, or FLOAT32 after FP8 transport. */
     public NDArray x() {
         if (x == null) {
             x = arrived.values();
@@ -113,23 +113,25 @@ public final class ExpertRows {
         return ends == null;
     }
 
-    /** INT32 [El] on the device: the first row behind each expert's. Of packed rows only. */
+    /**
+     * The end of each expert's rows (exclusive), INT32 [El] on the device. Only for packed rows.
+     */
     public NDArray ends() {
         if (areInSlots()) {
             throw new IllegalStateException(
-                    "rows in slots have no ends; of expert e the first counts()[e] of x()[e] are in"
-                            + " use");
+                    "rows in slots have no ends; the first counts()[e] rows of x()[e] are in use");
         }
         return ends;
     }
 
     /**
-     * BF16 of the shape of {@link #x}: results that are written here are not copied. Of rows in
-     * slots only, because packed ones are weighed first.
+     * Memory for results, BF16 of the shape of {@link #x}; results that are written here are not
+     * copied. Only for rows in slots, because packed rows are weighted first.
      */
     public NDArray out() {
         if (!areInSlots()) {
-            throw new IllegalStateException("results of packed rows are returned, in any memory");
+            throw new IllegalStateException(
+                    "packed rows have no out(); return the results in any memory");
         }
         return out;
     }
@@ -148,13 +150,16 @@ public final class ExpertRows {
         }
         if (!results.getShape().equals(out.getShape())) {
             throw new IllegalArgumentException(
-                    "the experts gave %s for %s; experts keep the shape"
+                    "the experts returned shape %s for rows of shape %s; they must keep the shape"
                             .formatted(results.getShape(), out.getShape()));
         }
         TorchTensors.cast(weights == null ? results : results.mul(weights), out);
     }
 
-    /** Rows of each local expert. In low-latency mode this waits until they have arrived. */
+    /**
+     * The number of rows of each local expert. In low-latency mode this waits until they have
+     * arrived.
+     */
     public int[] counts() {
         if (known == null) {
             known = counts.get();
@@ -177,7 +182,7 @@ public final class ExpertRows {
                 NDArray result = experts.run(e, of);
                 if (!result.getShape().equals(of.getShape())) {
                     throw new IllegalArgumentException(
-                            "local expert %s gave %s for %s; an expert keeps the shape"
+                            "local expert %s returned shape %s for rows of shape %s; it must keep the shape"
                                     .formatted(e, result.getShape(), of.getShape()));
                 }
                 NDArray weighed =

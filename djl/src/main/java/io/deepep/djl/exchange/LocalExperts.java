@@ -4,12 +4,12 @@ import ai.djl.ndarray.NDArray;
 import io.deepep.djl.SwiGluExperts;
 
 /**
- * The experts that one rank holds, run all at once on the rows that arrived for them: {@link
- * SwiGluExperts}, {@link #each}, or an engine's own.
+ * The experts of a rank, run all at once on the rows that arrived for them: {@link SwiGluExperts},
+ * {@link #each}, or an engine's own.
  */
 @FunctionalInterface
 public interface LocalExperts {
-    /** One expert at a time. */
+    /** Experts that are run one at a time. */
     @FunctionalInterface
     interface One {
         /**
@@ -26,10 +26,10 @@ public interface LocalExperts {
     /**
      * Runs the experts.
      *
-     * @param rows what arrived; valid during this call
-     * @return of the shape of {@code rows.x()}, in any floating type, attached to its manager; rows
-     *     that stand for no token may hold anything. {@code rows.out()} if the results were written
-     *     there
+     * @param rows the rows that arrived; valid during this call
+     * @return the results, of the shape of {@code rows.x()} in any floating-point type, attached to
+     *     the manager of {@code rows.x()}; or {@code rows.out()} if they were written there. Rows
+     *     without a token may have any values
      */
     NDArray run(ExpertRows rows);
 

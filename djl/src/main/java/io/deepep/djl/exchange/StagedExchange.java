@@ -153,7 +153,7 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
         if (shape.dimension() != 2
                 || (x.getDataType() != DataType.FLOAT32 && x.getDataType() != DataType.FLOAT16)) {
             throw new IllegalArgumentException(
-                    "x is %s %s; the exchange takes FLOAT32 or FLOAT16 [T,H]"
+                    "x is %s %s; it must be FLOAT32 or FLOAT16 [T,H]"
                             .formatted(x.getDataType(), shape));
         }
     }

@@ -7,10 +7,10 @@ import ai.djl.nn.Activation;
 import ai.djl.nn.Parameter;
 
 /**
- * The gate of DeepSeek-V3: scores are sigmoids; a correction bias per expert, learnt to balance
- * load, is added for the choice only; experts lie in groups, and only those of the best groups can
- * be chosen. A group is as good as the sum of its two best experts. The weights are the scores
- * without bias.
+ * The gate of DeepSeek-V3. Scores are sigmoids; for the selection only, a learnt correction bias
+ * that balances the load is added to the score of each expert. Experts are in groups, and only
+ * experts of the best groups can be selected; the score of a group is the sum of its two best
+ * experts. Weights are the scores without bias.
  *
  * <p>Parameters: {@code weight} [E,H] and {@code e_score_correction_bias} [E], FLOAT32, named as in
  * the model's checkpoints.
@@ -22,10 +22,12 @@ public final class DeepSeekV3Gate extends ExpertGate {
     private final Parameter bias;
 
     /**
-     * A gate with groups.
+     * Creates a gate with groups.
      *
-     * @param numGroups the experts are split evenly into these
-     * @param numTopkGroups groups that a token may choose from; they have at least K experts
+     * @param rule the numbers of experts, and how weights are computed from scores
+     * @param numGroups number of groups into which the experts are divided evenly
+     * @param numTopkGroups number of groups that a token may select from, which must have at least
+     *     K experts together
      */
     public DeepSeekV3Gate(TopkRule rule, int numGroups, int numTopkGroups) {
         super(rule);

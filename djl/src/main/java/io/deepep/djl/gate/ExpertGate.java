@@ -13,18 +13,18 @@ import ai.djl.util.PairList;
 import io.deepep.djl.ExpertParallelMoE;
 
 /**
- * Chooses the experts of every token: tokens [T,H] in; out {@code topkIdx} INT64 [T,K], global
- * experts, and {@code topkWeights} FLOAT32 [T,K]. Has the parameter {@code weight} FLOAT32 [E,H]
- * and scores in FLOAT32 whatever the tokens are.
+ * Selects the experts of every token. The input is tokens [T,H]; the outputs are {@code topkIdx}
+ * INT64 [T,K], global experts, and {@code topkWeights} FLOAT32 [T,K]. A gate has the parameter
+ * {@code weight} FLOAT32 [E,H], and computes scores in FLOAT32 for any type of tokens.
  *
- * <p>{@link ExpertParallelMoE} takes any block with such outputs; this one saves writing all but
- * {@link #select}.
+ * <p>{@link ExpertParallelMoE} accepts any block with such outputs; subclasses of this class only
+ * implement {@link #select}.
  */
 public abstract class ExpertGate extends AbstractBlock {
     private final TopkRule rule;
     private final Parameter weight;
 
-    /** A gate with one parameter; subclasses may add others. */
+    /** Creates a gate with one parameter; subclasses may add others. */
     @SuppressWarnings("this-escape") // DJL's way of adding parameters
     protected ExpertGate(TopkRule rule) {
         this.rule = rule;
@@ -36,24 +36,24 @@ public abstract class ExpertGate extends AbstractBlock {
                                 .build());
     }
 
-    /** The selection's numbers. */
+    /** The numbers of experts, and how weights are computed from scores. */
     public final TopkRule rule() {
         return rule;
     }
 
     /**
-     * Chooses from what the linear layer gave.
+     * Selects experts by the output of the linear layer.
      *
      * @param logits FLOAT32 [T,E], T at least 1
-     * @param parameter gives the value of a parameter that the subclass added
-     * @return {@code topkIdx} and {@code topkWeights}, neither normalised nor scaled
+     * @param parameter returns the value of a parameter that the subclass added
+     * @return {@code topkIdx} and {@code topkWeights}, neither normalized nor scaled
      */
     protected abstract NDList select(NDArray logits, Values parameter);
 
-    /** Values of parameters on the device of the tokens. */
+    /** Returns the values of parameters on the device of the tokens. */
     @FunctionalInterface
     protected interface Values {
-        /** The value. */
+        /** The value of {@code parameter}. */
         NDArray of(Parameter parameter);
     }
 
@@ -83,7 +83,8 @@ public abstract class ExpertGate extends AbstractBlock {
     }
 
     /**
-     * Gives the parameters the shapes that tokens of {@code hidden} channels need, to be loaded.
+     * Sets the shapes of the parameters for tokens of {@code hidden} channels, so that they can be
+     * loaded.
      */
     public final void prepare(long hidden) {
         prepare(new Shape[] {new Shape(1, hidden)});

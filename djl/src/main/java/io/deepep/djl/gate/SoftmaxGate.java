@@ -6,24 +6,26 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
 
 /**
- * The K experts of the largest softmax probabilities (Mixtral, Qwen, DBRX). Normalised, the weights
- * are the softmax over the K logits, which is also what gpt-oss has.
+ * A gate that selects the K experts with the largest softmax probabilities (Mixtral, Qwen, DBRX).
+ * If normalized, the weights are the softmax over the K logits, as in gpt-oss.
  */
 public final class SoftmaxGate extends ExpertGate {
     private final GateGroups groups;
     private final Parameter bias;
 
-    /** A gate of the given size. */
+    /** Creates a gate without groups or bias. */
     public SoftmaxGate(TopkRule rule) {
         this(rule, 1, 1, false);
     }
 
     /**
-     * A gate with groups, as DeepSeek-V2 has, or a bias.
+     * Creates a gate with groups, as in DeepSeek-V2, or a bias.
      *
-     * @param numGroups the experts are split evenly into these; a group is as good as its best
-     *     expert
-     * @param numTopkGroups groups that a token may choose from; they have at least K experts
+     * @param rule the numbers of experts, and how weights are computed from scores
+     * @param numGroups number of groups into which the experts are divided evenly; the score of a
+     *     group is that of its best expert
+     * @param numTopkGroups number of groups that a token may select from, which must have at least
+     *     K experts together
      * @param hasBias whether there is a parameter {@code bias} [E], added to the logits
      */
     public SoftmaxGate(TopkRule rule, int numGroups, int numTopkGroups, boolean hasBias) {

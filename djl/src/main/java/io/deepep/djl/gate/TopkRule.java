@@ -1,12 +1,12 @@
 package io.deepep.djl.gate;
 
 /**
- * How many experts a gate selects, and what becomes of their scores.
+ * The number of experts that a gate selects, and how their weights are computed from scores.
  *
- * @param numExperts E, experts of all ranks
- * @param numTopk K, experts per token, at most E
+ * @param numExperts E: experts of all ranks
+ * @param numTopk K: experts per token, 1 to E
  * @param normalized whether a token's K weights are divided by their sum
- * @param scalingFactor multiplies all weights in the end
+ * @param scalingFactor factor by which all weights are multiplied at the end
  */
 public record TopkRule(int numExperts, int numTopk, boolean normalized, float scalingFactor) {
     /** Validates the numbers. */
@@ -17,17 +17,17 @@ public record TopkRule(int numExperts, int numTopk, boolean normalized, float sc
         }
     }
 
-    /** Normalised weights, not scaled. */
+    /** A rule with normalized weights that are not scaled. */
     public static TopkRule of(int numExperts, int numTopk) {
         return new TopkRule(numExperts, numTopk, true, 1);
     }
 
-    /** The same with weights that are normalised or not. */
+    /** A copy of this rule with weights that are normalized or not. */
     public TopkRule withNormalized(boolean on) {
         return new TopkRule(numExperts, numTopk, on, scalingFactor);
     }
 
-    /** The same with another factor. */
+    /** A copy of this rule with another scaling factor. */
     public TopkRule withScalingFactor(float factor) {
         return new TopkRule(numExperts, numTopk, normalized, factor);
     }

@@ -1,2 +1,2 @@
-/** Gates, which choose the experts of each token. */
+/** Gates, which select the experts of each token. */
 package io.deepep.djl.gate;

@@ -42,6 +42,7 @@ final class DecoderBlock extends AbstractBlock {
 
     @Override
     public Shape[] getOutputShapes(Shape[] inputShapes) {
-        throw new UnsupportedOperationException("how many tokens come out is said by the request");
+        throw new UnsupportedOperationException(
+                "the number of output tokens depends on the request");
     }
 }

@@ -15,11 +15,11 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * Has DJL, and so DJL Serving, load a folder of Hugging Face on all GPUs of the host, as {@code
- * serving.properties} in it says: {@code blockFactory} names this class, {@code
- * option.hasParameter=false}. These are optional: {@code ranks} (one per GPU), {@code
- * max_sequences}, {@code max_length} and {@code max_prompt_tokens} of a rank, {@code dtype} (bf16
- * or fp32), {@code transport} (bf16 or fp8).
+ * Loads a Hugging Face checkpoint on all GPUs of the host, for DJL and DJL Serving. In {@code
+ * serving.properties} in its folder, {@code blockFactory} must name this class, and {@code
+ * option.hasParameter} must be {@code false}. Optional properties: {@code ranks} (default: one per
+ * GPU), {@code max_sequences}, {@code max_length} and {@code max_prompt_tokens} of a rank, {@code
+ * dtype} (bf16 or fp32), {@code transport} (bf16 or fp8).
  */
 public final class DecoderBlockFactory implements BlockFactory {
     private static final long serialVersionUID = 1L;

@@ -52,7 +52,7 @@ final class DecoderTranslator implements Translator<Input, Output> {
                 return request;
             }
         } catch (JsonParseException | IllegalStateException wrong) {
-            throw new IllegalArgumentException("the request is no JSON object", wrong);
+            throw new IllegalArgumentException("the request is not a JSON object", wrong);
         }
         throw new IllegalArgumentException("the request has no inputs");
     }

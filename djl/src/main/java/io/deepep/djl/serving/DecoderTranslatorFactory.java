@@ -14,8 +14,9 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Reads requests of text for a model of {@link DecoderBlockFactory}; {@code translatorFactory} in
- * {@code serving.properties} names it. The folder has the model's {@code tokenizer.json}.
+ * Translates text requests for a model of {@link DecoderBlockFactory}. {@code translatorFactory} in
+ * {@code serving.properties} must name this class, and the folder must have the model's {@code
+ * tokenizer.json}.
  */
 public final class DecoderTranslatorFactory implements TranslatorFactory {
     @Override
@@ -30,7 +31,7 @@ public final class DecoderTranslatorFactory implements TranslatorFactory {
             throws TranslateException {
         if (!isSupported(input, output)) {
             throw new IllegalArgumentException(
-                    input + " and " + output + " are not Input and Output of DJL");
+                    input + " and " + output + " must be Input and Output of DJL");
         }
         try {
             HuggingFaceTokenizer tokenizer =

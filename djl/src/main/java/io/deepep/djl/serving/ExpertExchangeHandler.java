@@ -19,14 +19,15 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Answers {@code GET /deepep/health} with JSON (status 200 if the last exchange of every rank here
- * succeeded, else 503) and {@code GET /deepep/metrics} in Prometheus' text format.
+ * Answers {@code GET /deepep/health} with JSON (status 200 if the last exchange of every rank of
+ * this process succeeded, otherwise 503) and {@code GET /deepep/metrics} in Prometheus' text
+ * format.
  */
 public final class ExpertExchangeHandler implements RequestHandler<Object> {
     private static final String HEALTH = "/deepep/health";
     private static final String METRICS = "/deepep/metrics";
 
-    /** Made by DJL Serving. */
+    /** Called by DJL Serving. */
     public ExpertExchangeHandler() {}
 
     @Override

@@ -1,6 +1,6 @@
 /**
- * The plugin for DJL Serving. It finds exchanges through JMX, because the server loads plugins and
- * models by class loaders that do not see each other, and needs nothing but the JDK and the
- * server's own libraries.
+ * The plugin for DJL Serving. It finds exchanges through JMX, because the class loaders of the
+ * server's plugins and models do not see each other. It needs only the JDK and the server's own
+ * libraries.
  */
 package io.deepep.djl.serving;

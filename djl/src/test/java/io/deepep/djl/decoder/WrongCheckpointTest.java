@@ -45,7 +45,7 @@ class WrongCheckpointTest {
         Files.writeString(folder.resolve("config.json"), "[");
         assertThatThrownBy(() -> DecoderService.start(folder, 2, DecoderOptions.DEFAULT))
                 .isInstanceOf(IOException.class)
-                .hasMessageContaining("is no JSON object");
+                .hasMessageContaining("is not a JSON object");
     }
 
     /** The weights end in the middle. */

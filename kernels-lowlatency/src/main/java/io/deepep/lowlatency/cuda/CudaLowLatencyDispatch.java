@@ -121,7 +121,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     private void requireShared(int sharedBytes) {
         if (sharedBytes > state.gpu.sharedBytes) {
             throw new IllegalArgumentException(
-                    "numExperts=%s with hidden=%s needs %s bytes of shared memory, %s has %s"
+                    "numExperts=%s with hidden=%s needs %s bytes of shared memory, but %s has %s"
                             .formatted(
                                     state.limits.numExperts(),
                                     hidden(),

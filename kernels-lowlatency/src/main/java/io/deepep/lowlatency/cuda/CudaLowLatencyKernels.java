@@ -105,7 +105,7 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
         int most = LowLatencyStructs.of(numRanks).maxLocalExperts;
         if (numLocalExperts > most) {
             throw new IllegalArgumentException(
-                    "numExperts=%s are more than %s on each of %s ranks"
+                    "numExperts=%s is more than %s on each of %s ranks; use fewer experts or more ranks"
                             .formatted(limits.numExperts(), most, numRanks));
         }
         this.state = new CudaLowLatencyState(place, limits, maskTimedOutRanks);

@@ -178,8 +178,8 @@ final class CudaLowLatencyState implements AutoCloseable {
         int share = room / place.ranksOnDevice();
         if (share < 1 || wanted > share) {
             throw new IllegalArgumentException(
-                    ("numSms=%s for %s ranks on %s are more than the %s blocks that fit there at once; ask for"
-                                    + " at most %s, or put fewer ranks on the GPU")
+                    ("numSms=%s for %s ranks on %s exceeds the %s blocks that fit there at once; ask for at"
+                                    + " most %s, or put fewer ranks on the GPU")
                             .formatted(wanted, place.ranksOnDevice(), context, room, share));
         }
         return wanted == 0 ? share : wanted;

@@ -80,7 +80,10 @@ final class LowLatencyStatus {
             throw unseen;
         }
         if (unseen != null) {
-            LOG.log(System.Logger.Level.WARNING, "nobody asked how a run ended", unseen);
+            LOG.log(
+                    System.Logger.Level.WARNING,
+                    "a run failed, but nothing waited for its end",
+                    unseen);
         }
     }
 

@@ -75,7 +75,7 @@ record CombineShape(
                             + rowBytes
                             + " bytes need "
                             + MIN_SLOTS * slotBytes
-                            + " bytes of shared memory, "
+                            + " bytes of shared memory, but "
                             + state.context
                             + " has "
                             + room);

@@ -230,7 +230,7 @@ final class CudaNormalState implements AutoCloseable {
                             + ranksOnDevice
                             + " ranks on "
                             + context
-                            + " are more than the "
+                            + " exceeds the "
                             + room
                             + " blocks that fit there at once; lower Config.numSms to "
                             + (ranksOnDevice > room / 2 && !topology.isInternode()
@@ -269,10 +269,9 @@ final class CudaNormalState implements AutoCloseable {
     void updateMask(int rank, boolean masked) {
         if (!canMask()) {
             throw new UnsupportedOperationException(
-                    "normal mode on GPUs masks no ranks where a network connects the nodes, and this"
-                            + " group has "
+                    "normal mode on GPUs cannot mask ranks if a network connects the nodes, of which this group has "
                             + topology.numRdmaRanks()
-                            + "; open a buffer over the ranks that are left"
+                            + "; open a buffer in a group of the remaining ranks"
                             + internode.cure());
         }
         masks.update(rank, masked);

@@ -67,7 +67,10 @@ final class StatusBlock {
             if (!FaultMessages.isAgreed(unseen)) {
                 throw unseen;
             }
-            LOG.log(System.Logger.Level.WARNING, "nobody asked how a run ended", unseen);
+            LOG.log(
+                    System.Logger.Level.WARNING,
+                    "a run failed, but nothing waited for its end",
+                    unseen);
         }
         clear();
     }

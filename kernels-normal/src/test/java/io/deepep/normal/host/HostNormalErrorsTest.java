@@ -139,7 +139,7 @@ class HostNormalErrorsTest {
                 failure ->
                         assertThat(failure)
                                 .hasMessageContaining(
-                                        "rank 1 would receive 12 tokens, it has room for 3; raise"
+                                        "rank 1 would receive 12 tokens, but has room for 3; raise"
                                                 + " NormalLimits.maxRecvTokens (or numWorstTokens"));
     }
 

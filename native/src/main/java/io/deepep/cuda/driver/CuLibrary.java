@@ -111,8 +111,8 @@ public final class CuLibrary {
             if (!given.equals(value) && !sharesQueues) {
                 LOG.log(
                         System.Logger.Level.WARNING,
-                        "{0}={1} is kept as given; {2} is recommended: waiting kernels that share a"
-                                + " GPU can block one another",
+                        "{0}={1} is kept as given, but {2} is recommended: kernels that wait can block one another on a"
+                                + " shared GPU",
                         name,
                         given,
                         value);

@@ -35,7 +35,8 @@ public final class NativeEnvironment {
                             SETENV.invokeExact(
                                     arena.allocateFrom(name), arena.allocateFrom(value), 1);
             if (status != 0) {
-                throw new IllegalArgumentException("cannot set the variable \"" + name + "\"");
+                throw new IllegalArgumentException(
+                        "cannot set the environment variable \"" + name + "\"");
             }
         } catch (Throwable t) {
             throw CuCall.rethrow(t);

@@ -46,7 +46,7 @@ record IbgdaNic(RdmaDevice device, RdmaPort port, Endpoint endpoint, MemoryRegio
                                 + " that "
                                 + device.name()
                                 + " can register under one key",
-                        "lower the buffer's limits",
+                        "lower the limits of the buffer",
                         null);
             }
             RdmaPort port = device.port(wanted.number());

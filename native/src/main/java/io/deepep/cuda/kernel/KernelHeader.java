@@ -172,8 +172,8 @@ public final class KernelHeader {
     public void requireSame(String binary, long built) {
         if (built != hash()) {
             throw new AbiMismatchException(
-                    ("device code %s was built with %s=%s but %s has %s; use jars of one build, or build again"
-                                    + " from clean sources")
+                    ("device code %s was built with %s=%s, but %s has %s; use jars of one build, or run a clean"
+                                    + " build")
                             .formatted(
                                     binary,
                                     hashVariable,

@@ -73,7 +73,7 @@ public final class IpcHandle {
     public static IpcHandle fromBytes(byte[] bytes) {
         if (bytes.length != NUM_BYTES) {
             throw new IllegalArgumentException(
-                    "bytes.length=%s is not %s, an IPC handle's size"
+                    "bytes.length=%s is not %s, the size of an IPC handle"
                             .formatted(bytes.length, NUM_BYTES));
         }
         ByteBuffer buffer = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
@@ -106,7 +106,7 @@ public final class IpcHandle {
             throw new IllegalArgumentException(
                     "pid="
                             + pid
-                            + " is this process; ranks of one process use addresses and PeerAccess");
+                            + " is this process; within a process use addresses and PeerAccess");
         }
         return IpcMemory.open(context, raw, offset, numBytes);
     }

@@ -154,8 +154,7 @@ public final class Nvshmem implements AutoCloseable {
      */
     public NvshmemTeam splitRails() {
         if (peMap.world() != PeMap.World.GLOBAL) {
-            throw new IllegalStateException(
-                    "the world is one rail already: it has no teams of rails");
+            throw new IllegalStateException("the world is a single rail and has no teams of rails");
         }
         int numNvlRanks = peMap.topology().numNvlRanks();
         return split(peMap.topology().nvlRank(), numNvlRanks, peMap.topology().numRdmaRanks());

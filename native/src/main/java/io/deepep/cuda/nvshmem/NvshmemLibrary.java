@@ -111,7 +111,7 @@ final class NvshmemLibrary {
         NvshmemVersion version = bound.version();
         if (!version.isSupported()) {
             throw new DeepEpUnavailableException(
-                    "%s is NVSHMEM %s, which does not take device code of %s"
+                    "%s is NVSHMEM %s, which does not support device code of %s"
                             .formatted(file, version, NvshmemVersion.DEVICE),
                     NvshmemInstallation.CURE,
                     null);

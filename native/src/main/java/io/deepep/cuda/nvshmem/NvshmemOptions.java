@@ -60,12 +60,12 @@ public record NvshmemOptions(
         for (String hca : hcas) {
             if (!hca.matches("[\\w.-]+:\\d{1,3}")) {
                 throw new IllegalArgumentException(
-                        "hcas has \"" + hca + "\", which is not HCA:PORT as mlx5_0:1");
+                        "hcas has \"" + hca + "\", which is not HCA:PORT such as mlx5_0:1");
             }
         }
         if (hcas.size() > MAX_HCAS) {
             throw new IllegalArgumentException(
-                    "hcas has " + hcas.size() + " ports, at most " + MAX_HCAS + " are allowed");
+                    "hcas has " + hcas.size() + " ports, but at most " + MAX_HCAS + " are allowed");
         }
         checkRange("trafficClass", trafficClass, 255);
         checkRange("serviceLevel", serviceLevel, 15);
@@ -79,7 +79,7 @@ public record NvshmemOptions(
             throw new IllegalArgumentException(
                     "hcas="
                             + hcas
-                            + " have no common beginning, which NVSHMEM needs; rename the devices or use one");
+                            + " have no common prefix, which NVSHMEM needs; rename the devices or use only one");
         }
     }
 

@@ -34,7 +34,7 @@ record NvshmemPlugin(Path file, String packages) {
         } catch (IllegalArgumentException unloadable) {
             throw new DeepEpUnavailableException(
                     absolute + " cannot be loaded",
-                    "install the libraries it needs: sudo apt install " + packages,
+                    "install the libraries that it needs: sudo apt install " + packages,
                     null);
         }
     }

@@ -29,12 +29,12 @@ final class NvshmemProcess {
         if (failure != null) {
             throw new DeepEpUnavailableException(
                     "NVSHMEM cannot be used again in this process: " + failure,
-                    "start the process again",
+                    "restart the process",
                     null);
         }
         if (open) {
             throw new IllegalStateException(
-                    "NVSHMEM is open in this process already; close it, or start one process per rank");
+                    "NVSHMEM is already open in this process; close it, or start one process per rank");
         }
         if (environment != null) {
             requireSame("library", library.toString(), newLibrary.toString());

@@ -118,7 +118,10 @@ final class NvshmemStartup {
         }
         if (options.transport().usesHcaList() && numHcas > MAX_HCAS) {
             throw new DeepEpUnavailableException(
-                    "this host has " + numHcas + " RDMA devices, NVSHMEM has room for " + MAX_HCAS,
+                    "this host has "
+                            + numHcas
+                            + " RDMA devices, but NVSHMEM supports at most "
+                            + MAX_HCAS,
                     "remove virtual functions: echo 0 | sudo tee /sys/class/infiniband/mlx5_0/device/sriov_numvfs",
                     null);
         }
@@ -194,7 +197,7 @@ final class NvshmemStartup {
             throw new DeepEpUnavailableException(
                     "NVSHMEM did not start on %s: init_status=%s is below %s"
                             .formatted(where, reached, NvshmemLibrary.STATUS_INITIALIZED),
-                    "set NVSHMEM_DEBUG=WARN, with which it says why, and check the machine with deepep doctor",
+                    "set NVSHMEM_DEBUG=WARN to see why, and check the machine with deepep doctor",
                     null);
         }
         checkTransport(where);
@@ -207,8 +210,8 @@ final class NvshmemStartup {
             throw new DeepEpUnavailableException(
                     "transport %s was asked for, but NVSHMEM could not start it on %s"
                             .formatted(options.transport(), where),
-                    "set NVSHMEM_DEBUG=INFO, with which it says why; where all GPUs reach each other over NVLink,"
-                            + " use transport NONE",
+                    "set NVSHMEM_DEBUG=INFO to see why; if all GPUs reach each other over NVLink, use"
+                            + " transport NONE",
                     null);
         }
     }

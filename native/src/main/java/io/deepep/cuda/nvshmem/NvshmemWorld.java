@@ -152,7 +152,7 @@ public final class NvshmemWorld {
                         () -> {
                             if (!alone) {
                                 throw new DeepEpUnavailableException(
-                                        "another rank of its process joins NVSHMEM, of which a process has one",
+                                        "another rank of its process joins NVSHMEM, which allows one rank per process",
                                         "start one process per rank (deepep launch)",
                                         null);
                             }
@@ -164,7 +164,7 @@ public final class NvshmemWorld {
                         });
         if (standings.stream().distinct().count() > 1) {
             throw new DeepEpUnavailableException(
-                    "some ranks have another NVSHMEM open than others, by rank: " + standings,
+                    "ranks have different worlds of NVSHMEM open; by rank: " + standings,
                     "start all processes again",
                     null);
         }
@@ -187,7 +187,7 @@ public final class NvshmemWorld {
             return "";
         } catch (DeepEpException e) {
             throw new DeepEpUnavailableException(
-                    "NVSHMEM's connections carry nothing any more: " + e.getMessage(),
+                    "NVSHMEM's connections are broken: " + e.getMessage(),
                     "start all processes again",
                     e);
         }
@@ -204,8 +204,8 @@ public final class NvshmemWorld {
         long numUsed = blocks.values().stream().filter(block -> block.used).count();
         if (numUsed > 0) {
             throw new IllegalStateException(
-                    ("%s open buffers use NVSHMEM with %s; close them, or use the same network options and"
-                                    + " open the buffer that needs most queues first")
+                    ("%s open buffers use NVSHMEM with %s; close them, or use the same network options and open the"
+                                    + " buffer that needs the most queues first")
                             .formatted(numUsed, options));
         }
         return Standing.OTHER;

@@ -52,7 +52,7 @@ public record PeMap(EpTopology topology, World world) {
         }
         if (!includes(rank)) {
             throw new IllegalArgumentException(
-                    "rank=%s has nvlRank=%s, it is no PE of the world of nvlRank=%s"
+                    "rank=%s has nvlRank=%s, so it is not a PE of the world of nvlRank=%s"
                             .formatted(rank, of.nvlRank(), topology.nvlRank()));
         }
         return of.rdmaRank();

@@ -40,8 +40,8 @@ public record PathOptions(
         boolean packets = Integer.bitCount(mtuBytes) == 1 && mtuBytes >= MIN_MTU;
         if (mtuBytes != 0 && (!packets || mtuBytes > MAX_MTU)) {
             throw new DeepEpUnavailableException(
-                    "mtu=" + mtuBytes + " is no size of packets",
-                    "use 256, 512, 1024, 2048 or 4096, or 0 for what the ports have",
+                    "mtu=" + mtuBytes + " is not a size of packets",
+                    "use 256, 512, 1024, 2048 or 4096, or 0 for the MTU of the ports",
                     null);
         }
     }
@@ -50,7 +50,7 @@ public record PathOptions(
         if (value < least || value > most) {
             throw new DeepEpUnavailableException(
                     name + "=" + value + " is not in [" + least + ", " + most + "]",
-                    "leave it out, or give a value of that range",
+                    "leave it out, or give a value in that range",
                     null);
         }
     }

@@ -34,7 +34,7 @@ public record PciAddress(int domain, int bus, int device, int function)
                                 new IllegalArgumentException(
                                         "\""
                                                 + text
-                                                + "\" is not a PCI address; write it as in 0000:1b:00.0"));
+                                                + "\" is not a PCI address such as 0000:1b:00.0"));
     }
 
     /** The address, if the text is one. */

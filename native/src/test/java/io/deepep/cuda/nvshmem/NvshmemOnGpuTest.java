@@ -63,7 +63,7 @@ class NvshmemOnGpuTest {
             try (Nvshmem again = open(context, group.communicator(0))) {
                 again.barrier();
                 assertThatThrownBy(() -> open(context, group.communicator(0)))
-                        .hasMessageContaining("open in this process already");
+                        .hasMessageContaining("already open in this process");
             }
         }
     }

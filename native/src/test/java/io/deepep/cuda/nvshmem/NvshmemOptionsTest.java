@@ -172,14 +172,14 @@ class NvshmemOptionsTest {
                         "qpDepth=65536 is not a power of two in [128, 32768]"),
                 wrong(
                         b -> b.hcas(List.of("mlx5_0")),
-                        "hcas has \"mlx5_0\", which is not HCA:PORT as mlx5_0:1"),
+                        "hcas has \"mlx5_0\", which is not HCA:PORT such as mlx5_0:1"),
                 wrong(
                         b -> b.hcas(List.of("^mlx5_0:1")),
-                        "hcas has \"^mlx5_0:1\", which is not HCA:PORT as mlx5_0:1"),
+                        "hcas has \"^mlx5_0:1\", which is not HCA:PORT such as mlx5_0:1"),
                 wrong(
                         b -> b.hcas(List.of("mlx5_0:1", "rocep1:1")),
-                        "hcas=[mlx5_0:1, rocep1:1] have no common beginning, which NVSHMEM needs; rename the devices"
-                                + " or use one"),
+                        "hcas=[mlx5_0:1, rocep1:1] have no common prefix, which NVSHMEM needs; rename the devices"
+                                + " or use only one"),
                 wrong(b -> b.gidIndex(-1), "gidIndex=-1 is not in [0, 255]"),
                 wrong(b -> b.quality(256, 0), "trafficClass=256 is not in [0, 255]"),
                 wrong(b -> b.quality(0, 16), "serviceLevel=16 is not in [0, 15]"),

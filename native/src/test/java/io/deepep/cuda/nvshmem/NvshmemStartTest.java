@@ -201,7 +201,7 @@ class NvshmemStartTest {
         fakes.get(3).setMinorVersion(3);
         assertUnavailable(
                 "rank 3: ",
-                "is NVSHMEM 3.3.5, which does not take device code of 3.4.5",
+                "is NVSHMEM 3.3.5, which does not support device code of 3.4.5",
                 NvshmemInstallation.CURE);
     }
 
@@ -230,7 +230,8 @@ class NvshmemStartTest {
     @Test
     void moreRdmaDevicesThanNvshmemHasRoomForAreRefused() throws Exception {
         createHcas(49);
-        assertUnavailable("this host has 49 RDMA devices, NVSHMEM has room for 48", "sriov_numvfs");
+        assertUnavailable(
+                "this host has 49 RDMA devices, but NVSHMEM supports at most 48", "sriov_numvfs");
     }
 
     @Test

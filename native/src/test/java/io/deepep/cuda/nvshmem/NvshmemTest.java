@@ -173,7 +173,7 @@ class NvshmemTest {
     void oneAtATime() {
         try (Nvshmem first = open()) {
             assertThatThrownBy(this::open)
-                    .hasMessageContaining("NVSHMEM is open in this process already");
+                    .hasMessageContaining("NVSHMEM is already open in this process");
             first.barrier();
         }
     }
@@ -272,7 +272,7 @@ class NvshmemTest {
         assertThat(fake.calls()).doesNotContain("finalize");
         assertThatThrownBy(this::open)
                 .hasMessageContaining("nvshmemx_cumodule_finalize failed: module k is closed")
-                .hasMessageContaining("start the process again");
+                .hasMessageContaining("restart the process");
     }
 
     @Test

@@ -46,7 +46,7 @@ class PeMapProperties {
             roots.add(map.rootRank());
             int neighbour = topology.rankOf(0, (topology.nvlRank() + 1) % ranksPerNode);
             assertThatThrownBy(() -> map.peOf(neighbour))
-                    .hasMessageContaining("it is no PE of the world of nvlRank=");
+                    .hasMessageContaining("so it is not a PE of the world of nvlRank=");
         }
         assertThat(roots).hasSize(ranksPerNode);
     }

@@ -37,7 +37,7 @@ class PciAddressTest {
     void othersAreRefused(String text) {
         assertThatThrownBy(() -> PciAddress.parse(text))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessage("\"" + text + "\" is not a PCI address; write it as in 0000:1b:00.0");
+                .hasMessage("\"" + text + "\" is not a PCI address such as 0000:1b:00.0");
     }
 
     @Test

@@ -64,7 +64,7 @@ public record LowLatencyAgreementConformance(TestBackend backend) implements Ran
         first.receiveHook().run();
         rank.verify(first, FP8);
         second.receiveHook().run();
-        requireOrder(() -> second.receiveHook().run(), "nothing is left to receive");
+        requireOrder(() -> second.receiveHook().run(), "there is nothing to receive");
         rank.verify(second, FP8);
         LowLatencyCombinePlan home = rank.home(second.handle()).receiveHook(true).build();
         LowLatencyCombineResult one = buffer.lowLatencyCombine(home);
@@ -74,7 +74,7 @@ public record LowLatencyAgreementConformance(TestBackend backend) implements Ran
         one.receiveHook().run();
         rank.verify(one);
         two.receiveHook().run();
-        requireOrder(() -> two.receiveHook().run(), "nothing is left to receive");
+        requireOrder(() -> two.receiveHook().run(), "there is nothing to receive");
         rank.verify(two);
         rank.roundTrip(FP8);
     }

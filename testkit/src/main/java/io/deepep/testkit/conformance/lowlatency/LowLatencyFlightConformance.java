@@ -196,6 +196,6 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
     private static void refuseHook(Runnable hook) {
         assertThatThrownBy(hook::run)
                 .isInstanceOf(IllegalStateException.class)
-                .hasMessageContaining("nothing is left to receive");
+                .hasMessageContaining("there is nothing to receive");
     }
 }

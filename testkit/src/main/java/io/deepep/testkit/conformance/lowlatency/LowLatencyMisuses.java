@@ -229,7 +229,7 @@ final class LowLatencyMisuses {
                 r -> r.combine(r.home().out(r.inBuffer(BF16, 10, 128))));
         misuses.argument(
                 "out has all rows at one address",
-                "lie over one another",
+                "elements overlap",
                 r -> r.combine(r.home().out(Misuse.repeated(r.tensor(BF16, 10, 128)))));
         misuses.argument(
                 "out is x",

@@ -165,7 +165,7 @@ public record LowLatencyStreamConformance(TestBackend backend) implements RankGr
                                                     .communicationStream(new Elsewhere(other))
                                                     .open())
                             .isInstanceOf(IllegalArgumentException.class)
-                            .hasMessageContaining("communicationStream is one of " + other);
+                            .hasMessageContaining("communicationStream runs on " + other);
                 });
     }
 

@@ -69,7 +69,7 @@ final class NormalCombineMisuses {
                 r -> r.combine(r.home().bias(r.inBuffer(BF16, TOKENS, HIDDEN))));
         misuses.argument(
                 "out has all rows at one address",
-                "lie over one another",
+                "elements overlap",
                 r -> r.combine(r.home().out(Misuse.repeated(r.tensor(BF16, TOKENS, HIDDEN)))));
         misuses.argument("out is x", "out overlaps x", NormalCombineMisuses::combineInto);
         misuses.argument(

@@ -201,7 +201,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
                     int other = (context.rank() + 1) % topology.numRanks();
                     assertThatThrownBy(() -> context.buffer().updateMask(other, true))
                             .isInstanceOf(UnsupportedOperationException.class)
-                            .hasMessageContaining("where a network connects the nodes");
+                            .hasMessageContaining("if a network connects the nodes");
                     requireMasked(context, Set.of());
                     calls(new NormalRank(context, whole));
                 });

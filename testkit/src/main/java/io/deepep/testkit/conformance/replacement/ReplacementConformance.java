@@ -327,7 +327,7 @@ public record ReplacementConformance(TestBackend backend) {
                                     wrong == context.rank()
                                             ? RankMismatchException.class
                                             : IllegalArgumentException.class)
-                            .hasMessageContaining("keeps its number");
+                            .hasMessageContaining("must have the same size");
                     if (group.isDead(context)) {
                         buffer.close();
                     }
@@ -350,7 +350,7 @@ public record ReplacementConformance(TestBackend backend) {
                     try (Communicator next = Ranks.regroup(context, 1)) {
                         assertThatThrownBy(() -> context.buffer().admit(next))
                                 .isInstanceOf(UnsupportedOperationException.class)
-                                .hasMessageContaining("cannot leave ranks out");
+                                .hasMessageContaining("cannot be replaced");
                         next.barrier(Ranks.TIMEOUT);
                     }
                     group.calls(context);
