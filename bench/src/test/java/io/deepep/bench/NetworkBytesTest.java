@@ -68,7 +68,7 @@ class NetworkBytesTest {
     }
 
     private static boolean isNvshmem() {
-        return System.getProperty("deepep.backends", "").contains("cuda-nvshmem");
+        return System.getProperty("deepep.backends", "").equals("cuda-nvshmem");
     }
 
     private Job job() {

@@ -121,15 +121,19 @@ class ProcessConformanceTest {
                 new Group(CUDA, Suites.LOW_LATENCY, 2, 1, BY_CUDA_IPC),
                 new Group(CUDA_VIRTUAL_NODES, Suites.NORMAL, 4, 1),
                 new Group(CUDA_VIRTUAL_NODES, Suites.NORMAL, 2, 2),
-                new Group(CUDA_NVSHMEM, Suites.NORMAL, 2, 1),
                 new Group(CUDA_NVSHMEM, Suites.NORMAL, 4, 1),
                 new Group(CUDA_NVSHMEM, Suites.BAD_INPUT, 4, 1),
                 new Group(CUDA_NVSHMEM, Suites.GRAPHS, 4, 1),
                 new Group(CUDA_NVSHMEM, Suites.MASKS, 4, 1),
-                new Group(CUDA_NVSHMEM, Suites.LOW_LATENCY, 2, 1),
                 new Group(CUDA_NVSHMEM, Suites.LOW_LATENCY, 4, 1),
                 new Group(CUDA_NVSHMEM, Suites.LOW_LATENCY_BAD_INPUT, 4, 1),
                 new Group(CUDA_NVSHMEM, Suites.LOW_LATENCY_GRAPHS, 4, 1));
+    }
+
+    static Stream<Group> nvshmemGroups() {
+        return usable(
+                new Group(CUDA_NVSHMEM, Suites.NORMAL, 2, 1),
+                new Group(CUDA_NVSHMEM, Suites.LOW_LATENCY, 2, 1));
     }
 
     static Stream<Group> slowGroups() {
@@ -144,6 +148,13 @@ class ProcessConformanceTest {
     @Cases
     @MethodSource("groups")
     void suites(Group group) throws Exception {
+        group.run(folder);
+    }
+
+    /** The shortest of NVSHMEM's groups. */
+    @Cases
+    @MethodSource("nvshmemGroups")
+    void ofTwoOverNvshmem(Group group) throws Exception {
         group.run(folder);
     }
 

@@ -37,6 +37,29 @@ class MeetingTest {
     }
 
     @Test
+    void whatARankSaysMayBeLong() throws InterruptedException {
+        String text = "\u00e9".repeat(100_000);
+        onThreeRanks(
+                (rank, meeting) ->
+                        assertThat(meeting.together(() -> text + rank))
+                                .containsExactly(text + 0, text + 1, text + 2));
+    }
+
+    @Test
+    void allLearnOfAFailureWithoutWords() throws InterruptedException {
+        onThreeRanks(
+                (rank, meeting) ->
+                        assertThatThrownBy(
+                                        () ->
+                                                meeting.together(
+                                                        () -> {
+                                                            throw new IllegalStateException("");
+                                                        }))
+                                .isInstanceOf(DeepEpUnavailableException.class)
+                                .hasMessageContaining("rank 0: java.lang.IllegalStateException"));
+    }
+
+    @Test
     void allLearnWhoFailedAndTheFirstCure() throws InterruptedException {
         onThreeRanks(
                 (rank, meeting) -> {

@@ -132,6 +132,17 @@ class NvshmemSettingsTest {
     }
 
     @Test
+    void masksNeedOneWorldOfAllRanks() {
+        Network.Nvshmem network = Network.nvshmem(Network.Transport.NONE);
+        BufferOptions masks =
+                Placed.options(new Placed(1, 4, 4), 2, network.withMasks(true), NORMAL, null);
+        assertThat(NvshmemSettings.masks(masks)).isTrue();
+        assertThat(NvshmemSettings.peMap(masks, ALONE).world()).isEqualTo(PeMap.World.GLOBAL);
+        BufferOptions none = Placed.options(new Placed(1, 4, 4), 2, network, NORMAL, null);
+        assertThat(NvshmemSettings.masks(none)).isFalse();
+    }
+
+    @Test
     void kernelsNumberTheirPeersByNode() {
         Network network = Network.nvshmem(Network.Transport.NONE);
         BufferOptions normal = Placed.options(new Placed(5, 8, 8), 4, network, NORMAL, null);

@@ -6,6 +6,7 @@ import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.CudaStream;
 import io.deepep.error.DeepEpException;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.error.NativeCallException;
 import io.deepep.spi.Meeting;
 import java.time.Duration;
 import java.util.List;
@@ -19,6 +20,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
@@ -131,11 +133,16 @@ public final class NvshmemWorld {
             slot.current = null;
             Nvshmem started = start.get();
             slot.keep(new NvshmemWorld(options, started));
-            meeting.together(
-                    () -> {
-                        started.meet();
-                        return "";
-                    });
+            try {
+                meeting.together(
+                        () -> {
+                            started.meet();
+                            return "";
+                        });
+            } catch (RuntimeException unfit) {
+                started.abandon(); // or the next to join would find it as good as any
+                throw unfit;
+            }
             return slot.current;
         } finally {
             if (alone) {
@@ -222,12 +229,38 @@ public final class NvshmemWorld {
         Meeting meeting = meeting(communicator, timeout);
         freeReleased(meeting);
         int number = numAllocations.getAndIncrement();
-        meeting.together(
-                () -> {
-                    blocks.put(number, new Block(nvshmem.allocate(numBytes, alignment)));
-                    return "";
-                });
+        List<String> refusals =
+                meeting.together(
+                        () -> {
+                            try {
+                                blocks.put(
+                                        number, new Block(nvshmem.allocate(numBytes, alignment)));
+                                return "";
+                            } catch (NativeCallException refused) {
+                                return refused.getMessage();
+                            }
+                        });
+        requireAll(refusals);
         return number;
+    }
+
+    /** If only some got theirs, later allocations would have other offsets there. */
+    private void requireAll(List<String> refusals) {
+        String refused =
+                IntStream.range(0, refusals.size())
+                        .filter(rank -> !refusals.get(rank).isEmpty())
+                        .mapToObj(rank -> "rank " + rank + ": " + refusals.get(rank))
+                        .collect(Collectors.joining("; "));
+        if (refused.isEmpty()) {
+            return;
+        }
+        if (refusals.contains("")) {
+            nvshmem.abandon();
+        }
+        throw new DeepEpUnavailableException(
+                "NVSHMEM has no such memory: " + refused,
+                "lower the limits of the buffer, or free device memory",
+                null);
     }
 
     /** Freeing is collective: only what no rank uses any more, in the same order everywhere. */
