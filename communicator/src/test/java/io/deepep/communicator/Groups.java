@@ -1,6 +1,7 @@
 package io.deepep.communicator;
 
 import java.io.IOException;
+import java.net.BindException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
@@ -11,6 +12,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.IntStream;
 
 /** Groups on the loopback address for tests. */
@@ -20,9 +22,15 @@ final class Groups {
 
     private Groups() {}
 
+    /**
+     * Below those that the system gives to ranks which listen at any: nobody takes it meanwhile.
+     */
     static int freePort() throws IOException {
-        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+        int port = ThreadLocalRandom.current().nextInt(20_000, 32_768);
+        try (ServerSocket socket = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
             return socket.getLocalPort();
+        } catch (BindException taken) {
+            return freePort();
         }
     }
 

@@ -20,9 +20,6 @@ import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Set;
-import java.util.concurrent.BrokenBarrierException;
-import java.util.concurrent.CyclicBarrier;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 
 /** Ranks of several nodes that are masked: forwarders, several of a node, whole nodes. */
@@ -201,7 +198,6 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     private void lose(EpTopology topology, Set<Integer> stopped, Work last, Work lost) {
         NormalWorld whole = world(topology);
         NormalWorld rest = whole.without(stopped);
-        Survivors survivors = new Survivors(topology.numRanks() - stopped.size());
         Ranks.run(
                 backend,
                 topology,
@@ -215,8 +211,13 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
                     context.communicator().barrier(Ranks.TIMEOUT);
                     if (stopped.contains(context.rank())) {
                         last.of(rank);
+                        // The others call until they have masked all that stopped.
+                        boolean all = false;
+                        while (!all) {
+                            all = agree(context, true);
+                        }
                     } else {
-                        fail(context, () -> lost.of(rank), stopped, survivors);
+                        fail(context, () -> lost.of(rank), stopped);
                         NormalRank survivor = new NormalRank(context, rest);
                         for (int i = 0; i < ROUNDS; i++) {
                             NormalMaskConformance.calls(survivor);
@@ -232,11 +233,9 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
      * then the next call is refused on all of them, and they learn of each other's. A kernel ends
      * with the first that somebody gave up; on the host, all that stop together cost one time-out.
      */
-    private static void fail(
-            RankContext context, Runnable call, Set<Integer> stopped, Survivors survivors)
-            throws InterruptedException, BrokenBarrierException {
+    private static void fail(RankContext context, Runnable call, Set<Integer> stopped) {
         int timeouts = 0;
-        for (boolean all = false; !all; all = survivors.agree(knows(context, stopped))) {
+        for (boolean all = false; !all; all = agree(context, knows(context, stopped))) {
             try {
                 call.run();
                 throw new AssertionError("a call of rank " + context.rank() + " worked");
@@ -257,26 +256,11 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
         return stopped.stream().allMatch(rank -> mask[rank] == 1);
     }
 
-    /** The ranks that go on. */
-    private static final class Survivors {
-        private final CyclicBarrier barrier;
-        private final AtomicInteger agreeing = new AtomicInteger();
-
-        Survivors(int number) {
-            barrier = new CyclicBarrier(number);
-        }
-
-        /** Whether all say yes; collective. */
-        boolean agree(boolean yes) throws InterruptedException, BrokenBarrierException {
-            agreeing.addAndGet(yes ? 1 : 0);
-            barrier.await();
-            boolean all = agreeing.get() == barrier.getParties();
-            if (barrier.await() == 0) {
-                agreeing.set(0);
-            }
-            barrier.await();
-            return all;
-        }
+    /** Whether all say yes; collective of all ranks, over their communicator. */
+    private static boolean agree(RankContext context, boolean yes) {
+        byte[] answer = {(byte) (yes ? 1 : 0)};
+        return context.communicator().allGather(answer, PATIENCE).stream()
+                .allMatch(other -> other[0] == 1);
     }
 
     /** Slow is not dead: what a rank does between calls takes up to the time-out. */
