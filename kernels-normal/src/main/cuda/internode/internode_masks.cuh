@@ -26,6 +26,25 @@ struct OverMemory {
     static __device__ __forceinline__ void quiet(const Network&) { fence_sys(); }
 };
 
+// What a network policy is, for a RailWay. `Way`, which is derived from it, says through which Network that leads, in
+// which the way's place is a node.
+template <class Net, class Way>
+struct OverNetwork {
+    static __device__ __forceinline__ uint64_t outgoing(const Network& net, const RailWay&, uint64_t here, uint64_t) {
+        return net.base + net.outbox + here;
+    }
+    static __device__ __forceinline__ void put_signal(const Network& net, bool active, const RailWay& way,
+                                                      uint64_t here, uint64_t there, uint64_t num_bytes, uint64_t flag,
+                                                      uint64_t value) {
+        Net::put_signal_from(Way::through(net, way), active, way.place, outgoing(net, way, here, there), there,
+                             num_bytes, flag, value);
+    }
+    static __device__ __forceinline__ void signal(const Network& net, const RailWay& way, uint64_t flag,
+                                                  uint64_t value) {
+        Net::signal(Way::through(net, way), way.place, Cells{flag, 0}, 0, value);
+    }
+};
+
 __device__ __forceinline__ const RailTable& rails_of(const Network& net) { return *at<const RailTable>(net.rails); }
 
 // What a network policy is, for places of one of the tables.

@@ -114,19 +114,15 @@ final class IbgdaBuffer {
     /** Where kernels find queues to stand-ins, 0 for none; empty where ranks are not masked. */
     private static OptionalLong standIns(
             BufferOptions options, Network.Ibgda network, Ibgda ibgda) {
-        if (!masks(options, network)) {
+        if (!NetworkChoice.masks(options, network.masks())) {
             return OptionalLong.empty();
         }
         return OptionalLong.of(hasStandIns(options, network) ? ibgda.table(1) : 0);
     }
 
-    /** Whether normal mode may mask ranks. */
-    private static boolean masks(BufferOptions options, Network.Ibgda network) {
-        return options.normal() != null && (network.masks() || options.maskTimedOutRanks());
-    }
-
     private static boolean hasStandIns(BufferOptions options, Network.Ibgda network) {
-        return masks(options, network) && options.topology().numNvlRanks() > 1;
+        return NetworkChoice.masks(options, network.masks())
+                && options.topology().numNvlRanks() > 1;
     }
 
     /** What kernels may store into; normal mode uses NVL buffers for that. */

@@ -40,6 +40,15 @@ public final class NetworkChoice {
         return !(network instanceof Network.Nvshmem);
     }
 
+    /**
+     * Whether normal mode may mask ranks over a network.
+     *
+     * @param asked whether the network was opened with masks
+     */
+    static boolean masks(BufferOptions options, boolean asked) {
+        return options.normal() != null && (asked || options.maskTimedOutRanks());
+    }
+
     /** The network of a buffer on several nodes. */
     public static Network resolve(BufferOptions options) {
         return switch (options.network()) {

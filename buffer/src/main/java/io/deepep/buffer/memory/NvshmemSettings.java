@@ -174,7 +174,7 @@ public final class NvshmemSettings {
     /** Whether normal mode may mask ranks. */
     static boolean masks(BufferOptions options) {
         boolean asked = options.network() instanceof Network.Nvshmem network && network.masks();
-        return options.normal() != null && (asked || options.maskTimedOutRanks());
+        return NetworkChoice.masks(options, asked);
     }
 
     /**
