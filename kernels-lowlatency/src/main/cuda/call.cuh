@@ -302,6 +302,7 @@ struct Opening {
     uint32_t epoch, other;  // of the last send halves, or of the run to be received and what comes after it
     uint32_t masked, lost;  // in large groups, the lane's word
     uint64_t launch;  // the last
+    uint64_t claimed;  // the last that has failed; only with a network
     uint2 ack;        // of the lane's rank, by parity; not in large groups
     uint4 received;   // kPublishWarp of the publishing block: as RankState has it
 };
@@ -351,6 +352,7 @@ __device__ __forceinline__ Opening begin_open(const Group& g, Kind kind, const u
     opening.masked = state->masked[kIsWide ? lane % kRankWords : 0];
     opening.lost = state->lost[kIsWide ? lane % kRankWords : 0];
     opening.launch = state->launches;
+    if (kHasNetwork) opening.claimed = state->claimed;
     if (!kIsWide && sends && lane < g.num_ranks) opening.ack = load_acquire_sys_v2(acks_from(g, lane) + kind * 2);
     return opening;
 }
@@ -447,12 +449,22 @@ __device__ __forceinline__ void open_call(const Group& g, Kind kind, const Openi
 
 #endif
 
+// Peers take a call that all ranks see fail for received, though rows of it may still be under way, in other queues
+// than those that come to the same slots two calls later. So nothing more is sent before they have arrived.
+__device__ __noinline__ void await_sent(const Group& g) {
+#ifdef DEEPEP_LOWLATENCY_NETWORK
+    if (threadIdx.x % 32 == 0) NetworkPolicy::quiet(g.network);
+    __syncwarp();
+#endif
+}
+
 // Waits for free slots if the launch sends, and tells the block. One warp, before __syncthreads(). Another one fences
 // what it will publish: later the fence would wait for all that the block has stored.
 __device__ inline void finish_open(const Group& g, Kind kind, const Opening& opening, Call& call) {
     int warp = threadIdx.x / 32;
     if (warp == kPublishWarp && is_publishing_block()) fence_sys();
     if (warp != kOpenWarp) return;
+    if (kHasNetwork && opening.claimed == opening.launch && opening.launch != 0) await_sent(g);
     open_call(g, kind, opening, call);
 }
 

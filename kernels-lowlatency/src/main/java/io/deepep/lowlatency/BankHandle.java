@@ -77,13 +77,17 @@ public final class BankHandle<B extends Bank> implements LowLatencyHandle {
     }
 
     /**
-     * A receive hook that refuses to run once the bank holds another dispatch. After a clean there
-     * is nothing to receive, which the hook knows itself.
+     * A receive hook that refuses to run once the bank holds another dispatch, or if another one
+     * of the plan is to be received next. After a clean there is nothing to receive, which the hook
+     * knows itself.
+     *
+     * @param receiveHook receives the oldest of {@code runs}
      */
-    public Runnable guard(Runnable receiveHook) {
+    public Runnable guard(Runnable receiveHook, RunsInFlight runs) {
         return () -> {
             if (generation == owner.generation()) {
                 requireCurrent();
+                runs.requireNext(dispatch);
             }
             receiveHook.run();
         };

@@ -38,6 +38,16 @@ public final class RunsInFlight {
         return run;
     }
 
+    /** Refuses a run that is not the oldest; what none is in flight for, {@link #take} refuses. */
+    void requireNext(long run) {
+        forgetCleaned();
+        if (oldest != NONE && oldest != run) {
+            throw new CallOrderException(
+                    "this is not the next dispatch of its plan to be received; run the receive hooks of a plan in"
+                            + " the order of its calls, each once");
+        }
+    }
+
     /** The run that was sent last. */
     public long latest() {
         return latest;

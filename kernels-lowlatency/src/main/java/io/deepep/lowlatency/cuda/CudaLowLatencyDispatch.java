@@ -184,14 +184,15 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     @Override
     public void begin() {
         status.beginRun();
-        latestBank = CallEpoch.parity(state.banks.open(numTokens, numTopk));
+        long dispatch = state.banks.open(numTokens, numTopk);
+        latestBank = CallEpoch.parity(dispatch);
         if (handles.get(latestBank).isExpected()) {
             handles.set(latestBank, newHandle(latestBank));
             results[latestBank] = null;
         }
         handles.get(latestBank).follow();
         if (hooked) {
-            pending.add(latestBank);
+            pending.add(dispatch);
         } else {
             state.banks.at(latestBank).setReceived();
         }
@@ -200,7 +201,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
 
     @Override
     public void receive() {
-        int bank = (int) pending.take();
+        int bank = CallEpoch.parity(pending.take());
         state.banks.at(bank).setReceived();
         launches.receive(bank, state.banks.at(bank));
     }
@@ -264,7 +265,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                             state.banks.at(latestBank).count,
                             handle,
                             resultEvent,
-                            receiveHook == null ? null : handle.guard(receiveHook));
+                            receiveHook == null ? null : handle.guard(receiveHook, pending));
             results[latestBank] = cached;
         }
         return cached;

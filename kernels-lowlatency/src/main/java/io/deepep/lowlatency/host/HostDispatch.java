@@ -88,7 +88,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
                         bank.countTensor,
                         handle,
                         event,
-                        receiveHook == null ? null : handle.guard(receiveHook));
+                        receiveHook == null ? null : handle.guard(receiveHook, runs));
         return results[parity];
     }
 

@@ -61,8 +61,10 @@ public record LowLatencyAgreementConformance(TestBackend backend) implements Ran
         LowLatencyDispatchResult second = buffer.lowLatencyDispatch(plan);
         requireOrder(() -> buffer.lowLatencyDispatch(plan), "receive hook");
         requireOrder(() -> rank.dispatch(FP8), "receive hook");
+        requireOrder(() -> second.receiveHook().run(), "in the order of its calls");
         first.receiveHook().run();
         rank.verify(first, FP8);
+        requireOrder(() -> first.receiveHook().run(), "in the order of its calls");
         second.receiveHook().run();
         requireOrder(() -> second.receiveHook().run(), "there is nothing to receive");
         rank.verify(second, FP8);
