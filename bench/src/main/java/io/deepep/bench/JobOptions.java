@@ -81,6 +81,13 @@ final class JobOptions {
             description = "Seconds that a rank waits for another (default: ${DEFAULT-VALUE}).")
     private long timeoutSeconds = Job.DEFAULT_TIMEOUT.toSeconds();
 
+    @Option(
+            names = "--mask-timed-out-ranks",
+            description =
+                    "Opens buffers that mask ranks which time out, as an engine does that goes on"
+                            + " without them. Across nodes, other kernels run then.")
+    private boolean masksTimedOut;
+
     @Mixin private NetworkOptions network = new NetworkOptions();
 
     @Mixin private RoutingOptions routing = new RoutingOptions();
@@ -260,6 +267,7 @@ final class JobOptions {
                 recipe,
                 hidden,
                 Duration.ofSeconds(timeoutSeconds),
+                masksTimedOut,
                 sms);
     }
 }

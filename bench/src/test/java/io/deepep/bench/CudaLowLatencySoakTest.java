@@ -79,6 +79,7 @@ class CudaLowLatencySoakTest {
                         recipe,
                         hidden,
                         Duration.ofSeconds(20),
+                        false,
                         List.of());
         LowLatencySoak.run(
                 job,

@@ -81,6 +81,7 @@ class NetworkBytesTest {
                 RECIPE,
                 HIDDEN,
                 Duration.ofSeconds(30),
+                false,
                 List.of());
     }
 

@@ -37,6 +37,7 @@ class NvshmemLowLatencySoakTest {
                         recipe,
                         HIDDEN,
                         Duration.ofSeconds(30),
+                        false,
                         List.of());
         LaunchedGroup.run(
                 launched -> {

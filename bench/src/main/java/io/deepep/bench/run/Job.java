@@ -22,6 +22,7 @@ import java.util.stream.IntStream;
  * @param variations recipe of the same shape, from which cases make their own routings
  * @param hidden H
  * @param timeout how long to wait for a peer
+ * @param masksTimedOut whether buffers mask ranks that time out
  * @param sms multiprocessors per operation to measure with; empty for what suits the placement
  */
 public record Job(
@@ -32,6 +33,7 @@ public record Job(
         RoutingSpec variations,
         int hidden,
         Duration timeout,
+        boolean masksTimedOut,
         List<Integer> sms) {
     /**
      * Numbers of multiprocessors that GPUs are measured with unless told otherwise, besides the
@@ -57,6 +59,7 @@ public record Job(
                 recipe,
                 hidden,
                 DEFAULT_TIMEOUT,
+                false,
                 List.of());
     }
 
@@ -64,7 +67,15 @@ public record Job(
     public Job withNumTokens(int number) {
         RoutingSpec recipe = variations.withNumTokens(number);
         return new Job(
-                placement, topology, network, recipe.generate(), recipe, hidden, timeout, sms);
+                placement,
+                topology,
+                network,
+                recipe.generate(),
+                recipe,
+                hidden,
+                timeout,
+                masksTimedOut,
+                sms);
     }
 
     /** R. */

@@ -91,7 +91,8 @@ public final class Session implements AutoCloseable {
                         .network(job.network())
                         .dispatchConfig(job.dispatchConfig().withNumSms(job.mostSms()))
                         .combineConfig(job.combineConfig().withNumSms(job.mostSms()))
-                        .timeout(job.timeout());
+                        .timeout(job.timeout())
+                        .maskTimedOutRanks(job.masksTimedOut());
         limits.accept(builder);
         return builder.open();
     }
