@@ -160,7 +160,7 @@ for transport in ${transports//,/ }; do
     # Without kills: over NVSHMEM no process goes on once another has died.
     if [ "$transport" != own ]; then
         part chaos 4 300 "$bundle/bin/deepep" chaos --backend cuda --ranks 4 --ranks-per-node 2 --ranks-are processes \
-            --network nvshmem --transport "$transport" --actions pause,throw,slow --trials 8 --groups 1 --seed 5
+            --network nvshmem --transport "$transport" --pure-rdma --actions pause,throw,slow --trials 8 --groups 1 --seed 5
     fi
     # NVSHMEM's proxy ends a process in which a queue of these fails.
     case $transport in ibrc | ibdevx) continue ;; esac
