@@ -51,6 +51,12 @@ __device__ inline void combine_words(const InternodeCombineParams& params, int32
     __syncthreads();
 }
 
+// Out of line: where ranks may be masked, what it keeps would cost the warps that sum their registers.
+template <class Net>
+static __device__ __noinline__ uint32_t open_combine(const Nodes<Net>& nodes, uint32_t epoch) {
+    return open_call(nodes, epoch).code;
+}
+
 template <class Net, class Wire>
 __device__ inline void internode_combine(const InternodeCombineParams& params) {
     uint8_t* slots = dynamic_shared();
@@ -81,7 +87,7 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
         combine_words<Net, Wire>(params, words);
         announce<Net>(b, g, epoch, words, nullptr);
         if (threadIdx.x == 0) plan_of(b)->ends_together = Routes<Net>::ends_together(b.network);
-        give_verdict(b, epoch, open_call(Nodes<Net>{g, b}, epoch).code);
+        give_verdict(b, epoch, open_combine(Nodes<Net>{g, b}, epoch));
     }
     bool ok = await_verdict(b, g, epoch);
     if (ok && threadIdx.x < g.num_ranks) {
@@ -100,7 +106,7 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
         fence_async_proxy();  // rows that peers wrote by ordinary stores, now loaded by the copy engine
         SlotWriter<Wire> writer{p, shared, slots, num_slots};
         if (for_owners)
-            load_for_homes<Net>(params, epoch, writer);
+            load_for_homes<Net>(params, epoch, reinterpret_cast<RingTail*>(rings), writer);
         else if (num_sources(params) <= 32)
             load_own_tokens<false, Net>(params, epoch, heads, writer);
         else

@@ -136,18 +136,20 @@ struct HomeTokens {
     const PeerRows& peers;
     uint32_t epoch;
     BlockRings rings;
-    int most;  // tokens of a home
+    const RingTail* tails;
+    int most;   // tokens of a home
+    int turns;  // homes
 
     __device__ const Internode& between() const { return params.between; }
     __device__ int num_sources() const { return params.local.group.num_ranks; }
-    __device__ int turns() const { return Homes::end_turn(between().network) - 1; }
-    __device__ int token(int i) const { return rings.first + i / turns() * rings.step; }
+    __device__ int token(int i) const { return rings.first + i / turns * rings.step; }
     __device__ bool has(int i) const { return token(i) < most; }
     __device__ int place(int i) const {
-        return (between().network.node + 1 + i % turns()) % Homes::size(between().network);
+        if (Routes<Net>::kMaskable) return tails[i % turns].place;
+        return (between().network.node + 1 + i % turns) % Homes::size(between().network);
     }
     __device__ int ring(int i, int) const {
-        return i / turns() % rings.num_sets * Homes::size(between().network) + place(i);
+        return i / turns % rings.num_sets * Homes::size(between().network) + place(i);
     }
     __device__ SlotInfo info(int i, int chunk, int num_rows) const {
         return {ring(i, 0), static_cast<int16_t>(chunk), static_cast<int16_t>(num_rows)};
@@ -155,8 +157,8 @@ struct HomeTokens {
 
     __device__ int32_t row(int i, int source, int ahead) const {
         const Internode& b = between();
+        if (!has(i) || source >= num_sources()) return kNoRow;
         int home = place(i);
-        if (!has(i) || source >= num_sources() || !Homes::is_used(b.network, home)) return kNoRow;
         NodeRows* all = node_rows(b, b.forward_rows, b.max_tokens, home, 0);
         prefetch_l2(rows_of_token(b, all, min(token(i + ahead), b.max_tokens - 1))->row + source);
         int32_t row = rows_of_token(b, all, token(i))->row[source];
@@ -241,15 +243,24 @@ static __device__ __noinline__ void load_own_tokens(const InternodeCombineParams
     load_items<kMany>(params.local, tokens, writer);
 }
 
+// tails: of the block, of which this notes in each whose turn is the i-th.
 template <class Net, class Wire>
 static __device__ __noinline__ void load_for_homes(const InternodeCombineParams& params, uint32_t epoch,
-                                                   SlotWriter<Wire>& writer) {
+                                                   RingTail* tails, SlotWriter<Wire>& writer) {
+    using Homes = normal::Homes<Net>;
     const Internode& b = params.between;
-    int most = 0;
-    for (int n = threadIdx.x % 32; n < Homes<Net>::size(b.network); n += 32)
-        if (Homes<Net>::is_used(b.network, n)) most = max(most, at<const int32_t>(b.source_tokens)[n]);
-    most = __reduce_max_sync(~0u, most);
-    HomeTokens<Net> tokens{params, writer.shared.peers, epoch, combine_rings(b), most};
+    int lane = threadIdx.x % 32, size = Homes::size(b.network), most = 0, turns = 0;
+    for (int first = 1; first < Homes::end_turn(b.network); first += 32) {
+        int turn = first + lane, place = (b.network.node + turn) % size;
+        bool is_used = turn < Homes::end_turn(b.network) && Homes::is_used(b.network, place);
+        if (is_used) most = max(most, at<const int32_t>(b.source_tokens)[place]);
+        uint32_t all = __ballot_sync(~0u, is_used);
+        if (Routes<Net>::kMaskable && is_used) tails[turns + __popc(all & ((1u << lane) - 1))].place = place;
+        turns += __popc(all);
+    }
+    __syncwarp();
+    most = __reduce_max_sync(~0u, most);  // 0 without homes
+    HomeTokens<Net> tokens{params, writer.shared.peers, epoch, combine_rings(b), tails, most, max(turns, 1)};
     load_items<kIsWide>(params.local, tokens, writer);
 }
 

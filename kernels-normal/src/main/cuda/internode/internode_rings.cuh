@@ -20,7 +20,10 @@ struct RingTail {   // of the ring at a peer that a warp here fills
     uint32_t put;        // rows whose stores have begun
     uint32_t taken;      // rows that the peer is known to have taken
     uint32_t before_end;  // slots that follow before the ring begins again, if slot is known
-    uint32_t recent;      // dispatch: bit i is set if the token i before the latest one was put
+    union {
+        uint32_t recent;  // dispatch: bit i is set if the token i before the latest one was put
+        int32_t place;    // combine, of the first set: i-th of the places that are used
+    };
     uint64_t slot;        // where the next row is put, or 0
 };
 
@@ -110,7 +113,7 @@ template <class Ends, bool kTails>
 __device__ inline void tell_peers(const Internode& b, uint32_t epoch, BlockRings block_rings, uint8_t* rings,
                                   uint32_t* states, int num_states) {
     const Network& net = b.network;
-    int num_rings = block_rings.num_sets * Ends::size(net);
+    int size = Ends::size(net), num_rings = block_rings.num_sets * size;
     for (bool all_told = false, any_due = true; !all_told;) {
         if (!any_due) __nanosleep(kTellerNapNs);  // leaves the multiprocessor to those that move rows
         any_due = false;
@@ -118,7 +121,7 @@ __device__ inline void tell_peers(const Internode& b, uint32_t epoch, BlockRings
         for (int first = 0; first < num_rings; first += 32) {
             int ring = min(first + static_cast<int>(threadIdx.x) % 32, num_rings - 1);
             bool mine = first + static_cast<int>(threadIdx.x) % 32 < num_rings;
-            int set = ring / Ends::size(net), place = ring % Ends::size(net);
+            int set = ring / size, place = ring % size;
             auto progress = reinterpret_cast<RingTail*>(rings) + ring;
             uint32_t state =
                 noted(&states[min(set, num_states - 1)]);  // before done: a warp that has finished adds nothing
