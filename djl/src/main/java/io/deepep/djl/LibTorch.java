@@ -270,19 +270,41 @@ final class LibTorch {
         return CudaPart.currentStream(device);
     }
 
+    /** Makes a GPU this thread's, until {@link #deleteCudaGuard}. */
+    static long createCudaGuard(int device) {
+        return CudaPart.get("aoti_torch_create_cuda_guard", CudaPart.CREATE_GUARD, device);
+    }
+
+    /** Makes that GPU this thread's which was before. */
+    static void deleteCudaGuard(long guard) {
+        try {
+            check("aoti_torch_delete_cuda_guard", (int) CudaPart.DELETE_GUARD.invokeExact(guard));
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
     /** What only a libtorch with CUDA has. */
     private static final class CudaPart {
+        private static final SymbolLookup CUDA = loadCuda();
         private static final MethodHandle CURRENT_STREAM =
-                bind(loadCuda(), "aoti_torch_get_current_cuda_stream", JAVA_INT, ADDRESS);
+                bind(CUDA, "aoti_torch_get_current_cuda_stream", JAVA_INT, ADDRESS);
+        private static final MethodHandle CREATE_GUARD =
+                bind(CUDA, "aoti_torch_create_cuda_guard", JAVA_INT, ADDRESS);
+        private static final MethodHandle DELETE_GUARD =
+                bind(CUDA, "aoti_torch_delete_cuda_guard", JAVA_LONG);
 
         private CudaPart() {}
 
         static long currentStream(int device) {
+            return get("aoti_torch_get_current_cuda_stream", CURRENT_STREAM, device);
+        }
+
+        /** What a function of a GPU writes. */
+        static long get(String name, MethodHandle function, int device) {
             try (Arena arena = Arena.ofConfined()) {
                 MemorySegment out = arena.allocate(JAVA_LONG);
-                check(
-                        "aoti_torch_get_current_cuda_stream",
-                        (int) CURRENT_STREAM.invokeExact(device, out));
+                check(name, (int) function.invokeExact(device, out));
                 return out.get(JAVA_LONG, 0);
             } catch (Throwable t) {
                 throw rethrow(t);

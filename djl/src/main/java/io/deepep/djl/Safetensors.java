@@ -6,6 +6,7 @@ import com.google.gson.JsonObject;
 import com.google.gson.JsonParseException;
 import com.google.gson.JsonParser;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collections;
@@ -104,6 +105,20 @@ public final class Safetensors implements AutoCloseable {
             open.put(path, file);
         }
         return file.view(manager, name);
+    }
+
+    /** Where mapped bytes lie. */
+    record Place(Path file, long offset) {}
+
+    /** Where bytes of a {@linkplain #view view} lie, or null if they are of no file. */
+    Place placeOf(MemorySegment bytes) {
+        for (Map.Entry<Path, SafetensorsFile> file : open.entrySet()) {
+            long offset = file.getValue().offsetOf(bytes);
+            if (offset >= 0) {
+                return new Place(file.getKey(), offset);
+            }
+        }
+        return null;
     }
 
     /** Number of files that have been mapped. */

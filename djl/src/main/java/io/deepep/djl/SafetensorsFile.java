@@ -33,16 +33,22 @@ final class SafetensorsFile implements AutoCloseable {
     private final Arena arena;
     private final MemorySegment data;
     private final Map<String, Entry> entries;
+    private final long dataOffset;
 
     /** One tensor: bytes [begin, end) of the data. */
     record Entry(String dtype, Shape shape, long begin, long end) {}
 
     private SafetensorsFile(
-            Path path, Arena arena, MemorySegment data, Map<String, Entry> entries) {
+            Path path,
+            Arena arena,
+            MemorySegment data,
+            Map<String, Entry> entries,
+            long dataOffset) {
         this.path = path;
         this.arena = arena;
         this.data = data;
         this.entries = entries;
+        this.dataOffset = dataOffset;
     }
 
     static SafetensorsFile open(Path path) throws IOException {
@@ -58,7 +64,8 @@ final class SafetensorsFile implements AutoCloseable {
             }
             byte[] header = file.asSlice(Long.BYTES, length).toArray(ValueLayout.JAVA_BYTE);
             MemorySegment data = file.asSlice(Long.BYTES + length);
-            return new SafetensorsFile(path, arena, data, parse(path, header, data.byteSize()));
+            return new SafetensorsFile(
+                    path, arena, data, parse(path, header, data.byteSize()), Long.BYTES + length);
         } catch (IOException | RuntimeException failure) {
             arena.close();
             throw failure;
@@ -110,6 +117,12 @@ final class SafetensorsFile implements AutoCloseable {
 
     Map<String, Entry> entries() {
         return entries;
+    }
+
+    /** Where in the file mapped bytes lie, or -1 if they are none of it. */
+    long offsetOf(MemorySegment bytes) {
+        long begin = bytes.address() - data.address();
+        return begin < 0 || begin + bytes.byteSize() > data.byteSize() ? -1 : dataOffset + begin;
     }
 
     /** An array over the file's memory. */

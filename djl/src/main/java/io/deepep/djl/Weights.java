@@ -9,8 +9,10 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import io.deepep.DType;
+import io.deepep.Tensor;
 import io.deepep.error.NativeCallException;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
 /**
@@ -30,17 +32,22 @@ public final class Weights implements AutoCloseable {
     /** Null where libtorch copies by itself. */
     private final PinnedStaging staging;
 
+    /** Null where files do not come directly. */
+    private final CuFile direct;
+
     private Weights(
             Safetensors tensors,
             NDManager manager,
             DType type,
             String prefix,
-            PinnedStaging staging) {
+            PinnedStaging staging,
+            CuFile direct) {
         this.tensors = tensors;
         this.manager = manager;
         this.type = type;
         this.prefix = prefix;
         this.staging = staging;
+        this.direct = direct;
     }
 
     /**
@@ -54,7 +61,8 @@ public final class Weights implements AutoCloseable {
         if (type != DType.BF16 && type != DType.F32) {
             throw new IllegalArgumentException("type=" + type + " is neither BF16 nor F32");
         }
-        return new Weights(tensors, manager, type, "", staging(manager.getDevice()));
+        CuFile direct = CuFile.orNull(manager.getDevice());
+        return new Weights(tensors, manager, type, "", staging(manager.getDevice()), direct);
     }
 
     /** Null where there is no pinned memory: libtorch then copies by itself. */
@@ -68,7 +76,7 @@ public final class Weights implements AutoCloseable {
 
     /** The tensors whose names begin with {@code name} and a dot, given without that beginning. */
     public Weights at(String name) {
-        return new Weights(tensors, manager, type, prefix + name + ".", staging);
+        return new Weights(tensors, manager, type, prefix + name + ".", staging, direct);
     }
 
     /** Waits until all tensors are on the device. Also closes what {@link #at} returned. */
@@ -76,6 +84,9 @@ public final class Weights implements AutoCloseable {
     public void close() {
         if (staging != null) {
             staging.close();
+        }
+        if (direct != null) {
+            direct.close();
         }
     }
 
@@ -209,12 +220,17 @@ public final class Weights implements AutoCloseable {
         return moved;
     }
 
-    /** Bytes that stay as they are go by the staging, all else by libtorch. */
-    private void copy(NDArray given, NDArray target) {
+    /** Bytes that stay as they are come directly or by the staging, all else by libtorch. */
+    private void copy(NDArray given, NDArray target) throws IOException {
         if (staging == null || !TorchTensors.sameBytes(given, target)) {
             TorchTensors.cast(given, target);
-        } else {
-            staging.copy(TorchTensors.bytesOf(given), TorchTensors.tensorOf(target));
+            return;
+        }
+        MemorySegment bytes = TorchTensors.bytesOf(given);
+        Tensor to = TorchTensors.tensorOf(target);
+        Safetensors.Place place = direct == null ? null : tensors.placeOf(bytes);
+        if (place == null || !direct.read(place.file(), place.offset(), bytes.byteSize(), to)) {
+            staging.copy(bytes, to);
         }
     }
 

@@ -15,7 +15,7 @@ import java.util.SplittableRandom;
 
 /**
  * Times how a file of matrices comes into the memory of the first GPU, beside a plain read of the
- * file. A program, run from the bundle.
+ * file. A program, run from the bundle; with {@code -Ddeepep.cufile=true} by cuFile.
  *
  * <pre>{@code java ... io.deepep.djl.LoadTimes FOLDER GIGABYTES}</pre>
  */
@@ -40,7 +40,8 @@ final class LoadTimes {
                         "mapped, by libtorch: %.1f GB/s%n",
                         bytes / nanos(() -> load(file, numMatrices, device, false)));
                 System.out.printf(
-                        "by pinned staging: %.1f GB/s%n",
+                        "by %s: %.1f GB/s%n",
+                        Boolean.getBoolean("deepep.cufile") ? "cuFile" : "pinned staging",
                         bytes / nanos(() -> load(file, numMatrices, device, true)));
             }
         } finally {

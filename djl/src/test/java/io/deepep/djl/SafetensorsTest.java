@@ -9,6 +9,10 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import io.deepep.djl.SafetensorsWriter.Values;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.FloatBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -46,6 +50,32 @@ class SafetensorsTest {
             assertThat(view.getShape()).isEqualTo(new Shape(2, 3));
             assertThat(view.toType(DataType.FLOAT32, true).toFloatArray())
                     .containsExactly(ELEMENTS);
+        }
+    }
+
+    @Test
+    void knowsWhereInItsFileATensorLies() throws IOException {
+        Path file = folder.resolve("a.safetensors");
+        SafetensorsWriter.write(
+                file,
+                Map.of(
+                        "v", new Values("F32", new Shape(1), new float[] {9}),
+                        "w", new Values("F32", new Shape(2, 3), ELEMENTS)));
+        try (Safetensors tensors = Safetensors.open(file)) {
+            MemorySegment bytes = TorchTensors.bytesOf(tensors.view(manager, "w"));
+            Safetensors.Place place = tensors.placeOf(bytes);
+            assertThat(place.file()).isEqualTo(file);
+            FloatBuffer found =
+                    ByteBuffer.wrap(Files.readAllBytes(file))
+                            .order(ByteOrder.LITTLE_ENDIAN)
+                            .position((int) place.offset())
+                            .slice()
+                            .order(ByteOrder.LITTLE_ENDIAN)
+                            .asFloatBuffer();
+            float[] elements = new float[ELEMENTS.length];
+            found.get(elements);
+            assertThat(elements).containsExactly(ELEMENTS);
+            assertThat(tensors.placeOf(MemorySegment.ofArray(new byte[1]))).isNull();
         }
     }
 
