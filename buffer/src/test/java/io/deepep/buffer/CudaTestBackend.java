@@ -142,11 +142,15 @@ final class CudaTestBackend implements TestBackend {
         return topology.isInternode() == internode;
     }
 
-    /** A rank of several nodes has two blocks at least, and all of a GPU's are there at once. */
+    /**
+     * All blocks of a GPU's ranks are there at once: one of each, or two in normal mode across
+     * nodes.
+     */
     @Override
-    public int mostRanks(EpTopology topology) {
+    public int mostRanks(EpTopology topology, boolean lowLatency) {
         int numSms = CudaDevice.of(0).numSms();
-        return CudaDriver.numDevices() * (topology.isInternode() ? numSms / 2 : numSms);
+        boolean needsTwo = topology.isInternode() && !lowLatency;
+        return CudaDriver.numDevices() * (needsTwo ? numSms / 2 : numSms);
     }
 
     @Override

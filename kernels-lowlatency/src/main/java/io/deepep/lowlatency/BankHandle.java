@@ -77,8 +77,8 @@ public final class BankHandle<B extends Bank> implements LowLatencyHandle {
     }
 
     /**
-     * A receive hook that refuses to run once the bank holds another dispatch, or if another one
-     * of the plan is to be received next. After a clean there is nothing to receive, which the hook
+     * A receive hook that refuses to run once the bank holds another dispatch, or if another one of
+     * the plan is to be received next. After a clean there is nothing to receive, which the hook
      * knows itself.
      *
      * @param receiveHook receives the oldest of {@code runs}

@@ -79,8 +79,8 @@ public interface TestBackend {
         return true;
     }
 
-    /** The most ranks of a group in normal mode that the devices here have room for at once. */
-    default int mostRanks(EpTopology topology) {
+    /** The most ranks of a group that the devices here have room for at once. */
+    default int mostRanks(EpTopology topology, boolean lowLatency) {
         return Integer.MAX_VALUE;
     }
 }

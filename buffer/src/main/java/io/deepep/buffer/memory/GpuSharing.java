@@ -44,6 +44,9 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
      */
     private static final int PARTS_OF_A_SHARE = 2;
 
+    /** Ranks that a message names one by one. */
+    private static final int MOST_NAMED = 16;
+
     /** Copies the list. */
     public GpuSharing {
         gpuIdxs = List.copyOf(gpuIdxs);
@@ -250,6 +253,13 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
         return share == 1 ? 1 : share / 2 * 2;
     }
 
+    /** All of them, or of many the first and the last. */
+    private static String named(List<Integer> ranks) {
+        return ranks.size() <= MOST_NAMED
+                ? ranks.toString()
+                : "%s to %s (%s ranks)".formatted(ranks.getFirst(), ranks.getLast(), ranks.size());
+    }
+
     private static void requireRoom(
             Gpu gpu, List<Integer> ranks, int parts, String name, int number, int fewest) {
         int room = smsPerRank(gpu.numSms(), parts);
@@ -261,7 +271,7 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
                             + " multiprocessor"
                             + (number == 1 ? "" : "s")
                             + " for each of the ranks "
-                            + ranks
+                            + named(ranks)
                             + " that share one "
                             + gpu.name()
                             + " with "

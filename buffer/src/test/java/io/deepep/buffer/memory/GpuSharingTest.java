@@ -139,6 +139,12 @@ class GpuSharingTest {
     }
 
     @Test
+    void manyRanksAreNamedByTheFirstAndTheLast() {
+        assertThatThrownBy(() -> of(Collections.nCopies(133, A), each(2, 2)))
+                .hasMessageContaining("for each of the ranks 0 to 132 (133 ranks) that share one");
+    }
+
+    @Test
     void moreRanksThanAGpuHasMultiprocessors() {
         Gpu small = new Gpu("c", 5, "small");
         assertThatThrownBy(() -> of(List.of(small, small, small), each(2, 2)))

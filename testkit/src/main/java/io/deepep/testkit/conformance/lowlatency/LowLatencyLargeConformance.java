@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.CombineFormat;
+import io.deepep.EpTopology;
 import io.deepep.GroupLimits;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
@@ -34,7 +35,7 @@ public record LowLatencyLargeConformance(TestBackend backend) implements LowLate
         return new LowLatencyShape(nodes, ranksPerNode, 3, 128, 6, 2 * nodes * ranksPerNode);
     }
 
-    /** Shapes that the backend has groups for, and that this version runs on it. */
+    /** Shapes that the backend has groups and room for, and that this version runs on it. */
     static Stream<LowLatencyShape> large(TestBackend backend) {
         return fitting(
                 backend,
@@ -49,6 +50,11 @@ public record LowLatencyLargeConformance(TestBackend backend) implements LowLate
     private static Stream<LowLatencyShape> fitting(TestBackend backend, LowLatencyShape... shapes) {
         return Stream.of(shapes)
                 .filter(shape -> Ranks.fit(backend, shape.topology()))
+                .filter(
+                        shape -> {
+                            EpTopology topology = shape.topology();
+                            return backend.mostRanks(topology, true) >= topology.numRanks();
+                        })
                 .filter(
                         shape ->
                                 GroupLimits.lowLatency(backend.kind())

@@ -129,7 +129,7 @@ record NormalShape(
     boolean fits(TestBackend backend) {
         return Ranks.fit(backend, topology())
                 && GroupLimits.normal(backend.kind()).refusal(topology()).isEmpty()
-                && backend.mostRanks(topology()) >= topology().numRanks();
+                && backend.mostRanks(topology(), false) >= topology().numRanks();
     }
 
     private static Stream<NormalShape> fitting(TestBackend backend, NormalShape... shapes) {
