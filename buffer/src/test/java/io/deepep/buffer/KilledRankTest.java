@@ -2,6 +2,7 @@ package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.spi.LoopbackPorts;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
 import io.deepep.testkit.conformance.lowlatency.KilledRank;
@@ -66,7 +67,7 @@ class KilledRankTest {
     /** What the others say once the victim is dead. */
     private static List<String> kill(
             int numRanks, TestBackend backend, boolean masks, boolean normal) throws Exception {
-        int port = RankJvm.anyPort();
+        int port = LoopbackPorts.free();
         List<Process> ranks = new ArrayList<>();
         try {
             for (int rank = 0; rank < numRanks; rank++) {

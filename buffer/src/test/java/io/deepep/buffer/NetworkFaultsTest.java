@@ -2,6 +2,7 @@ package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.spi.LoopbackPorts;
 import io.deepep.testkit.CardFolder;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
@@ -142,7 +143,7 @@ class NetworkFaultsTest {
     /** What each rank printed. Its card and those of its group have a folder of their own. */
     private List<List<String>> said(TestBackend backend, Fault fault) throws Exception {
         Path own = Files.createTempDirectory(card.path(), "fault-" + fault.number + "-");
-        int port = RankJvm.anyPort();
+        int port = LoopbackPorts.free();
         List<Process> ranks = new ArrayList<>();
         try {
             for (int rank = 0; rank < NetworkFaultProgram.NUM_RANKS; rank++) {

@@ -3,6 +3,7 @@ package io.deepep.buffer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.cuda.topology.HostTopology;
+import io.deepep.spi.LoopbackPorts;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
 import java.io.IOException;
@@ -40,7 +41,7 @@ record ProcessSuites(Path folder, List<String> options) {
     List<Outcome> outcomes(
             int processes, int ranksPerProcess, TestBackend backend, List<Class<?>> suites)
             throws IOException, InterruptedException {
-        int port = RankJvm.anyPort();
+        int port = LoopbackPorts.free();
         List<Process> started = new ArrayList<>();
         List<Outcome> outcomes = new ArrayList<>();
         try {

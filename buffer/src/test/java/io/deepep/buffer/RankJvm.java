@@ -5,7 +5,6 @@ import io.deepep.testkit.Programs;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.ThreadLocalRandom;
 
 /**
  * The process of one rank, as a launcher starts it.
@@ -13,16 +12,6 @@ import java.util.concurrent.ThreadLocalRandom;
  * @param port at which rank 0 listens
  */
 record RankJvm(int rank, int numRanks, int port) {
-    /** Below the ports that the system gives to connections of its choice. */
-    private static final int FIRST_PORT = 20_000;
-
-    private static final int LAST_PORT = 32_767;
-
-    /** A port for a group. */
-    static int anyPort() {
-        return ThreadLocalRandom.current().nextInt(FIRST_PORT, LAST_PORT + 1);
-    }
-
     /** How to start {@code program}. */
     ProcessBuilder of(Class<?> program, String... arguments) {
         List<String> options =

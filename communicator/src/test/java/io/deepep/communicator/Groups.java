@@ -1,9 +1,6 @@
 package io.deepep.communicator;
 
-import java.io.IOException;
-import java.net.BindException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
+import io.deepep.spi.LoopbackPorts;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -12,7 +9,6 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.IntStream;
 
 /** Groups on the loopback address for tests. */
@@ -21,18 +17,6 @@ final class Groups {
     static final Duration LONG = Duration.ofSeconds(40);
 
     private Groups() {}
-
-    /**
-     * Below those that the system gives to ranks which listen at any: nobody takes it meanwhile.
-     */
-    static int freePort() throws IOException {
-        int port = ThreadLocalRandom.current().nextInt(20_000, 32_768);
-        try (ServerSocket socket = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
-            return socket.getLocalPort();
-        } catch (BindException taken) {
-            return freePort();
-        }
-    }
 
     static ProcessEnvironment environment(int rank, int size, int port) {
         return environment(rank, size, "127.0.0.1", port, SECRET);
@@ -52,7 +36,7 @@ final class Groups {
     }
 
     static List<ProcessCommunicator> open(int size) throws Exception {
-        int port = freePort();
+        int port = LoopbackPorts.free();
         return each(size, rank -> ProcessCommunicator.open(environment(rank, size, port), LONG));
     }
 

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.Departure;
+import io.deepep.spi.LoopbackPorts;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.util.List;
@@ -19,7 +20,7 @@ class IntruderTest {
     /** Not even with the secret does anybody reach Java serialization. */
     @Test
     void objectsAreNotRead() throws Exception {
-        int port = Groups.freePort();
+        int port = LoopbackPorts.free();
         List<ProcessCommunicator> group = open(port);
         int before = Stranger.Bait.TAKEN.get();
         try (Intruder intruder = Intruder.connect(port, new UUID(1, 2 << 16 | 1))) {
@@ -50,7 +51,7 @@ class IntruderTest {
     /** A rank whose process ends before it is a member is missed at once, and by its name. */
     @Test
     void aConnectionThatBreaksWhileRanksJoinIsADeath() throws Exception {
-        int port = Groups.freePort();
+        int port = LoopbackPorts.free();
         CompletableFuture<ProcessCommunicator> zero =
                 CompletableFuture.supplyAsync(
                         () -> ProcessCommunicator.open(Groups.environment(0, 3, port), Groups.LONG),
@@ -88,7 +89,7 @@ class IntruderTest {
     /** Later, failure detection decides; and who is not let in speaks for no member. */
     @Test
     void aConnectionThatBreaksLaterIsNot() throws Exception {
-        int port = Groups.freePort();
+        int port = LoopbackPorts.free();
         List<ProcessCommunicator> group = open(port);
         try (Intruder other = Intruder.connect(port, RankAddress.create(1, 2))) {
             Stranger.send(

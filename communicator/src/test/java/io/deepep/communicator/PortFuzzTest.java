@@ -2,6 +2,7 @@ package io.deepep.communicator;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.spi.LoopbackPorts;
 import java.io.IOException;
 import java.net.Socket;
 import java.util.List;
@@ -36,7 +37,7 @@ class PortFuzzTest {
     }
 
     private void fuzz(int numFrames) throws Exception {
-        int port = Groups.freePort();
+        int port = LoopbackPorts.free();
         List<ProcessCommunicator> group =
                 Groups.each(
                         2,

@@ -9,6 +9,7 @@ import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.Departure;
 import io.deepep.error.RankMismatchException;
+import io.deepep.spi.LoopbackPorts;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.List;
@@ -72,7 +73,7 @@ class ProcessCommunicatorTest {
     void aloneInTheGroup() throws Exception {
         try (ProcessCommunicator alone =
                 ProcessCommunicator.open(
-                        Groups.environment(0, 1, "localhost", Groups.freePort(), Groups.SECRET),
+                        Groups.environment(0, 1, "localhost", LoopbackPorts.free(), Groups.SECRET),
                         Groups.LONG)) {
             assertThat(alone.allGather(new byte[] {7}, SHORT)).containsExactly(new byte[] {7});
             assertThat(alone.isAlive(0)).isTrue();
@@ -168,7 +169,7 @@ class ProcessCommunicatorTest {
 
     @Test
     void namesTheRankThatNeverStarts() throws Exception {
-        int port = Groups.freePort();
+        int port = LoopbackPorts.free();
         DeepEpTimeoutException timeout =
                 catchThrowableOfType(
                         DeepEpTimeoutException.class,
@@ -185,7 +186,7 @@ class ProcessCommunicatorTest {
 
     @Test
     void waitsForRankZeroOnlyAsLongAsTold() throws Exception {
-        ProcessEnvironment lonely = Groups.environment(1, 2, Groups.freePort());
+        ProcessEnvironment lonely = Groups.environment(1, 2, LoopbackPorts.free());
         assertThat(catchThrowable(() -> ProcessCommunicator.open(lonely, Duration.ofSeconds(1))))
                 .isInstanceOf(DeepEpTimeoutException.class)
                 .hasMessageContaining("for rank 0 in communicator start");
@@ -193,7 +194,7 @@ class ProcessCommunicatorTest {
 
     @Test
     void refusesAnotherSecretAnotherSizeAndATakenRank() throws Exception {
-        int port = Groups.freePort();
+        int port = LoopbackPorts.free();
         CompletableFuture<List<ProcessCommunicator>> starting =
                 CompletableFuture.supplyAsync(
                         () -> {

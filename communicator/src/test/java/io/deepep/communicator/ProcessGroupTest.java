@@ -3,6 +3,7 @@ package io.deepep.communicator;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.deepep.spi.LoopbackPorts;
 import java.io.IOException;
 import java.net.Inet4Address;
 import java.net.InetAddress;
@@ -94,7 +95,7 @@ class ProcessGroupTest {
 
     @Test
     void exchangeAndSayNothingElse() throws Exception {
-        List<RankProcess> ranks = startAll(4, "127.0.0.1", Groups.freePort());
+        List<RankProcess> ranks = startAll(4, "127.0.0.1", LoopbackPorts.free());
         assertJoined(ranks);
         assertExchange(ranks);
         assertExchange(ranks);
@@ -103,7 +104,7 @@ class ProcessGroupTest {
 
     @Test
     void ranksMayComeLateAndInAnyOrder() throws Exception {
-        int port = Groups.freePort();
+        int port = LoopbackPorts.free();
         RankProcess two = start(variables(2, 3, port));
         Thread.sleep(1500); // long enough for rank 2 to look for rank 0 in vain
         RankProcess zero = start(variables(0, 3, port));
@@ -117,7 +118,7 @@ class ProcessGroupTest {
 
     @Test
     void aKilledRankIsMissedByAll() throws Exception {
-        List<RankProcess> ranks = startAll(3, "127.0.0.1", Groups.freePort());
+        List<RankProcess> ranks = startAll(3, "127.0.0.1", LoopbackPorts.free());
         assertJoined(ranks);
         ranks.get(1).tell("waiting"); // in a call while rank 0, which holds the group, is killed
         ranks.getFirst().kill();
@@ -133,7 +134,7 @@ class ProcessGroupTest {
 
     @Test
     void aRankThatThrowsTellsTheOthersWhy() throws Exception {
-        List<RankProcess> ranks = startAll(3, "127.0.0.1", Groups.freePort());
+        List<RankProcess> ranks = startAll(3, "127.0.0.1", LoopbackPorts.free());
         assertJoined(ranks);
         ranks.get(0).tell("waiting");
         ranks.get(1).tell("waiting");
@@ -150,7 +151,7 @@ class ProcessGroupTest {
 
     @Test
     void aRankThatHangsIsTakenForDead() throws Exception {
-        int port = Groups.freePort();
+        int port = LoopbackPorts.free();
         RankProcess hanging = RankProcess.start(variables(2, 3, port), PATIENT, 3_000);
         started.add(hanging);
         List<RankProcess> ranks =
@@ -169,7 +170,7 @@ class ProcessGroupTest {
 
     @Test
     void strangersDoNotJoin() throws Exception {
-        int port = Groups.freePort();
+        int port = LoopbackPorts.free();
         RankProcess zero = start(variables(0, 2, port));
         Map<String, String> stranger = variables(1, 2, port);
         stranger.put("DEEPEP_SECRET", "another secret of 32 characters.");
@@ -198,7 +199,7 @@ class ProcessGroupTest {
 
     @Test
     void aRankThatNeverComesIsNamed() throws Exception {
-        int port = Groups.freePort();
+        int port = LoopbackPorts.free();
         RankProcess zero = start(variables(0, 3, port), 20_000);
         RankProcess one = start(variables(1, 3, port), 20_000);
         for (RankProcess rank : List.of(zero, one)) {
@@ -209,7 +210,7 @@ class ProcessGroupTest {
     /** Ranks of one user on one host need no secret from the launcher: they have one in a file. */
     @Test
     void withoutASecretOnLoopbackTheUsersOwnIsTaken() throws Exception {
-        int port = Groups.freePort();
+        int port = LoopbackPorts.free();
         Map<String, String> zero = variables(0, 2, port);
         Map<String, String> one = variables(1, 2, port);
         zero.remove("DEEPEP_SECRET");
@@ -223,7 +224,7 @@ class ProcessGroupTest {
     @Test
     void withoutASecretOnlyOnLoopback() throws Exception {
         String address = ownAddress();
-        Map<String, String> open = variables(0, 1, address, Groups.freePort());
+        Map<String, String> open = variables(0, 1, address, LoopbackPorts.free());
         open.remove("DEEPEP_SECRET");
         assertRefused(
                 open,
@@ -235,7 +236,7 @@ class ProcessGroupTest {
 
     @Test
     void overTheNetwork() throws Exception {
-        List<RankProcess> ranks = startAll(3, ownAddress(), Groups.freePort());
+        List<RankProcess> ranks = startAll(3, ownAddress(), LoopbackPorts.free());
         assertJoined(ranks);
         assertExchange(ranks);
         ranks.get(2).kill();

@@ -2,6 +2,7 @@ package io.deepep.communicator;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.spi.LoopbackPorts;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -44,7 +45,7 @@ class RecordingTest {
                                 "MASTER_ADDR",
                                 "127.0.0.1",
                                 "MASTER_PORT",
-                                Integer.toString(Groups.freePort()),
+                                Integer.toString(LoopbackPorts.free()),
                                 "DEEPEP_SECRET",
                                 SECRET,
                                 "JDK_JAVA_OPTIONS",

@@ -2,6 +2,7 @@ package io.deepep.communicator;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.spi.LoopbackPorts;
 import java.io.IOException;
 import java.net.Socket;
 import java.util.ArrayList;
@@ -76,7 +77,7 @@ class StrangersTest {
 
     @Test
     void theirObjectsAndLengthsAreNotReadWhileAJobStarts() throws Exception {
-        int port = Groups.freePort();
+        int port = LoopbackPorts.free();
         CompletableFuture<ProcessCommunicator> zero = open(0, 2, port);
         attack(port);
         ProcessCommunicator one = open(1, 2, port).join();
@@ -88,7 +89,7 @@ class StrangersTest {
 
     @Test
     void silenceDoesNotKeepAJobFromStarting() throws Exception {
-        int port = Groups.freePort();
+        int port = LoopbackPorts.free();
         CompletableFuture<ProcessCommunicator> zero = open(0, 3, port);
         connectWhenOpen(port);
         for (int i = 0; i < 400; i++) {
@@ -107,7 +108,7 @@ class StrangersTest {
     /** As many as a loop of connections makes, all the time that ranks come in. */
     @Test
     void aFloodDoesNotKeepAJobFromStarting() throws Exception {
-        int port = Groups.freePort();
+        int port = LoopbackPorts.free();
         CompletableFuture<ProcessCommunicator> zero = open(0, 2, port);
         connectWhenOpen(port);
         try (Stranger.Flood flood = new Stranger.Flood(port)) {

@@ -1,9 +1,9 @@
 package io.deepep.bench.chaos;
 
-import io.deepep.bench.launch.Ports;
 import io.deepep.bench.run.UsageException;
 import io.deepep.bench.text.Names;
 import io.deepep.planner.Mode;
+import io.deepep.spi.LoopbackPorts;
 import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -49,7 +49,7 @@ final class World implements AutoCloseable {
      */
     List<Outcome> run(Trial trial) {
         String secret = newSecret();
-        int port = Ports.free();
+        int port = LoopbackPorts.free();
         int numRanks = processes.size() * ranksEach;
         for (int i = 0; i < processes.size(); i++) {
             int rank = ranksEach > 1 ? RankProgram.Order.ALL : i;
@@ -87,8 +87,8 @@ final class World implements AutoCloseable {
         ChaosProcess spare = starter.apply(processes.get(victim).seat());
         processes.add(spare); // closed with the others, whatever happens
         warmUp(List.of(spare));
-        int port = Ports.free();
-        int nextPort = Ports.free();
+        int port = LoopbackPorts.free();
+        int nextPort = LoopbackPorts.free();
         String secret = newSecret();
         for (int rank = 0; rank < numProcesses; rank++) {
             tell(processes.get(rank), trial, rank, port, nextPort, secret);
@@ -155,7 +155,7 @@ final class World implements AutoCloseable {
                                 rank,
                                 process.seat(),
                                 1,
-                                Ports.free(),
+                                LoopbackPorts.free(),
                                 0,
                                 false,
                                 newSecret()),

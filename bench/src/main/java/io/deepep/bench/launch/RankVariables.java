@@ -1,5 +1,6 @@
 package io.deepep.bench.launch;
 
+import io.deepep.spi.LoopbackPorts;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
@@ -34,7 +35,7 @@ record RankVariables(
         LaunchPlan.Meeting meeting =
                 plan.meeting()
                         .map(at -> new LaunchPlan.Meeting(at.address(), at.port() + attempt))
-                        .orElseGet(() -> new LaunchPlan.Meeting("127.0.0.1", Ports.free()));
+                        .orElseGet(() -> new LaunchPlan.Meeting("127.0.0.1", LoopbackPorts.free()));
         return new RankVariables(plan, meeting, secretFile, attempt);
     }
 

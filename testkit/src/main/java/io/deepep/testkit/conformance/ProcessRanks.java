@@ -5,9 +5,7 @@ import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
 import io.deepep.RankFailedException;
 import io.deepep.spi.CommunicatorProvider;
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.net.ServerSocket;
+import io.deepep.spi.LoopbackPorts;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.HashMap;
@@ -62,15 +60,8 @@ final class ProcessRanks {
 
     /** A new group of the same ranks, which meets at another port: collective. */
     static Communicator regroup(Communicator old) {
-        byte[] mine = new byte[0];
-        if (old.rank() == 0) {
-            try (ServerSocket free = new ServerSocket(0)) {
-                mine = Integer.toString(free.getLocalPort()).getBytes(StandardCharsets.US_ASCII);
-            } catch (IOException failure) {
-                throw new UncheckedIOException(failure);
-            }
-        }
-        byte[] port = old.allGather(mine, START).getFirst();
+        String mine = old.rank() == 0 ? Integer.toString(LoopbackPorts.free()) : "";
+        byte[] port = old.allGather(mine.getBytes(StandardCharsets.US_ASCII), START).getFirst();
         int perProcess = Integer.getInteger(PROPERTY);
         Map<String, String> variables = variables(perProcess, old.rank() % perProcess);
         variables.put(MASTER_PORT, new String(port, StandardCharsets.US_ASCII));

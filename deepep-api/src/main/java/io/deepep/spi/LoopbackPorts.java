@@ -1,4 +1,4 @@
-package io.deepep.bench.launch;
+package io.deepep.spi;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -8,14 +8,14 @@ import java.net.ServerSocket;
 import java.security.SecureRandom;
 
 /** Ports of the loopback address where a group can meet. */
-public final class Ports {
+public final class LoopbackPorts {
     /** Below the ports that the system gives to connections of its choice. */
     private static final int FIRST = 20_000;
 
     private static final int LAST = 32_767;
     private static final int ATTEMPTS = 100;
 
-    private Ports() {}
+    private LoopbackPorts() {}
 
     /** One that nobody listens at now. */
     public static int free() {
