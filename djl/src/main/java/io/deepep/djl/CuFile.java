@@ -71,12 +71,14 @@ final class CuFile implements AutoCloseable {
             Linker linker = Linker.nativeLinker();
             SymbolLookup cufile = library();
             SymbolLookup libc = linker.defaultLookup();
-            call(
-                    linker.downcallHandle(
-                            cufile.findOrThrow("cuFileSetParameterBool"),
-                            FunctionDescriptor.of(JAVA_LONG, JAVA_INT, JAVA_BOOLEAN)),
-                    ALLOW_COMPATIBLE_MODE,
-                    true);
+            FunctionDescriptor setBool = FunctionDescriptor.of(JAVA_LONG, JAVA_INT, JAVA_BOOLEAN);
+            cufile.find("cuFileSetParameterBool") // not in older ones
+                    .ifPresent(
+                            set ->
+                                    call(
+                                            linker.downcallHandle(set, setBool),
+                                            ALLOW_COMPATIBLE_MODE,
+                                            true));
             int code =
                     (int)
                             call(

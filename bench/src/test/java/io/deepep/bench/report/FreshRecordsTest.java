@@ -145,16 +145,18 @@ class FreshRecordsTest {
     @CsvSource(
             delimiter = ';',
             value = {
-                "2026-11-22-4xh200/normal.json; bench normal --backend cuda --nodes 1 --ranks-per-node 4"
-                        + " --num-tokens 4096 --hidden 7168 --num-topk 8 --num-experts 256 --sms 24 --repeats 30",
-                "2026-11-22-4xh200/normal-2x2.json; bench normal --backend cuda --nodes 2 --ranks-per-node 2"
-                        + " --num-tokens 4096 --hidden 7168 --num-topk 8 --num-experts 256 --sms 24 --repeats 20",
-                "2026-11-22-4xh200/low-latency.json; bench low-latency --backend cuda --nodes 1 --ranks-per-node 4"
+                "2026-11-26-4xh100/normal.json; bench normal --backend cuda --nodes 1 --ranks-per-node 4"
+                        + " --num-tokens 4096 --hidden 7168 --num-topk 8 --num-experts 256"
+                        + " --sms 12,16,20,24 --repeats 30",
+                "2026-11-26-4xh100/normal-2x2.json; bench normal --backend cuda --nodes 2 --ranks-per-node 2"
+                        + " --num-tokens 4096 --hidden 7168 --num-topk 8 --num-experts 256"
+                        + " --sms 16,24 --repeats 30",
+                "2026-11-26-4xh100/low-latency.json; bench low-latency --backend cuda --nodes 1 --ranks-per-node 4"
                         + " --num-tokens 128 --measured-tokens 1,8,32,128 --hidden 7168 --num-topk 8"
                         + " --num-experts 256 --sms 132 --repeats 40",
-                "2026-11-22-4xh200/decode.json; bench decode --backend cuda --nodes 1 --ranks-per-node 4"
+                "2026-11-26-4xh100/decode.json; bench decode --backend cuda --nodes 1 --ranks-per-node 4"
                         + " --num-tokens 128 --measured-tokens 1,8,32,128 --hidden 7168 --num-topk 8"
-                        + " --num-experts 256 --sms 132 --repeats 50 --layers 60"
+                        + " --num-experts 256 --sms 132 --repeats 40 --layers 60"
             })
     void commandsAreThoseOfTheShapes(String file, String command) {
         List<String> words = FreshRecords.command(JsonRecords.parse(RECORDS.resolve(file)));
