@@ -12,8 +12,8 @@ package io.deepep;
  * @param recvCount I32 [El], rows of each local expert
  * @param handle the routing, for combine
  * @param event done when the tensors are ready; with a hook, when the send half has finished
- * @param receiveHook null unless the plan asked for it; run it once to receive the tensors,
- *     those of one plan in the order of its calls
+ * @param receiveHook null unless the plan asked for it; run it once to receive the tensors, those
+ *     of one plan in the order of its calls
  */
 public record LowLatencyDispatchResult(
         Tensor recvX,

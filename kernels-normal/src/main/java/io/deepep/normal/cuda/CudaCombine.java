@@ -238,8 +238,8 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         if (cast) {
             state.kernels.cast.launch(stageLaunch, stageParams.memory(), state.stream);
         } else if (access == RowsAccess.STAGED || access == RowsAccess.STAGED_FOR_PEERS) {
-            // With masks, stand-ins pull rows of this rank's rail: all are copied.
-            boolean some = access == RowsAccess.STAGED_FOR_PEERS && !state.looksAtMasks();
+            // Stand-ins pull rows of this rank's rail: all are copied.
+            boolean some = access == RowsAccess.STAGED_FOR_PEERS && !state.mayHaveStandIns();
             stageParams.set("source_rows", some ? handle.sourceRows.address() : 0);
             state.kernels.stage.launch(stageLaunch, stageParams.memory(), state.stream);
             return;

@@ -261,9 +261,17 @@ final class CudaNormalState implements AutoCloseable {
      * graphs are given them, because ranks may be masked when they are replayed.
      */
     boolean looksAtMasks() {
-        return internode != null
-                && internode.canMask()
-                && (masksTimedOut || stream.isCapturing() || !masks.isEmpty());
+        return internode != null && internode.canMask() && (masksTimedOut || mayMask());
+    }
+
+    /** Whether ranks are masked in the next launch, or may be when it is replayed. */
+    private boolean mayMask() {
+        return stream.isCapturing() || !masks.isEmpty();
+    }
+
+    /** Whether other ranks may forward what would be for this one, and pull its rows for that. */
+    boolean mayHaveStandIns() {
+        return looksAtMasks() && mayMask();
     }
 
     void updateMask(int rank, boolean masked) {
