@@ -3,6 +3,7 @@ package io.deepep.testkit.conformance;
 import io.deepep.Buffer;
 import io.deepep.Communicator;
 import io.deepep.EpTopology;
+import io.deepep.GroupLimits;
 import io.deepep.InProcessGroup;
 import io.deepep.RankFailedException;
 import io.deepep.testkit.TestBackend;
@@ -103,6 +104,17 @@ public final class Ranks {
     public static boolean fit(TestBackend backend, EpTopology topology) {
         return backend.supports(topology)
                 && (!ProcessRanks.areRequested() || ProcessRanks.number() == topology.numRanks());
+    }
+
+    /** The same, and whether the mode takes such a group and the devices have room for it. */
+    public static boolean fit(TestBackend backend, EpTopology topology, boolean lowLatency) {
+        GroupLimits limits =
+                lowLatency
+                        ? GroupLimits.lowLatency(backend.kind())
+                        : GroupLimits.normal(backend.kind());
+        return fit(backend, topology)
+                && limits.refusal(topology).isEmpty()
+                && backend.mostRanks(topology, lowLatency) >= topology.numRanks();
     }
 
     public static Buffer.Builder builder(

@@ -4,8 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.CombineFormat;
-import io.deepep.EpTopology;
-import io.deepep.GroupLimits;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
@@ -48,18 +46,7 @@ public record LowLatencyLargeConformance(TestBackend backend) implements LowLate
     }
 
     private static Stream<LowLatencyShape> fitting(TestBackend backend, LowLatencyShape... shapes) {
-        return Stream.of(shapes)
-                .filter(shape -> Ranks.fit(backend, shape.topology()))
-                .filter(
-                        shape -> {
-                            EpTopology topology = shape.topology();
-                            return backend.mostRanks(topology, true) >= topology.numRanks();
-                        })
-                .filter(
-                        shape ->
-                                GroupLimits.lowLatency(backend.kind())
-                                        .refusal(shape.topology())
-                                        .isEmpty());
+        return Stream.of(shapes).filter(shape -> Ranks.fit(backend, shape.topology(), true));
     }
 
     static Stream<LowLatencyShape> largest(TestBackend backend) {

@@ -3,7 +3,6 @@ package io.deepep.testkit.conformance.normal;
 import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.EpTopology;
-import io.deepep.GroupLimits;
 import io.deepep.NormalLimits;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.RankContext;
@@ -127,9 +126,7 @@ record NormalShape(
 
     /** Whether the backend has such a group, and room for all its ranks. */
     boolean fits(TestBackend backend) {
-        return Ranks.fit(backend, topology())
-                && GroupLimits.normal(backend.kind()).refusal(topology()).isEmpty()
-                && backend.mostRanks(topology(), false) >= topology().numRanks();
+        return Ranks.fit(backend, topology(), false);
     }
 
     private static Stream<NormalShape> fitting(TestBackend backend, NormalShape... shapes) {
