@@ -102,8 +102,10 @@ struct RowLane {
     uint4 v = {};
 
     __device__ void load(uint64_t address, int) { v = *at<const uint4>(address); }
-    __device__ void prepare() {}
-    __device__ float value(int i) const { return bf16_at(v, i); }
+    __device__ void add_to(float* sum, float weight) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) add_scaled(sum[i], weight, bf16_at(v, i));
+    }
 };
 
 template <>
@@ -111,8 +113,11 @@ struct RowLane<Wire::kLogFmt> {
     LogLane v = {};
 
     __device__ void load(uint64_t address, int) { v = load_log(address); }
-    __device__ void prepare() { align_log(v); }
-    __device__ float value(int i) const { return log_value(v, i); }
+    __device__ void add_to(float* sum, float weight) {
+        align_log(v);
+#pragma unroll
+        for (int i = 0; i < 8; ++i) add_scaled(sum[i], weight, log_value(v, i));
+    }
 };
 
 template <>
@@ -126,11 +131,10 @@ struct RowLane<Wire::kFp8> {
         address -= kFp8ScaleBytes + in_part * kChunkChannels + lane * 8;  // where the part begins
         scale = *at<const float>(address + (in_part * kChunkScales + lane * kChunkScales / 32) * sizeof(float));
     }
-    __device__ void prepare() {}
-    __device__ float value(int i) const {
-        float four[4];
-        fp8_values(i < 4 ? codes.x : codes.y, four);
-        return __fmul_rn(four[i % 4], scale);  // rounded before it is weighted, as on the host
+    __device__ void add_to(float* sum, float weight) {
+        float factor = __fmul_rn(weight, scale);
+        add_scaled_fp8(sum, codes.x, factor);
+        add_scaled_fp8(sum + 4, codes.y, factor);
     }
 };
 
@@ -178,11 +182,7 @@ struct RowBatch {
             lane[j].load(rows + static_cast<uint64_t>(from[j]) * kPlaceUnitBytes, chunk);
         }
 #pragma unroll
-        for (int j = 0; j < kRows; ++j) {
-            lane[j].prepare();
-#pragma unroll
-            for (int i = 0; i < 8; ++i) add_scaled(sum[i], weight[j], lane[j].value(i));
-        }
+        for (int j = 0; j < kRows; ++j) lane[j].add_to(sum, weight[j]);
     }
 };
 

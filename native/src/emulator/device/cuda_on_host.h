@@ -231,6 +231,7 @@ inline uint32_t __float2uint_rn(float v) { return static_cast<uint32_t>(lrintf(v
 // -ffp-contract=off keeps these from being fused.
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float __log2f(float v) { return log2f(v); }

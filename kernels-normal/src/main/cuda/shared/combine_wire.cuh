@@ -42,7 +42,8 @@ struct Bf16Wire {
     }
 };
 
-// Rows cast to fp8 with a scale per 128 channels, behind all codes of a row; in a slot behind those of the chunk.
+// Rows cast to fp8 with a scale per 128 channels, behind all codes of a row; in a slot behind those of the chunk. A row
+// that is one chunk is one copy, its padding included: NVLink moves whole lines faster than a short end or two copies.
 struct Fp8Wire {
     static constexpr bool kScaled = true;
     static constexpr int kUnits = 1, kChannels = 16;
@@ -54,9 +55,8 @@ struct Fp8Wire {
         float scale;
     };
 
-    __device__ static uint32_t slot_bytes(const CombineParams& p) {
-        return p.chunk_bytes + p.chunk_bytes / kCodesPerScaleByte;
-    }
+    __device__ static uint32_t padded(uint32_t codes) { return (codes + codes / kCodesPerScaleByte + 127) / 128 * 128; }
+    __device__ static uint32_t slot_bytes(const CombineParams& p) { return padded(p.chunk_bytes); }
     __device__ static uint32_t chunk_size(const CombineParams& p, int chunk) {
         return min(p.hidden - chunk * p.chunk_bytes, p.chunk_bytes);
     }
@@ -65,36 +65,40 @@ struct Fp8Wire {
         return (chunk_size(p, chunk) / kCodesPerScaleByte + 15) / 16 * 16;
     }
     __device__ static uint32_t num_bytes(const CombineParams& p, int chunk) {
-        return chunk_size(p, chunk) + scale_bytes(p, chunk);
+        return p.num_chunks == 1 ? padded(p.hidden) : chunk_size(p, chunk) + scale_bytes(p, chunk);
     }
     // In a row, from where the chunk's codes begin.
     __device__ static int32_t to_scales(const CombineParams& p, int chunk) {
         return p.hidden - chunk * (p.chunk_bytes - p.chunk_bytes / kCodesPerScaleByte);
     }
-    __device__ static void load(const CombineParams& p, uint8_t* slot, const uint8_t* from, int chunk, uint32_t,
+    // In a slot.
+    __device__ static uint32_t scales_at(const CombineParams& p) { return min(p.hidden, p.chunk_bytes); }
+    __device__ static void load(const CombineParams& p, uint8_t* slot, const uint8_t* from, int chunk, uint32_t bytes,
                                 uint64_t* full) {
-        bulk_load(slot, from, chunk_size(p, chunk), full);
-        bulk_load(slot + p.chunk_bytes, from + to_scales(p, chunk), scale_bytes(p, chunk), full);
+        if (p.num_chunks == 1) {
+            bulk_load(slot, from, bytes, full);
+        } else {
+            bulk_load(slot, from, chunk_size(p, chunk), full);
+            bulk_load(slot + scales_at(p), from + to_scales(p, chunk), scale_bytes(p, chunk), full);
+        }
     }
     __device__ static void store(const CombineParams& p, uint64_t row, const uint8_t* stage, int chunk) {
         uint8_t* to = at<uint8_t>(row, chunk * p.chunk_bytes);
-        bulk_store(to, stage, chunk_size(p, chunk));
-        bulk_store(to + to_scales(p, chunk), stage + p.chunk_bytes, scale_bytes(p, chunk));
+        if (p.num_chunks == 1) {
+            bulk_store(to, stage, padded(p.hidden));
+        } else {
+            bulk_store(to, stage, chunk_size(p, chunk));
+            bulk_store(to + to_scales(p, chunk), stage + scales_at(p), scale_bytes(p, chunk));
+        }
     }
     __device__ static Unit read(const CombineParams& p, const uint8_t* slot, uint32_t unit) {
-        auto scales = reinterpret_cast<const float*>(slot + p.chunk_bytes);
+        auto scales = reinterpret_cast<const float*>(slot + scales_at(p));
         return {reinterpret_cast<const uint4*>(slot)[unit], scales[unit / kScaleUnits]};
     }
     __device__ static void add(float* sum, const Unit& v) {
         const uint32_t words[4] = {v.codes.x, v.codes.y, v.codes.z, v.codes.w};
 #pragma unroll
-        for (int w = 0; w < 4; ++w) {
-            float values[4];
-            fp8_values(words[w], values);
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                sum[4 * w + i] = __fadd_rn(sum[4 * w + i], __fmul_rn(values[i], v.scale));  // as on the host
-        }
+        for (int w = 0; w < 4; ++w) add_scaled_fp8(sum + 4 * w, words[w], v.scale);
     }
     // All lanes of the warp: those that share a scale are beside each other.
     __device__ static void put(const CombineParams& p, uint8_t* stage, uint32_t unit, const float* sum, bool mine) {
@@ -103,7 +107,7 @@ struct Fp8Wire {
         reinterpret_cast<uint4*>(stage)[unit] =
             make_uint4(lane.words[0], lane.words[1], lane.words[2], lane.words[3]);
         if (unit % kScaleUnits == 0)
-            reinterpret_cast<float*>(stage + p.chunk_bytes)[unit / kScaleUnits] = lane.scale;
+            reinterpret_cast<float*>(stage + scales_at(p))[unit / kScaleUnits] = lane.scale;
     }
 };
 

@@ -12,12 +12,13 @@
 namespace deepep::normal {
 
 constexpr int kLaneVectors = 2;  // of bf16, which a lane casts to one of codes
+constexpr int kUnitChannels = 8 * kLaneVectors;
+constexpr int kUnitsAhead = 2;
 
 using Unit = Vectors<kLaneVectors>;
 
 // A row that may start anywhere.
 struct AnyRow {
-    static constexpr int kUnitsAtOnce = 1;
     uint64_t from;
 
     __device__ Unit load(int unit, bool active) const {
@@ -29,23 +30,8 @@ struct AnyRow {
     }
 };
 
-// A row on 16 bytes: nothing stands between its loads, so several are under way together.
-struct AlignedRow {
-    static constexpr int kUnitsAtOnce = 3;
-    uint64_t from;
-
-    __device__ Unit load(int unit, bool active) const {
-        Unit x = {};
-#pragma unroll
-        for (int i = 0; i < kLaneVectors; ++i)
-            if (active) x.v[i] = __ldg(at<const uint4>(from, (unit * kLaneVectors + i) * 16));
-        return x;
-    }
-};
-
 // The sum of a row's selections. from: of selection k in lane k.
 struct SummedRow {
-    static constexpr int kUnitsAtOnce = 1;
     const StageParams& p;
     int from;
     uint32_t selections;
@@ -65,21 +51,62 @@ struct SummedRow {
     }
 };
 
+// All lanes of the warp. row: where the cast one begins.
+__device__ __forceinline__ void cast_unit(const StageParams& p, const Unit& x, uint64_t row, int unit) {
+    constexpr int kScaleUnits = kFp8ScaleChannels / kUnitChannels;
+    Fp8Lane<kLaneVectors> cast = cast_fp8(x, false);
+    if (unit >= p.hidden / kUnitChannels) return;
+    at<uint4>(row)[unit] = make_uint4(cast.words[0], cast.words[1], cast.words[2], cast.words[3]);
+    if (unit % kScaleUnits == 0) at<float>(row, p.hidden)[unit / kScaleUnits] = cast.scale;
+}
+
 template <class Row>
 __device__ __forceinline__ void cast_row(const StageParams& p, const Row& row, uint64_t to, int lane) {
-    constexpr int kScaleUnits = kFp8ScaleChannels / (8 * kLaneVectors);
-    int num_units = p.hidden / (8 * kLaneVectors);
-    for (int first = lane; first - lane < num_units; first += 32 * Row::kUnitsAtOnce) {
-        Unit x[Row::kUnitsAtOnce];
+    int num_units = p.hidden / kUnitChannels;
+    for (int unit = lane; unit - lane < num_units; unit += 32) cast_unit(p, row.load(unit, unit < num_units), to, unit);
+}
+
+// A lane's units of its warp's rows, one after the other.
+struct UnitWalk {
+    int row, unit;
+    uint64_t at;  // the unit in x, or the row in out
+    uint64_t to_next_unit, to_next_row;
+
+    __device__ void advance(const StageParams& p, int num_warps) {
+        at += to_next_unit;
+        unit += 32;
+        if (unit - threadIdx.x % 32 < p.hidden / kUnitChannels) return;
+        unit = threadIdx.x % 32;
+        row += num_warps;
+        at += to_next_row;
+    }
+};
+
+// Rows on 16 bytes, where nothing stands between loads: some are under way while a unit is cast, across rows too.
+__device__ __forceinline__ void cast_aligned_rows(const StageParams& p, int num_rows, int first, int num_warps,
+                                                  int lane) {
+    constexpr uint64_t kStepBytes = 32 * sizeof(Unit);
+    uint64_t row_bytes = (p.hidden / kUnitChannels + 31) / 32 * kStepBytes;
+    UnitWalk from{first, lane, p.x + first * p.x_stride + lane * sizeof(Unit), kStepBytes,
+                  num_warps * p.x_stride - row_bytes};
+    UnitWalk to{first, lane, p.out + first * p.out_stride, 0, num_warps * p.out_stride};
+    Unit x[kUnitsAhead] = {};
+    auto load = [&](Unit& next) {
 #pragma unroll
-        for (int i = 0; i < Row::kUnitsAtOnce; ++i) x[i] = row.load(first + 32 * i, first + 32 * i < num_units);
+        for (int i = 0; i < kLaneVectors; ++i)
+            if (from.row < num_rows && from.unit < p.hidden / kUnitChannels)
+                next.v[i] = __ldg(at<const uint4>(from.at, i * 16));
+        from.advance(p, num_warps);
+    };
 #pragma unroll
-        for (int i = 0; i < Row::kUnitsAtOnce; ++i) {
-            int unit = first + 32 * i;
-            Fp8Lane<kLaneVectors> cast = cast_fp8(x[i], false);
-            if (unit >= num_units) continue;
-            at<uint4>(to)[unit] = make_uint4(cast.words[0], cast.words[1], cast.words[2], cast.words[3]);
-            if (lane % kScaleUnits == 0) at<float>(to, p.hidden)[unit / kScaleUnits] = cast.scale;
+    for (int i = 0; i < kUnitsAhead; ++i) load(x[i]);
+    while (to.row < num_rows) {
+#pragma unroll
+        for (int i = 0; i < kUnitsAhead; ++i) {
+            if (to.row >= num_rows) break;
+            cast_unit(p, x[i], to.at, to.unit);
+            load(x[i]);
+            to.advance(p, num_warps);
         }
     }
 }
@@ -87,13 +114,7 @@ __device__ __forceinline__ void cast_row(const StageParams& p, const Row& row, u
 __device__ inline void cast_row(const StageParams& p, int row, int lane) {
     uint64_t from = p.x + static_cast<uint64_t>(row) * p.x_stride;
     uint64_t to = p.out + static_cast<uint64_t>(row) * p.out_stride;
-    if (!p.expanded_rows) {
-        if (from % 16 == 0)
-            cast_row(p, AlignedRow{from}, to, lane);
-        else
-            cast_row(p, AnyRow{from}, to, lane);
-        return;
-    }
+    if (!p.expanded_rows) return cast_row(p, AnyRow{from}, to, lane);
     bool selects = lane < p.topk;
     int selection = selects ? at<const int32_t>(p.expanded_rows)[static_cast<size_t>(row) * p.topk + lane] : -1;
     cast_row(p, SummedRow{p, selection, __ballot_sync(~0u, selection >= 0)}, to, lane);
@@ -106,6 +127,7 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1)
     deepep_normal_cast(const __grid_constant__ StageParams p) {
     int num_warps = gridDim.x * (blockDim.x / 32), lane = threadIdx.x % 32;
     int num_rows = *at<const int32_t>(p.num_rows), warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (!p.expanded_rows && (p.x | p.x_stride) % 16 == 0) return cast_aligned_rows(p, num_rows, warp, num_warps, lane);
     for (int row = warp; row < num_rows; row += num_warps) cast_row(p, row, lane);
 }
 

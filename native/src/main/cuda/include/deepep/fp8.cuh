@@ -64,14 +64,15 @@ __device__ __forceinline__ Fp8Lane<kVectors> cast_fp8(const Vectors<kVectors>& x
     return lane;
 }
 
-// The values of the four codes of a word, before their scale. Exact.
-__device__ __forceinline__ void fp8_values(uint32_t word, float* values) {
+// Adds the values of a word's four codes, times a factor: their scale, or that times a weight. One rounding
+// for each.
+__device__ __forceinline__ void add_scaled_fp8(float* sum, uint32_t word, float factor) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
         auto pair = static_cast<__nv_fp8x2_storage_t>(word >> (16 * i));
         float2 two = __half22float2(__half2(__nv_cvt_fp8x2_to_halfraw2(pair, __NV_E4M3)));
-        values[2 * i] = two.x;
-        values[2 * i + 1] = two.y;
+        sum[2 * i] = __fmaf_rn(two.x, factor, sum[2 * i]);
+        sum[2 * i + 1] = __fmaf_rn(two.y, factor, sum[2 * i + 1]);
     }
 }
 

@@ -70,10 +70,10 @@ final class PlainRows {
             long scales,
             int n) {
         for (int from = 0; from < n; from += GROUP) {
-            float scale = src.get(FLOAT, scales + from / GROUP * 4L);
+            float factor = weight * src.get(FLOAT, scales + from / GROUP * 4L);
             for (int i = from; i < from + GROUP; i++) {
-                float value = Fp8E4m3.toFloat(src.get(ValueLayout.JAVA_BYTE, codes + i)) * scale;
-                acc[first + i] += weight * value;
+                float value = Fp8E4m3.toFloat(src.get(ValueLayout.JAVA_BYTE, codes + i));
+                acc[first + i] = Math.fma(value, factor, acc[first + i]);
             }
         }
     }

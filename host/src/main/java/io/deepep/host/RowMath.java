@@ -121,9 +121,9 @@ public final class RowMath {
     }
 
     /**
-     * {@code acc[first + i] += weight * (code[i] * scale)} for {@code n} FP8 E4M3 elements, a
-     * multiple of 128, each 128 of which have an F32 scale. Value, product and sum are rounded to
-     * fp32 one after the other.
+     * {@code acc[first + i] = fma(code[i], weight * scale, acc[first + i])} for {@code n} FP8 E4M3
+     * elements, a multiple of 128, each 128 of which have an F32 scale. The factor is rounded to
+     * fp32, and then product and sum once, together.
      *
      * @param src the row, codes from byte {@code codes}, scales from byte {@code scales}
      */

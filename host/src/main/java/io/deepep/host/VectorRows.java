@@ -252,10 +252,11 @@ final class VectorRows {
             return;
         }
         for (int from = 0; from < n; from += GROUP) {
-            float scale = src.get(FLOAT, scales + from / GROUP * 4L);
+            float factor = weight * src.get(FLOAT, scales + from / GROUP * 4L);
+            FloatVector factors = FloatVector.broadcast(FLOATS, factor);
             for (int i = from; i < from + GROUP; i += LANES) {
-                FloatVector value = fromFp8(src, codes + i).mul(scale).mul(weight);
-                FloatVector.fromArray(FLOATS, acc, first + i).add(value).intoArray(acc, first + i);
+                FloatVector sum = FloatVector.fromArray(FLOATS, acc, first + i);
+                fromFp8(src, codes + i).fma(factors, sum).intoArray(acc, first + i);
             }
         }
     }

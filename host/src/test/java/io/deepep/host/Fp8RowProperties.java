@@ -45,8 +45,8 @@ class Fp8RowProperties {
             for (int i = 0; i < n; i++) {
                 byte code = (byte) (i < 256 && skew % 2 == 0 ? i : random.nextInt());
                 row.set(ValueLayout.JAVA_BYTE, codes + i, code);
-                float value = Fp8E4m3.toFloat(code) * row.get(FLOAT, skew + 4L * (i / GROUP));
-                expected[first + i] += weight * value;
+                float factor = weight * row.get(FLOAT, skew + 4L * (i / GROUP));
+                expected[first + i] = Math.fma(Fp8E4m3.toFloat(code), factor, expected[first + i]);
             }
             RowMath.addScaledFp8(fast, first, weight, row, codes, skew, n);
             PlainRows.addScaledFp8(plain, first, weight, row, codes, skew, n);

@@ -62,7 +62,7 @@ public final class Fp8Parts {
         }
     }
 
-    /** {@code acc[i] += weight * value[i]} for a row; see {@link RowMath#addScaledFp8}. */
+    /** Adds a row times its weight; see {@link RowMath#addScaledFp8}. */
     public static void addScaledRow(
             float[] acc, float weight, MemorySegment from, long at, int hidden) {
         for (int c = 0; c < hidden; c += LowLatencyLayout.PART_CHANNELS) {

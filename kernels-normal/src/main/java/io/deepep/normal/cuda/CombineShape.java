@@ -67,7 +67,7 @@ record CombineShape(
         }
         int chunkBytes = Math.ceilDiv(Math.ceilDiv(rowBytes, fewest), unit) * unit;
         int room = state.sharedBytes() - ringBytes;
-        int slotBytes = chunkBytes + (int) new RowFormat(format.dtype(), chunkBytes).scaleBytes();
+        int slotBytes = fp8 ? (int) RowFormat.fp8(chunkBytes).strideBytes() : chunkBytes;
         int numSlots = Math.min(KernelConstants.MAX_SLOTS, room / slotBytes);
         if (numSlots < MIN_SLOTS) {
             throw new IllegalArgumentException(

@@ -39,13 +39,17 @@ final class FloatRow {
         return values;
     }
 
-    /** What of some BF16 values arrives in a format, of which LogFMT leaves bits open. */
-    static float[] travelled(float[] values, CombineFormat format) {
-        return switch (format) {
-            case BF16 -> values;
-            case FP8 -> Fp8Cast.of(values, LowLatencyFormat.FP8).values();
+    /**
+     * Adds {@code weight} times what of some BF16 values arrives in a format, of which LogFMT
+     * leaves bits open. In FP8, a channel's code is multiplied by the product of weight and scale,
+     * and product and sum are rounded together.
+     */
+    void addTravelled(float[] values, CombineFormat format, float weight) {
+        switch (format) {
+            case BF16 -> add(values, weight);
+            case FP8 -> Fp8Cast.of(values, LowLatencyFormat.FP8).addTo(sum, weight);
             case LOGFMT -> throw new IllegalArgumentException("LogFMT is compared by its bound");
-        };
+        }
     }
 
     /** Compares the rounded sum with row {@code row} of {@code actual}, BF16 [T,H]. */

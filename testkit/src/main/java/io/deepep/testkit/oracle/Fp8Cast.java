@@ -68,13 +68,11 @@ public final class Fp8Cast {
         return scales.clone();
     }
 
-    /** What a receiver takes each channel for: its code's value times the scale, in fp32. */
-    public float[] values() {
-        float[] values = new float[codes.length];
-        for (int i = 0; i < values.length; i++) {
-            values[i] = (float) value(codes[i]) * scales[i / GROUP];
+    /** Adds the row to a sum in fp32: each code times the product of weight and scale. */
+    void addTo(float[] sum, float weight) {
+        for (int i = 0; i < codes.length; i++) {
+            sum[i] = Math.fma((float) value(codes[i]), weight * scales[i / GROUP], sum[i]);
         }
-        return values;
     }
 
     /** The scales' biased exponents, four in an int, the first in the lowest byte, zero padded. */

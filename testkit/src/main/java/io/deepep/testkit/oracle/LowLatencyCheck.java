@@ -177,7 +177,7 @@ public record LowLatencyCheck(
     }
 
     /**
-     * Each row is cast, and the values that arrive are weighted and summed in fp32, in the order of
+     * Each row is cast, and what arrives is weighted and summed in fp32, in the order of
      * selections.
      */
     private void checkFp8Combine(int src, List<Tensor> outputs, Tensor actual) {
@@ -189,9 +189,8 @@ public record LowLatencyCheck(
                     token,
                     outputs,
                     (rows, row, weight) ->
-                            sum.add(
-                                    FloatRow.travelled(rows.getFloats(row), CombineFormat.FP8),
-                                    (float) weight));
+                            sum.addTravelled(
+                                    rows.getFloats(row), CombineFormat.FP8, (float) weight));
             sum.requireSame(actual, token, combined(src, token));
         }
     }

@@ -141,7 +141,7 @@ public final class NormalCombineOracle {
             for (int first = 0; first < routing.numRanks(); first += numNvlRanks) {
                 node.clear();
                 if (first != home && addCastRows(node, outputs, src, token, first) > 0) {
-                    total.add(FloatRow.travelled(node.rounded(), CombineFormat.FP8), 1);
+                    total.addTravelled(node.rounded(), CombineFormat.FP8, 1);
                 }
             }
             for (Tensor bias : biases) {
@@ -165,7 +165,7 @@ public final class NormalCombineOracle {
                 }
             }
             if (summed > 0) {
-                sum.add(FloatRow.travelled(one.rounded(), CombineFormat.FP8), 1);
+                sum.addTravelled(one.rounded(), CombineFormat.FP8, 1);
                 rows++;
             }
         }

@@ -41,7 +41,7 @@ public record PreReducedCheck(LowLatencyOracle oracle, List<Tensor> outputs) {
             for (int rank : ranks(src, token)) {
                 partial.clear();
                 forRows(src, token, rank, partial::add);
-                sum.add(FloatRow.travelled(partial.rounded(), format), 1);
+                sum.addTravelled(partial.rounded(), format, 1);
             }
             sum.requireSame(actual, token, what(src, token));
         }
