@@ -144,6 +144,7 @@ struct Wait {
     int gone = 0;  // 1 + the rank because of which the peer will not come, as the host knew at the look before
     int looks = 0;  // at acknowledgements
     uint64_t deadline = 0;
+    uint64_t asked = 0;  // when the host was, last; or when the wait became long
 
     __device__ Wait(int p, Phase f) : peer(p), phase(f) {}
     // For how long, at most: a peer that has begun the call is soon to send its rows. Before, it may be busy elsewhere.
@@ -190,11 +191,14 @@ __device__ inline void give_up(const Group& g, const Call& call, Wait& wait, uin
     record_fault(g, call, fault);
 }
 
-constexpr uint64_t kShortWaitNs = 20'000;  // the host is not asked in so short a time
+// Between asking the host, and the first. Thousands of threads may wait at once, and the host's memory is far.
+constexpr uint64_t kAskNs = 500'000;
 
 // What the host knows of the peer; to be acted upon after another look for what that stored before it went.
-__device__ inline int ask_host(const Group& g, const Wait& wait, uint64_t now) {
-    if (g.gone == 0 || wait.lasted(g, now) < kShortWaitNs) return 0;
+__device__ inline int ask_host(const Group& g, Wait& wait, uint64_t now) {
+    if (wait.asked == 0) wait.asked = now;
+    if (g.gone == 0 || now - wait.asked < kAskNs) return 0;
+    wait.asked = now;
     // acquire; pairs with the release in GoneRanks
     int gone = static_cast<int>(load_acquire_sys(at<const uint32_t>(g.gone) + wait.peer));
     return !g.mask_timed_out || gone == wait.peer + 1 ? gone : 0;  // only who is gone itself is masked

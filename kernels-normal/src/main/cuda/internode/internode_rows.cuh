@@ -211,20 +211,20 @@ __device__ inline bool refill_window(const InternodeDispatchParams& params, uint
 // Whether a ring has no row as yet that is to come.
 __device__ __forceinline__ bool lacks_row(const RingHead& ring) { return ring.window != 0 && ring.put == ring.taken; }
 
-// The slow path of pick_ring, by one lane: go_on. To blame is the first home from `late` on that has to send a row and
+// The slow path of pick_ring, by one lane: go_on. To blame is the home from `first` on that has to send a row and
 // does not say that it waits itself.
 template <class Net>
-__device__ __noinline__ int go_on_for_row(Nodes<Net> nodes, uint32_t epoch, const RingHead* rings, int late,
-                                          uint64_t begin, int gone) {
+__device__ __noinline__ LateWait go_on_for_row(Nodes<Net> nodes, uint32_t epoch, const RingHead* rings, int first,
+                                               LateWait late) {
     using From = Homes<Net>;
     const Network& net = nodes.b.network;
-    int missing = late;
-    for (int n = From::size(net) - 1; n >= late; --n)
+    int missing = first;
+    for (int n = From::size(net) - 1; n >= first; --n)
         if (From::is_used(net, n) && lacks_row(rings[n]) && nodes.patience(epoch, From::rank(nodes.g, net, n)) == 0)
             missing = n;
     uint32_t taken = rings[missing].taken;
     Wait wait{From::rank(nodes.g, net, missing), kPhaseRows, taken + 1ll, false, true};
-    return go_on(nodes, epoch, wait, begin, pack_word(epoch, taken), gone);
+    return go_on(nodes, epoch, wait, late, pack_word(epoch, taken));
 }
 
 // A home of whose ring a row can be taken, after `last` in turn; kNoneReady only if it must not wait. All lanes.
@@ -235,8 +235,7 @@ __device__ inline int pick_ring(const InternodeDispatchParams& params, uint32_t 
     const Internode& b = params.between;
     const Network& net = b.network;
     int lane = threadIdx.x % 32;
-    uint64_t begin = 0;
-    int gone = 0;
+    LateWait since{0};
     for (uint32_t spins = 1;; ++spins) {
         bool looked = false;
         int late = -1, before = -1, after = -1;  // one that still has to send; ready ones up to, and past, the last
@@ -268,9 +267,9 @@ __device__ inline int pick_ring(const InternodeDispatchParams& params, uint32_t 
         if (late < 0) return kAllTaken;
         if (!waits) return kNoneReady;
         if (spins % kSpinsPerLook != 0) continue;
-        if (begin == 0) begin = now_ns();
-        if (lane == 0) gone = go_on_for_row(Nodes<Net>{params.local.group, b}, epoch, rings, late, begin, gone);
-        if (__any_sync(~0u, gone < 0)) return kGaveUp;
+        if (since.begin == 0) since.begin = now_ns();
+        if (lane == 0) since = go_on_for_row(Nodes<Net>{params.local.group, b}, epoch, rings, late, since);
+        if (__any_sync(~0u, since.gone < 0)) return kGaveUp;
     }
 }
 

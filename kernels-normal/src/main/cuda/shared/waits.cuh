@@ -232,25 +232,39 @@ __device__ inline void say_when_due(const Others& others, uint32_t epoch, const 
 }
 
 constexpr uint32_t kSpinsPerLook = 64;
-constexpr uint64_t kShortWaitNs = 20'000;  // nobody is asked in so short a time
 
-// A wait that is not over soon. It goes on for `gone`, from 0, until this is less: then it is over, which has been
-// recorded. gone: 1 + the rank because of which the peer will not come, as the host knew when the thread looked last.
+// Between looks at what others say, and the first. Thousands of threads may wait at once, and the host's memory is far:
+// asked by all of them every 50 us, it held up calls of 300 us for milliseconds.
+constexpr uint64_t kAskNs = 1 << 19;
+
+// A wait that is not over soon.
+struct LateWait {
+    uint64_t begin;
+    uint32_t asked = 0;  // when others were, last, in steps of kAskNs from the beginning
+    int gone = 0;  // 1 + the rank because of which the peer will not come, as the host knew then; -1: it is over
+};
+
+// Whether a wait goes on, or is over, which has been recorded.
 template <class Others>
-__device__ inline int go_on(const Others& others, uint32_t epoch, const Wait& wait, uint64_t begin, uint64_t seen,
-                            int gone) {
+__device__ inline LateWait go_on(const Others& others, uint32_t epoch, const Wait& wait, LateWait late,
+                                 uint64_t seen) {
     const Group& g = others.g;
-    if (has_given_up(g, epoch)) return -1;
-    uint64_t waited = now_ns() - begin;
+    int gone = late.gone;
+    late.gone = -1;
+    if (has_given_up(g, epoch)) return late;
+    uint64_t waited = now_ns() - late.begin;
+    uint32_t asked = late.asked;
+    late.asked = static_cast<uint32_t>(waited / kAskNs);
     if (wait.counts) seen = word_epoch(seen) == epoch ? word_value(seen) : 0;
     Fault fault = wait_fault(g, kTimeout, wait.phase, wait.peer, epoch, seen);
     fault.expected = wait.expected;
     if (wait.in_every_call && is_later(seen, epoch)) {
         fault = wait_fault(g, kOutOfStep, wait.phase, wait.peer, epoch, seen);
-    } else if (waited < kShortWaitNs) {
-        return 0;
+    } else if (gone == 0 && late.asked == asked) {
+        late.gone = 0;
+        return late;
     } else if (others.is_refused(epoch, wait)) {
-        return -1;
+        return late;
     } else if (gone > 0) {  // what the peer stored before it went has been looked for since
         fault.code = kPeerGone;
         fault.peer = gone - 1;
@@ -260,24 +274,25 @@ __device__ inline int go_on(const Others& others, uint32_t epoch, const Wait& wa
         if (waited <= limit + others.patience(epoch, wait.peer)) {
             say_when_due(others, epoch, wait, waited);
             // acquire; pairs with the release in GoneRanks
-            return static_cast<int>(load_acquire_sys(at<const uint32_t>(g.gone) + wait.peer));
+            late.gone = static_cast<int>(load_acquire_sys(at<const uint32_t>(g.gone) + wait.peer));
+            return late;
         }
         if (wait.peer == my_rank(g)) fault.code = kGridNotResident;  // this rank's blocks wait for each other
     }
     record_fault(g, epoch, fault);
-    return -1;
+    return late;
 }
 
 // The slow path of await, out of line: hot loops have neither its registers nor its code. The word that came, or 0.
 template <class Others, class Look, class What>
 __device__ __noinline__ uint64_t await_late(Others others, uint32_t epoch, Look look, What what) {
-    uint64_t begin = now_ns(), seen;
-    int gone = 0;
+    LateWait late{now_ns()};
     for (uint32_t spins = 1;; ++spins) {
+        uint64_t seen;
         if (look(seen)) return seen;
         if (spins % kSpinsPerLook != 0) continue;
-        gone = go_on(others, epoch, what(), begin, seen, gone);
-        if (gone < 0) return 0;
+        late = go_on(others, epoch, what(), late, seen);
+        if (late.gone < 0) return 0;
     }
 }
 
