@@ -141,10 +141,10 @@ struct Wait {
     bool waited = false;
     bool hurries = false;  // the peer makes the other kind of call, and this call's header must follow soon
     bool lost = false;  // the peer never will come, as it makes the other kind of call; or this call has failed
+    uint8_t asked = 0;  // when the host was asked last, in steps of kAskNs modulo 256
     int gone = 0;  // 1 + the rank because of which the peer will not come, as the host knew at the look before
     int looks = 0;  // at acknowledgements
     uint64_t deadline = 0;
-    uint64_t asked = 0;  // when the host was, last; or when the wait became long
 
     __device__ Wait(int p, Phase f) : peer(p), phase(f) {}
     // For how long, at most: a peer that has begun the call is soon to send its rows. Before, it may be busy elsewhere.
@@ -192,13 +192,13 @@ __device__ inline void give_up(const Group& g, const Call& call, Wait& wait, uin
 }
 
 // Between asking the host, and the first. Thousands of threads may wait at once, and the host's memory is far.
-constexpr uint64_t kAskNs = 500'000;
+constexpr uint64_t kAskNs = 1 << 19;
 
 // What the host knows of the peer; to be acted upon after another look for what that stored before it went.
 __device__ inline int ask_host(const Group& g, Wait& wait, uint64_t now) {
-    if (wait.asked == 0) wait.asked = now;
-    if (g.gone == 0 || now - wait.asked < kAskNs) return 0;
-    wait.asked = now;
+    uint8_t asked = wait.asked;
+    wait.asked = static_cast<uint8_t>(wait.lasted(g, now) / kAskNs);
+    if (g.gone == 0 || wait.asked == asked) return 0;
     // acquire; pairs with the release in GoneRanks
     int gone = static_cast<int>(load_acquire_sys(at<const uint32_t>(g.gone) + wait.peer));
     return !g.mask_timed_out || gone == wait.peer + 1 ? gone : 0;  // only who is gone itself is masked

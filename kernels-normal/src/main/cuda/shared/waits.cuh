@@ -240,7 +240,7 @@ constexpr uint64_t kAskNs = 1 << 19;
 // A wait that is not over soon.
 struct LateWait {
     uint64_t begin;
-    uint32_t asked = 0;  // when others were, last, in steps of kAskNs from the beginning
+    uint32_t asked = 0;  // when others were asked last, in steps of kAskNs from the beginning
     int gone = 0;  // 1 + the rank because of which the peer will not come, as the host knew then; -1: it is over
 };
 
