@@ -19,6 +19,7 @@ import io.deepep.bench.text.Names;
 import io.deepep.buffer.memory.NetworkChoice;
 import io.deepep.planner.Mode;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -129,6 +130,12 @@ final class ChaosCommand implements Callable<Integer> {
 
     @Option(names = "--json", paramLabel = "FILE", description = "Also writes the counts as JSON.")
     private Path json;
+
+    @Option(
+            names = "--log-dir",
+            paramLabel = "DIR",
+            description = "Also keeps what the ranks' processes print, in DIR/seat-N.log.")
+    private Path logFolder;
 
     ChaosCommand(Console console) {
         this.console = console;
@@ -257,6 +264,7 @@ final class ChaosCommand implements Callable<Integer> {
         requireSome("--ranks-are", models);
         requireSome("--actions", actions);
         OutputFile.require("--json", json);
+        makeLogFolder();
         Network network = ranks.network(numRanks);
         requireAllowed(network);
         RankRun run = ranks.run(numRanks, network);
@@ -282,7 +290,8 @@ final class ChaosCommand implements Callable<Integer> {
                                 models,
                                 actions,
                                 way,
-                                rank(run))
+                                rank(run),
+                                logFolder)
                         .make(
                                 console,
                                 soFar -> {
@@ -291,6 +300,17 @@ final class ChaosCommand implements Callable<Integer> {
                                 });
         print(run, first, report, minutes + " minutes were over");
         return report.isGood() ? Main.EXIT_PASSED : Main.EXIT_FAILED;
+    }
+
+    private void makeLogFolder() {
+        if (logFolder != null) {
+            try {
+                Files.createDirectories(logFolder);
+            } catch (IOException refused) {
+                throw new UsageException(
+                        "--log-dir=" + logFolder + " cannot be made: " + refused.getMessage());
+            }
+        }
     }
 
     /** Refuses trials that need what the network cannot do. */

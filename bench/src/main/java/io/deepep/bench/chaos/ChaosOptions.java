@@ -22,6 +22,7 @@ import java.util.function.Consumer;
  * @param seed of all of them
  * @param way in which new processes come in the place of killed ones
  * @param rankArguments of the command line that starts a rank's process with the same {@code run}
+ * @param logFolder where what these processes print is kept, or null
  */
 public record ChaosOptions(
         RankRun run,
@@ -35,8 +36,9 @@ public record ChaosOptions(
         List<RankKind> models,
         List<Action> actions,
         Return way,
-        List<String> rankArguments) {
-    /** Files that a rank's process may open, so that it can use them up in a moment. */
+        List<String> rankArguments,
+        Path logFolder) {
+    /** Files that a process may open which is to use them up, so that it can in a moment. */
     private static final int MOST_FILES = 512;
 
     /**
@@ -61,7 +63,7 @@ public record ChaosOptions(
                                         model,
                                         run,
                                         numRanks,
-                                        seat -> ChaosProcess.start(command, seat)));
+                                        seat -> ChaosProcess.start(command, seat, logFolder)));
         Thread end = Thread.ofPlatform().unstarted(() -> ifEnded.accept(chaos.interrupt()));
         Runtime.getRuntime().addShutdownHook(end);
         try {
@@ -83,12 +85,14 @@ public record ChaosOptions(
     /** This very Java, with this process's options, as a rank. */
     private List<String> command() {
         List<String> command = new ArrayList<>();
-        command.addAll(
-                List.of(
-                        "/bin/sh",
-                        "-c",
-                        "ulimit -n " + MOST_FILES + "; exec \"$@\"",
-                        "chaos-rank"));
+        if (actions.contains(Action.STARVE)) {
+            command.addAll(
+                    List.of(
+                            "/bin/sh",
+                            "-c",
+                            "ulimit -n " + MOST_FILES + "; exec \"$@\"",
+                            "chaos-rank"));
+        }
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(ManagementFactory.getRuntimeMXBean().getInputArguments());
         command.addAll(List.of("-cp", System.getProperty("java.class.path")));

@@ -4,7 +4,11 @@ import io.deepep.bench.run.UsageException;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.io.Writer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
@@ -36,9 +40,13 @@ final class ChaosProcess implements AutoCloseable {
     private Usage last;
     private boolean hung;
 
-    private ChaosProcess(Process process, int seat) {
+    /** Takes what the process prints beside its answers. */
+    private final PrintWriter log;
+
+    private ChaosProcess(Process process, int seat, PrintWriter log) {
         this.process = process;
         this.seat = seat;
+        this.log = log;
         this.orders = new PrintWriter(process.outputWriter(StandardCharsets.UTF_8), true);
         Thread.ofVirtual().start(this::read);
     }
@@ -46,15 +54,23 @@ final class ChaosProcess implements AutoCloseable {
     /**
      * Starts one.
      *
+     * @param logFolder where what it prints is appended to the file of its seat, or null
      * @throws UsageException if it cannot be started
      */
-    static ChaosProcess start(List<String> command, int seat) {
+    static ChaosProcess start(List<String> command, int seat, Path logFolder) {
+        ProcessBuilder builder = new ProcessBuilder(command);
         try {
-            return new ChaosProcess(
-                    new ProcessBuilder(command)
-                            .redirectError(ProcessBuilder.Redirect.DISCARD)
-                            .start(),
-                    seat);
+            if (logFolder == null) {
+                builder.redirectError(ProcessBuilder.Redirect.DISCARD);
+                PrintWriter none = new PrintWriter(Writer.nullWriter());
+                return new ChaosProcess(builder.start(), seat, none);
+            }
+            Path file = logFolder.resolve("seat-" + seat + ".log");
+            builder.redirectError(ProcessBuilder.Redirect.appendTo(file.toFile()));
+            Writer log =
+                    Files.newBufferedWriter(
+                            file, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+            return new ChaosProcess(builder.start(), seat, new PrintWriter(log, true));
         } catch (IOException failure) {
             throw new UsageException(
                     "chaos: cannot start " + command.getFirst() + ": " + failure.getMessage());
@@ -76,7 +92,8 @@ final class ChaosProcess implements AutoCloseable {
     }
 
     private void read() {
-        try (BufferedReader lines = process.inputReader(StandardCharsets.UTF_8)) {
+        try (log;
+                BufferedReader lines = process.inputReader(StandardCharsets.UTF_8)) {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 if (line.equals(RankProgram.READY)) {
                     ready.complete(null);
@@ -84,6 +101,8 @@ final class ChaosProcess implements AutoCloseable {
                     Thread.ofVirtual().start(this::goOn);
                 } else if (line.startsWith(RankProgram.OUTCOME)) {
                     outcomes.add(line.substring(RankProgram.OUTCOME.length()));
+                } else {
+                    log.println(line);
                 }
             }
         } catch (IOException ended) {
