@@ -19,7 +19,6 @@ import io.deepep.bench.text.Names;
 import io.deepep.buffer.memory.NetworkChoice;
 import io.deepep.planner.Mode;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -130,12 +129,6 @@ final class ChaosCommand implements Callable<Integer> {
 
     @Option(names = "--json", paramLabel = "FILE", description = "Also writes the counts as JSON.")
     private Path json;
-
-    @Option(
-            names = "--log-dir",
-            paramLabel = "DIR",
-            description = "Also keeps what the ranks' processes print, in DIR/seat-N.log.")
-    private Path logFolder;
 
     ChaosCommand(Console console) {
         this.console = console;
@@ -264,7 +257,6 @@ final class ChaosCommand implements Callable<Integer> {
         requireSome("--ranks-are", models);
         requireSome("--actions", actions);
         OutputFile.require("--json", json);
-        makeLogFolder();
         Network network = ranks.network(numRanks);
         requireAllowed(network);
         RankRun run = ranks.run(numRanks, network);
@@ -290,8 +282,7 @@ final class ChaosCommand implements Callable<Integer> {
                                 models,
                                 actions,
                                 way,
-                                rank(run),
-                                logFolder)
+                                rank(run))
                         .make(
                                 console,
                                 soFar -> {
@@ -300,17 +291,6 @@ final class ChaosCommand implements Callable<Integer> {
                                 });
         print(run, first, report, minutes + " minutes were over");
         return report.isGood() ? Main.EXIT_PASSED : Main.EXIT_FAILED;
-    }
-
-    private void makeLogFolder() {
-        if (logFolder != null) {
-            try {
-                Files.createDirectories(logFolder);
-            } catch (IOException refused) {
-                throw new UsageException(
-                        "--log-dir=" + logFolder + " cannot be made: " + refused.getMessage());
-            }
-        }
     }
 
     /** Refuses trials that need what the network cannot do. */

@@ -22,7 +22,6 @@ import java.util.function.Consumer;
  * @param seed of all of them
  * @param way in which new processes come in the place of killed ones
  * @param rankArguments of the command line that starts a rank's process with the same {@code run}
- * @param logFolder where what these processes print is kept, or null
  */
 public record ChaosOptions(
         RankRun run,
@@ -36,8 +35,7 @@ public record ChaosOptions(
         List<RankKind> models,
         List<Action> actions,
         Return way,
-        List<String> rankArguments,
-        Path logFolder) {
+        List<String> rankArguments) {
     /** Files that a process may open which is to use them up, so that it can in a moment. */
     private static final int MOST_FILES = 512;
 
@@ -63,7 +61,7 @@ public record ChaosOptions(
                                         model,
                                         run,
                                         numRanks,
-                                        seat -> ChaosProcess.start(command, seat, logFolder)));
+                                        seat -> ChaosProcess.start(command, seat)));
         Thread end = Thread.ofPlatform().unstarted(() -> ifEnded.accept(chaos.interrupt()));
         Runtime.getRuntime().addShutdownHook(end);
         try {

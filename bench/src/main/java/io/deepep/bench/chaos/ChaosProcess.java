@@ -4,11 +4,7 @@ import io.deepep.bench.run.UsageException;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.io.Writer;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
@@ -21,6 +17,9 @@ import java.util.concurrent.TimeUnit;
 /** The process of a {@link RankProgram}, as seen by who gives its orders. */
 final class ChaosProcess implements AutoCloseable {
     private static final String ENDED = "ended";
+
+    /** Whether to show what the processes print: who sets this wants to see it. */
+    private static final boolean SHOWS = System.getenv("NVSHMEM_DEBUG") != null;
 
     /** A Java starts within so many minutes on the busiest machine. */
     private static final int START_MINUTES = 2;
@@ -40,13 +39,9 @@ final class ChaosProcess implements AutoCloseable {
     private Usage last;
     private boolean hung;
 
-    /** Takes what the process prints beside its answers. */
-    private final PrintWriter log;
-
-    private ChaosProcess(Process process, int seat, PrintWriter log) {
+    private ChaosProcess(Process process, int seat) {
         this.process = process;
         this.seat = seat;
-        this.log = log;
         this.orders = new PrintWriter(process.outputWriter(StandardCharsets.UTF_8), true);
         Thread.ofVirtual().start(this::read);
     }
@@ -54,23 +49,18 @@ final class ChaosProcess implements AutoCloseable {
     /**
      * Starts one.
      *
-     * @param logFolder where what it prints is appended to the file of its seat, or null
      * @throws UsageException if it cannot be started
      */
-    static ChaosProcess start(List<String> command, int seat, Path logFolder) {
-        ProcessBuilder builder = new ProcessBuilder(command);
+    static ChaosProcess start(List<String> command, int seat) {
         try {
-            if (logFolder == null) {
-                builder.redirectError(ProcessBuilder.Redirect.DISCARD);
-                PrintWriter none = new PrintWriter(Writer.nullWriter());
-                return new ChaosProcess(builder.start(), seat, none);
-            }
-            Path file = logFolder.resolve("seat-" + seat + ".log");
-            builder.redirectError(ProcessBuilder.Redirect.appendTo(file.toFile()));
-            Writer log =
-                    Files.newBufferedWriter(
-                            file, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
-            return new ChaosProcess(builder.start(), seat, new PrintWriter(log, true));
+            return new ChaosProcess(
+                    new ProcessBuilder(command)
+                            .redirectError(
+                                    SHOWS
+                                            ? ProcessBuilder.Redirect.INHERIT
+                                            : ProcessBuilder.Redirect.DISCARD)
+                            .start(),
+                    seat);
         } catch (IOException failure) {
             throw new UsageException(
                     "chaos: cannot start " + command.getFirst() + ": " + failure.getMessage());
@@ -92,8 +82,7 @@ final class ChaosProcess implements AutoCloseable {
     }
 
     private void read() {
-        try (log;
-                BufferedReader lines = process.inputReader(StandardCharsets.UTF_8)) {
+        try (BufferedReader lines = process.inputReader(StandardCharsets.UTF_8)) {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 if (line.equals(RankProgram.READY)) {
                     ready.complete(null);
@@ -101,8 +90,8 @@ final class ChaosProcess implements AutoCloseable {
                     Thread.ofVirtual().start(this::goOn);
                 } else if (line.startsWith(RankProgram.OUTCOME)) {
                     outcomes.add(line.substring(RankProgram.OUTCOME.length()));
-                } else {
-                    log.println(line);
+                } else if (SHOWS) {
+                    System.err.println(line);
                 }
             }
         } catch (IOException ended) {
