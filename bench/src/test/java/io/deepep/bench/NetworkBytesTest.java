@@ -15,6 +15,7 @@ import io.deepep.bench.run.LaunchedGroup;
 import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.RankTeam;
 import io.deepep.cuda.CudaDriver;
+import io.deepep.cuda.rdma.RdmaDevice;
 import io.deepep.planner.Cluster;
 import io.deepep.planner.KnownProfile;
 import io.deepep.planner.Mode;
@@ -61,6 +62,10 @@ class NetworkBytesTest {
                     CudaDriver.unavailabilityReason().orElse(""));
         }
         Assumptions.assumeTrue(folder.isPresent(), "no card in software; see -Pemulator");
+        // Its libraries are not built where their headers are missing.
+        Assumptions.assumeTrue(
+                isNvshmem() || RdmaDevice.unavailabilityReason().isEmpty(),
+                () -> RdmaDevice.unavailabilityReason().orElseThrow());
         Assumptions.assumeTrue(
                 !isNvshmem() || LaunchedGroup.size().equals(Optional.of(TOPOLOGY.numRanks())),
                 "start it by: deepep launch -n 4 -- deepep-tests -c " + getClass().getName());
