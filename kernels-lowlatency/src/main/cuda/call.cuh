@@ -13,6 +13,7 @@
 #include "deepep/math.cuh"
 #include "deepep/memory.cuh"
 #include "deepep/status.cuh"
+#include "deepep/wait.cuh"
 #include "lowlatency_params.cuh"
 #include "rank_set.cuh"
 #include "remote.cuh"
@@ -190,9 +191,6 @@ __device__ inline void give_up(const Group& g, const Call& call, Wait& wait, uin
     fault.seen = wait.gone != 0 ? wait.lasted(g, now_ns()) : seen;
     record_fault(g, call, fault);
 }
-
-// Between asking the host, and the first. Thousands of threads may wait at once, and the host's memory is far.
-constexpr uint64_t kAskNs = 1 << 19;
 
 // What the host knows of the peer; to be acted upon after another look for what that stored before it went.
 __device__ inline int ask_host(const Group& g, Wait& wait, uint64_t now) {

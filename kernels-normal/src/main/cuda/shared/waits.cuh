@@ -13,6 +13,7 @@
 
 #include "deepep/memory.cuh"
 #include "deepep/status.cuh"
+#include "deepep/wait.cuh"
 #include "normal_params.cuh"
 
 namespace deepep::normal {
@@ -232,10 +233,6 @@ __device__ inline void say_when_due(const Others& others, uint32_t epoch, const 
 }
 
 constexpr uint32_t kSpinsPerLook = 64;
-
-// Between looks at what others say, and the first. Thousands of threads may wait at once, and the host's memory is far:
-// asked by all of them every 50 us, it held up calls of 300 us for milliseconds.
-constexpr uint64_t kAskNs = 1 << 19;
 
 // A wait that is not over soon.
 struct LateWait {

@@ -1,10 +1,16 @@
-// Waiting for a word of another block of the same launch, never longer than a deadline.
+// Waiting: for a word of another block of the same launch, never longer than a deadline; and what waits for other ranks
+// have in common.
 #pragma once
 
 #include "deepep/memory.cuh"
 #include "deepep/status.cuh"
 
 namespace deepep {
+
+// Between looks at what the host and others say of a rank that is waited for, and before the first. Thousands of
+// threads may wait at once, and the host's memory is far: asked by all of them every 50 us, it held up calls of 300 us
+// for milliseconds.
+constexpr uint64_t kAskNs = 1 << 19;
 
 // Spins until *word carries `number` in its low half: then what its writer did before the release is visible here.
 // False if the deadline passed. `seen` is the word read last.

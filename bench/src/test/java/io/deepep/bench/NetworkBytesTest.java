@@ -63,9 +63,9 @@ class NetworkBytesTest {
         }
         Assumptions.assumeTrue(folder.isPresent(), "no card in software; see -Pemulator");
         // Its libraries are not built where their headers are missing.
-        Assumptions.assumeTrue(
-                isNvshmem() || RdmaDevice.unavailabilityReason().isEmpty(),
-                () -> RdmaDevice.unavailabilityReason().orElseThrow());
+        Optional<String> missing =
+                isNvshmem() ? Optional.empty() : RdmaDevice.unavailabilityReason();
+        Assumptions.assumeTrue(missing.isEmpty(), missing::orElseThrow);
         Assumptions.assumeTrue(
                 !isNvshmem() || LaunchedGroup.size().equals(Optional.of(TOPOLOGY.numRanks())),
                 "start it by: deepep launch -n 4 -- deepep-tests -c " + getClass().getName());
