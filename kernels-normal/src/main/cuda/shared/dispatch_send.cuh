@@ -3,6 +3,7 @@
 
 #include "deepep/block.cuh"
 #include "deepep/bulk_copy.cuh"
+#include "copy_unaligned.cuh"
 #include "dispatch_layout.cuh"
 #include "exchange.cuh"
 #include "normal_params.cuh"
@@ -19,15 +20,6 @@ __device__ __forceinline__ RowSource row_source(const DispatchParams& p) {
     return {((p.x | p.x_stride | p.x_bytes) & 15) == 0,
             p.num_scales > 0 && p.scales_group_stride == 1 &&
                 ((p.scales | p.scales_token_stride * 4 | scale_bytes | p.scales_offset) & 15) == 0};
-}
-
-// Copies num_bytes (a multiple of 4) from any address, by one warp.
-__device__ inline void copy_unaligned(uint8_t* to, uint64_t from, int num_bytes, int lane) {
-    if ((from & 3) == 0) {
-        for (int i = lane; i < num_bytes / 4; i += 32) reinterpret_cast<uint32_t*>(to)[i] = at<const uint32_t>(from)[i];
-    } else {
-        for (int i = lane; i < num_bytes; i += 32) to[i] = at<const uint8_t>(from)[i];
-    }
 }
 
 // Starts loading token t into a stage that no store reads any more. All lanes of the warp.
