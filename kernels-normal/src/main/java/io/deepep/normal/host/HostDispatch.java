@@ -20,9 +20,9 @@ import io.deepep.normal.host.internode.MetadataExchange;
 import io.deepep.normal.host.internode.RingForwarder;
 import io.deepep.normal.host.internode.RingSender;
 import io.deepep.normal.host.internode.Rings;
+import io.deepep.normal.host.node.GivenRows;
 import io.deepep.normal.host.node.NodeRowSender;
 import io.deepep.normal.host.node.TokenMetadata;
-import io.deepep.normal.host.node.TokenRows;
 import io.deepep.normal.host.routing.ExpertGroups;
 import io.deepep.normal.host.routing.HostDispatchHandle;
 import io.deepep.normal.host.routing.Routing;
@@ -69,7 +69,7 @@ final class HostDispatch implements Operation<DispatchResult> {
         this.handle = cached ? given : newHandle(state, plan);
         this.messages = state.messages(call, plan, handle.numExperts());
         this.outputs = new HostDispatchOutputs(state, handle, plan);
-        TokenRows tokens = new TokenRows(plan);
+        GivenRows tokens = new GivenRows(plan.x(), plan.scales());
         this.row = tokens.format();
         Routing routing = handle.routing();
         this.metadata =

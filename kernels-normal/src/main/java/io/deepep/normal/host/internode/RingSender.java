@@ -1,15 +1,15 @@
 package io.deepep.normal.host.internode;
 
 import io.deepep.normal.host.call.HostNormalState;
-import io.deepep.normal.host.node.TokenRows;
+import io.deepep.normal.host.node.GivenRows;
 import io.deepep.normal.host.routing.Routing;
 
 /** Puts each token once into a ring of every other node it goes to, at its forwarder there. */
 public final class RingSender extends RingRole {
     private final Routing routing;
-    private final TokenRows tokens;
+    private final GivenRows tokens;
 
-    public RingSender(HostNormalState state, Routing routing, TokenRows tokens, Rings rings) {
+    public RingSender(HostNormalState state, Routing routing, GivenRows tokens, Rings rings) {
         super(state, rings, true);
         this.routing = routing;
         this.tokens = tokens;

@@ -12,12 +12,12 @@ public final class NodeRowSender implements Role {
 
     private final HostNormalState state;
     private final Routing routing;
-    private final TokenRows tokens;
+    private final GivenRows tokens;
     private final Region rows;
     private final HostHeap nvl;
     private int next;
 
-    public NodeRowSender(HostNormalState state, Routing routing, TokenRows tokens) {
+    public NodeRowSender(HostNormalState state, Routing routing, GivenRows tokens) {
         this.state = state;
         this.routing = routing;
         this.tokens = tokens;

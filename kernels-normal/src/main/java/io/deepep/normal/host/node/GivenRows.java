@@ -1,13 +1,12 @@
 package io.deepep.normal.host.node;
 
-import io.deepep.DispatchPlan;
 import io.deepep.Tensor;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** A dispatch's tokens as rows to write. */
-public final class TokenRows {
+/** Rows that a call is given, with their scales if they have some, as rows to write. */
+public final class GivenRows {
     private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
 
     private final RowFormat format;
@@ -17,12 +16,15 @@ public final class TokenRows {
     private final long scaleStride0;
     private final long scaleStride1;
 
-    public TokenRows(DispatchPlan plan) {
-        Tensor tokens = plan.x();
-        format = new RowFormat(tokens.dtype(), (int) tokens.size(1));
-        x = tokens.segment();
-        xStride = tokens.stride(0) * tokens.dtype().sizeBytes();
-        Tensor scale = plan.scales();
+    /**
+     * Rows in the caller's memory.
+     *
+     * @param scale null for BF16
+     */
+    public GivenRows(Tensor rows, Tensor scale) {
+        format = new RowFormat(rows.dtype(), (int) rows.size(1));
+        x = rows.segment();
+        xStride = rows.stride(0) * rows.dtype().sizeBytes();
         scales = scale == null ? null : scale.segment();
         scaleStride0 = scale == null ? 0 : FLOAT.byteSize() * scale.stride(0);
         scaleStride1 = scale == null ? 0 : FLOAT.byteSize() * scale.stride(1);
@@ -32,13 +34,13 @@ public final class TokenRows {
         return format;
     }
 
-    /** Writes the elements of {@code token}, then its scales. */
-    public void write(int token, MemorySegment target, long offset) {
-        MemorySegment.copy(x, token * xStride, target, offset, format.elementBytes());
+    /** Writes the elements of {@code row}, then its scales. */
+    public void write(int row, MemorySegment target, long offset) {
+        MemorySegment.copy(x, row * xStride, target, offset, format.elementBytes());
         if (scales == null) {
             return;
         }
-        long from = token * scaleStride0;
+        long from = row * scaleStride0;
         long to = offset + format.elementBytes();
         if (scaleStride1 == FLOAT.byteSize()) {
             MemorySegment.copy(scales, from, target, to, format.scaleBytes());
