@@ -9,7 +9,7 @@
 // launch, a batch at a time: see combine_stage.cuh. Then these blocks sum with the others what is left. In large nodes
 // (kIsWide) an earlier launch brings such rows, and none is staged.
 //
-// Rows that travel as fp8 have been cast into the heap before (normal_cast.cu): none is staged.
+// Rows that travel as fp8 are in the heap before (by normal_cast.cu, if not written there): none is staged.
 //
 // Writes: out, out_weights, the status block; if stage_x, the peers' combine regions or x, and flags at the peers.
 // Reads: the peers' x and weights, token_rows, handle_epoch, biases; stage_x and source_rows.

@@ -1,11 +1,14 @@
 // Rows for a combine in fp8: cast into the heap, one by one; from the expanded layout, the sum of a row's selections.
+// Rows that are fp8 already, which have scales, are copied there in the form in which they travel.
 //
 // Launched before combine on its stream, by each rank for itself, for all of its rows. The sum of selections runs in
 // fp32 in the order of k and is rounded to bf16 before it is cast; a row none of whose selections is local is zero.
 // Writes: out (the combine region of this rank's heap, which no peer reads between two calls): codes [hidden], then f32
-// scales [hidden / 128]; where selections are summed, out_weights. Reads: x, which may start anywhere but not in out.
+// scales [hidden / 128]; where selections are summed, out_weights.
+// Reads: x and scales, which may start anywhere but not in out.
 //
 // Launch: any number of blocks, any number of threads that is a multiple of 32; no dynamic shared memory.
+#include "copy_unaligned.cuh"
 #include "deepep/fp8.cuh"
 #include "normal_params.cuh"
 
@@ -14,6 +17,7 @@ namespace deepep::normal {
 constexpr int kLaneVectors = 2;  // of bf16, which a lane casts to one of codes
 constexpr int kUnitChannels = 8 * kLaneVectors;
 constexpr int kUnitsAhead = 2;
+constexpr int kPackAhead = 7;  // vectors; a row of hidden 7168 is 2 rounds
 
 using Unit = Vectors<kLaneVectors>;
 
@@ -123,10 +127,34 @@ __device__ inline void cast_row(const StageParams& p, int row, int lane) {
             selection >= 0 ? at<const float>(p.weights)[selection] : 0;
 }
 
+// A row that is fp8 already. Its codes may begin on any byte.
+__device__ inline void pack_row(const StageParams& p, int row, int lane) {
+    uint64_t from = p.x + static_cast<uint64_t>(row) * p.x_stride;
+    uint64_t to = p.out + static_cast<uint64_t>(row) * p.out_stride;
+    auto scales = at<const float>(p.scales) + row * p.scales_row_stride;
+    for (int i = lane; i < p.hidden / kFp8ScaleChannels; i += 32)
+        at<float>(to, p.hidden)[i] = scales[i * p.scales_group_stride];
+    if (from % 16 != 0) return copy_unaligned(at<uint8_t>(to), from, p.hidden, lane);
+    int num_vectors = p.hidden / 16;
+    for (int first = lane; first < num_vectors; first += 32 * kPackAhead) {
+        uint4 v[kPackAhead];
+#pragma unroll
+        for (int j = 0; j < kPackAhead; ++j)
+            if (first + 32 * j < num_vectors) v[j] = __ldg(at<const uint4>(from) + first + 32 * j);
+#pragma unroll
+        for (int j = 0; j < kPackAhead; ++j)
+            if (first + 32 * j < num_vectors) at<uint4>(to)[first + 32 * j] = v[j];
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(kMaxThreads, 1)
     deepep_normal_cast(const __grid_constant__ StageParams p) {
     int num_warps = gridDim.x * (blockDim.x / 32), lane = threadIdx.x % 32;
     int num_rows = *at<const int32_t>(p.num_rows), warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (p.scales) {
+        for (int row = warp; row < num_rows; row += num_warps) pack_row(p, row, lane);
+        return;
+    }
     if (!p.expanded_rows && (p.x | p.x_stride) % 16 == 0) return cast_aligned_rows(p, num_rows, warp, num_warps, lane);
     for (int row = warp; row < num_rows; row += num_warps) cast_row(p, row, lane);
 }

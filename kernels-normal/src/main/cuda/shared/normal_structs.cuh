@@ -376,11 +376,14 @@ static_assert(offsetof(ExpandParams, num_copy_warps) == 308);
 static_assert(offsetof(ExpandParams, stages_offset) == 312);
 static_assert(offsetof(ExpandParams, reserved) == 316);
 
-// See normal_stage.cu. Addresses, not offsets.
+// See normal_stage.cu and normal_cast.cu. Addresses, not offsets.
 struct StageParams {
-    uint64_t x;                         // bf16 [rows][hidden]
+    uint64_t x;                         // bf16, or fp8 if there are scales [rows][hidden]
     uint64_t x_stride;                  // bytes
-    uint64_t out;                       // bf16 [*num_rows][hidden], 16-byte aligned as is its stride
+    uint64_t scales;                    // f32 [rows][hidden / 128] of fp8, or 0
+    uint64_t scales_row_stride;         // floats
+    uint64_t scales_group_stride;       // floats
+    uint64_t out;                       // rows [*num_rows], 16-byte aligned as is their stride
     uint64_t out_stride;                // bytes
     uint64_t num_rows;                  // i32
     uint64_t expanded_rows;             // i32 [*num_rows][topk]; 0: rows are copied one to one
@@ -394,22 +397,25 @@ struct StageParams {
     int32_t rank;                       // within the node
     int32_t reserved;
 };
-static_assert(sizeof(StageParams) == 96);
+static_assert(sizeof(StageParams) == 120);
 static_assert(offsetof(StageParams, x) == 0);
 static_assert(offsetof(StageParams, x_stride) == 8);
-static_assert(offsetof(StageParams, out) == 16);
-static_assert(offsetof(StageParams, out_stride) == 24);
-static_assert(offsetof(StageParams, num_rows) == 32);
-static_assert(offsetof(StageParams, expanded_rows) == 40);
-static_assert(offsetof(StageParams, weights) == 48);
-static_assert(offsetof(StageParams, out_weights) == 56);
-static_assert(offsetof(StageParams, source_rows) == 64);
-static_assert(offsetof(StageParams, hidden) == 72);
-static_assert(offsetof(StageParams, topk) == 76);
-static_assert(offsetof(StageParams, num_sources) == 80);
-static_assert(offsetof(StageParams, num_ranks) == 84);
-static_assert(offsetof(StageParams, rank) == 88);
-static_assert(offsetof(StageParams, reserved) == 92);
+static_assert(offsetof(StageParams, scales) == 16);
+static_assert(offsetof(StageParams, scales_row_stride) == 24);
+static_assert(offsetof(StageParams, scales_group_stride) == 32);
+static_assert(offsetof(StageParams, out) == 40);
+static_assert(offsetof(StageParams, out_stride) == 48);
+static_assert(offsetof(StageParams, num_rows) == 56);
+static_assert(offsetof(StageParams, expanded_rows) == 64);
+static_assert(offsetof(StageParams, weights) == 72);
+static_assert(offsetof(StageParams, out_weights) == 80);
+static_assert(offsetof(StageParams, source_rows) == 88);
+static_assert(offsetof(StageParams, hidden) == 96);
+static_assert(offsetof(StageParams, topk) == 100);
+static_assert(offsetof(StageParams, num_sources) == 104);
+static_assert(offsetof(StageParams, num_ranks) == 108);
+static_assert(offsetof(StageParams, rank) == 112);
+static_assert(offsetof(StageParams, reserved) == 116);
 
 // See normal_layout.cu. Counters start zeroed.
 struct LayoutParams {
@@ -442,7 +448,7 @@ static_assert(offsetof(LayoutParams, reserved) == 68);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0x8f1e65fe40d8f3e2;
+__device__ uint64_t deepep_normal_structs = 0xf4f1dadb141b24dd;
 }
 
 }  // namespace deepep::normal

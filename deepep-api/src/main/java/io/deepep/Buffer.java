@@ -99,6 +99,16 @@ public interface Buffer extends AutoCloseable {
      */
     Tensor getCombineBuffer(DispatchHandle handle);
 
+    /**
+     * The same memory for rows in FP8: codes [N,H], and behind those of each row its scales
+     * [N,H/128]. A plan that is given {@linkplain CombinePlan.Builder#scales both tensors} combines
+     * them without a cast or a copy. As any input, rows must be there in the order of the call's
+     * stream; what lies between them does not matter.
+     *
+     * @throws IllegalArgumentException if H is not a multiple of 128, or {@code handle} is expanded
+     */
+    ScaledRows getFp8CombineBuffer(DispatchHandle handle);
+
     /** Dispatches in low-latency mode, with {@link CallOptions#sync()}. */
     default LowLatencyDispatchResult lowLatencyDispatch(LowLatencyDispatchPlan plan) {
         return lowLatencyDispatch(plan, CallOptions.sync());
@@ -270,11 +280,7 @@ public interface Buffer extends AutoCloseable {
          * @throws IllegalArgumentException if {@code number} is below 1
          */
         public Builder ranksPerNode(int number) {
-            if (number < 1) {
-                throw new IllegalArgumentException(
-                        "ranksPerNode=" + number + " must be at least 1");
-            }
-            given.ranksPerNode = number;
+            given.ranksPerNode = BufferOptions.requireRanksPerNode(number);
             return this;
         }
 
@@ -432,15 +438,8 @@ public interface Buffer extends AutoCloseable {
         /**
          * Opens the buffer in the place of a rank that is gone, while the remaining ranks keep
          * theirs. Collective: the remaining ranks call {@link Buffer#admit}, which describes the
-         * requirements.
-         *
-         * @throws IllegalArgumentException if this rank's options contradict each other
-         * @throws io.deepep.error.RankMismatchException if they differ from the other ranks'
-         *     options
-         * @throws io.deepep.error.DeepEpUnavailableException if the device cannot be used, or ranks
-         *     cannot reach each other's memory
-         * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is
-         *     named
+         * requirements. Throws what {@link #open} throws, for the same reasons, and {@code
+         * DeepEpUnavailableException} also if ranks cannot reach each other's memory.
          */
         public Buffer join() {
             BufferProvider provider = BufferProvider.load();

@@ -85,6 +85,14 @@ public record BufferOptions(
         }
     }
 
+    /** Returns {@code number} if nodes can have so few ranks; the topology knows the most. */
+    static int requireRanksPerNode(int number) {
+        if (number < 1) {
+            throw new IllegalArgumentException("ranksPerNode=" + number + " must be at least 1");
+        }
+        return number;
+    }
+
     /** Returns {@code timeout} if it is valid. */
     static Duration requireTimeout(String name, Duration timeout) {
         if (timeout.isNegative() || timeout.isZero() || timeout.compareTo(LONGEST_TIMEOUT) > 0) {

@@ -3,7 +3,7 @@ package io.deepep;
 /**
  * The format in which rows travel in a combine. In every format, rows are given as BF16 and summed
  * in fp32; in formats other than BF16, the sender casts them, so that fewer bytes cross the links.
- * The same on every rank.
+ * Normal mode also takes {@linkplain CombinePlan.Builder#scales FP8 rows}. The same on every rank.
  *
  * <p>The error of a format applies to each row that is summed, multiplied by the row's weight if it
  * has one. In normal mode across nodes, it applies again to the sum of each node. The tuning guide

@@ -18,20 +18,27 @@ public final class CombinePlan extends Plan {
     /**
      * Starts a plan.
      *
-     * @param x BF16 [N,H] in the order in which the dispatch delivered the rows ([M,H] in the
-     *     expanded layout: this rank first sums the rows of each token), rows contiguous. Rows in
-     *     the buffer's memory ({@link Buffer#getCombineBuffer}, or the received view itself) are
-     *     read in place; rows in other memory are copied first. {@link CombineFormat#FP8} casts
-     *     rows into the memory of {@link Buffer#getCombineBuffer}, so {@code x} must be elsewhere
+     * @param x BF16, or FP8_E4M3 with {@linkplain Builder#scales scales}: [N,H] in the order in
+     *     which the dispatch delivered the rows (BF16 [M,H] in the expanded layout: this rank first
+     *     sums the rows of each token), rows contiguous. Rows in the buffer's memory ({@link
+     *     Buffer#getCombineBuffer}, {@link Buffer#getFp8CombineBuffer}, or the received view
+     *     itself) are read in place; rows in other memory are copied first. {@link
+     *     CombineFormat#FP8} casts BF16 rows into the memory of {@link Buffer#getCombineBuffer}, so
+     *     these must be elsewhere
      * @param handle the handle of the dispatch whose tokens are combined
      */
     public static Builder builder(Tensor x, DispatchHandle handle) {
         return new Builder(x, handle);
     }
 
-    /** The rows to combine, BF16 [N,H] (expanded: [M,H]). */
+    /** The rows to combine, BF16 or FP8 [N,H] (expanded: BF16 [M,H]). */
     public Tensor x() {
         return from.x;
+    }
+
+    /** The scales of FP8 rows, F32 [N,H/128] with any strides; null for BF16. */
+    public Tensor scales() {
+        return from.scales;
     }
 
     /** The handle of the dispatch whose tokens are combined. */
@@ -59,9 +66,10 @@ public final class CombinePlan extends Plan {
         return from.out;
     }
 
-    /** The format in which rows travel. */
+    /** The format in which rows travel; FP8 if they were given as FP8. */
     public CombineFormat format() {
-        return from.format;
+        CombineFormat given = scales() == null ? CombineFormat.BF16 : CombineFormat.FP8;
+        return from.format == null ? given : from.format;
     }
 
     /** The configuration, or null for the buffer's. */
@@ -74,9 +82,32 @@ public final class CombinePlan extends Plan {
         return from.numSms;
     }
 
+    /** What does not depend on a buffer. */
+    private void requireConsistentRows() {
+        boolean fp8 = x().dtype() == DType.FP8_E4M3;
+        if ((scales() != null) != fp8) {
+            throw new IllegalArgumentException(
+                    fp8
+                            ? "x is FP8_E4M3 but scales=null; give scales F32 [N,H/128]"
+                            : "scales are given but x is %s; give x as FP8_E4M3, or no scales"
+                                    .formatted(x().dtype()));
+        }
+        if (fp8 && format() != CombineFormat.FP8) {
+            throw new IllegalArgumentException(
+                    "format=%s but x is FP8_E4M3 with scales; leave the format out, or give BF16 rows"
+                            .formatted(format()));
+        }
+        if (fp8 && handle().expanded()) {
+            throw new IllegalArgumentException(
+                    "x is FP8_E4M3 but the handle is expanded, so the rows of a token are summed before they"
+                            + " travel; give BF16 rows: format=FP8 casts their sums");
+        }
+    }
+
     @Override
     void forEachTensor(BiConsumer<String, Tensor> action) {
         action.accept("x", x());
+        action.accept("scales", scales());
         action.accept("topkWeights", topkWeights());
         action.accept("bias0", bias0());
         action.accept("bias1", bias1());
@@ -92,17 +123,31 @@ public final class CombinePlan extends Plan {
     public static final class Builder extends Plan.Builder<Builder> {
         private final Tensor x;
         private final DispatchHandle handle;
+        private Tensor scales;
         private Tensor topkWeights;
         private Tensor bias0;
         private Tensor bias1;
         private Tensor out;
-        private CombineFormat format = CombineFormat.BF16;
+        private CombineFormat format;
         private Config config;
         private int numSms;
 
         private Builder(Tensor x, DispatchHandle handle) {
             this.x = Objects.requireNonNull(x, "x");
             this.handle = Objects.requireNonNull(handle, "handle");
+        }
+
+        /**
+         * Scales of rows that are FP8 already, F32 [N,H/128], any strides; none by default, for
+         * BF16 rows. The rows then travel in {@link CombineFormat#FP8} as they are: no launch casts
+         * them. A channel counts as its code times its scale, in fp32, whatever the scales are.
+         * Rows in the tensors of {@link Buffer#getFp8CombineBuffer}, and received FP8 rows, are
+         * read in place; others are copied into the memory of these tensors first, so they must be
+         * elsewhere. Some ranks may give FP8 rows and others BF16, if all combine in that format.
+         */
+        public Builder scales(Tensor given) {
+            this.scales = given;
+            return this;
         }
 
         /**
@@ -135,9 +180,10 @@ public final class CombinePlan extends Plan {
         }
 
         /**
-         * The format in which rows travel, {@link CombineFormat#BF16} by default; the same on every
-         * rank. FP8 casts all rows, even those that stay on their rank, so that sums do not depend
-         * on which rank holds an expert. Across nodes, the sum of a node's rows is cast again.
+         * The format in which rows travel, the same on every rank; by default {@link
+         * CombineFormat#BF16}, or FP8 if there are {@link #scales}. FP8 casts all BF16 rows, even
+         * those that stay on their rank, so that sums do not depend on which rank holds an expert.
+         * Across nodes, the sum of a node's rows is cast again.
          *
          * @throws IllegalArgumentException for {@link CombineFormat#LOGFMT}, which only low-latency
          *     mode has
@@ -167,9 +213,16 @@ public final class CombinePlan extends Plan {
             return this;
         }
 
-        /** Builds the plan. Shapes are checked when a buffer first combines it. */
+        /**
+         * Builds the plan. Shapes are checked when a buffer first combines it.
+         *
+         * @throws IllegalArgumentException if FP8 rows are given without scales or scales without
+         *     FP8 rows, or if FP8 rows contradict the format or the layout of the handle
+         */
         public CombinePlan build() {
-            return new CombinePlan(copy());
+            CombinePlan plan = new CombinePlan(copy());
+            plan.requireConsistentRows();
+            return plan;
         }
     }
 }

@@ -60,7 +60,9 @@ final class PlanMemory {
             requireApart(output, all);
         }
         for (Named named : all) {
-            boolean combined = plan instanceof CombinePlan && named.name.equals("x");
+            boolean combined =
+                    plan instanceof CombinePlan
+                            && (named.name.equals("x") || named.name.equals("scales"));
             own.requireElsewhere(named.name, named.tensor, combined);
         }
         return new PlanMemory(all, outputs);

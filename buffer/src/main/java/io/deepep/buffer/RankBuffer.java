@@ -19,6 +19,7 @@ import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyPlan;
 import io.deepep.Plan;
+import io.deepep.ScaledRows;
 import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
@@ -91,6 +92,11 @@ final class RankBuffer implements Buffer {
     @Override
     public Tensor getCombineBuffer(DispatchHandle handle) {
         return normal().combineBuffer(Objects.requireNonNull(handle, "handle"));
+    }
+
+    @Override
+    public ScaledRows getFp8CombineBuffer(DispatchHandle handle) {
+        return normal().fp8CombineBuffer(Objects.requireNonNull(handle, "handle"));
     }
 
     @Override

@@ -2,6 +2,7 @@ package io.deepep.spi;
 
 import io.deepep.DType;
 import io.deepep.Fp8E4m3;
+import io.deepep.Tensor;
 
 /**
  * The format of a token's row in symmetric memory and on links. This is the only place that knows
@@ -69,6 +70,22 @@ public record RowFormat(DType dtype, int hidden) {
     /** Bytes from one row to the next: data and padding. */
     public long strideBytes() {
         return Layout.alignToLine(dataBytes());
+    }
+
+    /**
+     * Whether FP8 rows lie in memory as this format says: each on a line, its scales behind its
+     * elements, the next one a stride further.
+     */
+    public boolean isFormOf(Tensor elements, Tensor scales) {
+        long stride = strideBytes();
+        return dtype == DType.FP8_E4M3
+                && elements.dtype() == dtype
+                && elements.size(1) == hidden
+                && elements.address() % Layout.LINE_BYTES == 0
+                && elements.stride(0) * dtype.sizeBytes() == stride
+                && scales.address() == elements.address() + elementBytes()
+                && scales.stride(0) * Float.BYTES == stride
+                && (numScales() == 1 || scales.stride(1) == 1);
     }
 
     /** Offset in bytes of the selections, in a row that carries them. */

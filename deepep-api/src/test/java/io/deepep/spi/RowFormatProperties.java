@@ -4,6 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 import io.deepep.DType;
+import io.deepep.Tensor;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import net.jqwik.api.Example;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
@@ -38,6 +41,36 @@ class RowFormatProperties {
         assertThat(RowFormat.bf16(7168).strideBytes()).isEqualTo(14336);
         assertThat(RowFormat.fp8(7168).dataBytes()).isEqualTo(7168 + 224);
         assertThat(RowFormat.fp8(7168).strideBytes()).isEqualTo(7424);
+    }
+
+    /** Of {@code rows} rows, moved by some bytes against what the format says. */
+    private static boolean isForm(int rows, long shift, long longer, long scalesShift) {
+        RowFormat format = RowFormat.fp8(256);
+        long stride = format.strideBytes() + longer;
+        MemorySegment memory = Arena.ofAuto().allocate(8 * stride, Layout.LINE_BYTES);
+        long[] strides = {stride, 1};
+        Tensor elements =
+                Tensor.strided(
+                        memory.asSlice(shift), DType.FP8_E4M3, new long[] {rows, 256}, strides);
+        Tensor scales =
+                Tensor.strided(
+                        memory.asSlice(shift + format.elementBytes() + scalesShift),
+                        DType.F32,
+                        new long[] {rows, 2},
+                        new long[] {stride / Float.BYTES, 1});
+        return format.isFormOf(elements, scales);
+    }
+
+    @Example
+    void rowsLieAsTheFormatSaysOrNot() {
+        assertThat(isForm(3, 0, 0, 0)).isTrue();
+        assertThat(isForm(0, 128, 0, 0)).isTrue();
+        assertThat(isForm(3, 16, 0, 0)).as("not on a line").isFalse();
+        assertThat(isForm(3, 0, 128, 0)).as("too far apart").isFalse();
+        assertThat(isForm(3, 0, 0, 4)).as("scales elsewhere").isFalse();
+        Tensor rows = Tensor.allocate(Arena.ofAuto(), DType.BF16, 3, 256);
+        Tensor scales = Tensor.allocate(Arena.ofAuto(), DType.F32, 3, 2);
+        assertThat(RowFormat.bf16(256).isFormOf(rows, scales)).isFalse();
     }
 
     @Example

@@ -148,6 +148,9 @@ public final class NormalChecks {
      */
     public void combine(CombinePlan plan, int numRows) {
         DispatchHandle handle = plan.handle();
+        if (plan.format() == CombineFormat.FP8) {
+            requireWholeGroups(handle.hidden());
+        }
         combineRows(plan, numRows);
         tensors.requireContiguousRows("x", plan.x());
         if (plan.topkWeights() != null) {
@@ -158,31 +161,65 @@ public final class NormalChecks {
             }
             tensors.requireContiguous("topkWeights", plan.topkWeights());
         }
-        if (plan.format() == CombineFormat.FP8
-                && handle.hidden() % Fp8E4m3.CHANNELS_PER_SCALE != 0) {
-            throw new IllegalArgumentException(
-                    "hidden="
-                            + handle.hidden()
-                            + " is not a multiple of "
-                            + Fp8E4m3.CHANNELS_PER_SCALE
-                            + ", which share a scale in a combine with format=FP8; use BF16");
-        }
         requireTokenRows("bias0", plan.bias0(), handle);
         requireTokenRows("bias1", plan.bias1(), handle);
         requireTokenRows("out", plan.out(), handle);
     }
 
-    /** The error of a combine in FP8 whose x lies where rows are cast to. */
-    public static IllegalArgumentException castInPlace() {
-        return new IllegalArgumentException(
-                "x lies in the buffer's combine region, into which format=FP8 casts rows; give rows in"
-                        + " other memory");
+    private static void requireWholeGroups(int hidden) {
+        if (hidden % Fp8E4m3.CHANNELS_PER_SCALE != 0) {
+            throw new IllegalArgumentException(
+                    "hidden="
+                            + hidden
+                            + " is not a multiple of "
+                            + Fp8E4m3.CHANNELS_PER_SCALE
+                            + ", which share a scale in a combine with format=FP8; use BF16");
+        }
+    }
+
+    /** Demands that rows of a format can be written into the combine region for a handle. */
+    public static void combineBuffer(DispatchHandle handle, CombineFormat format) {
+        if (handle.expanded()) {
+            throw new IllegalArgumentException(
+                    "the handle is expanded: combine sums a token's rows into the buffer; compute them into"
+                            + " memory of your own");
+        }
+        if (format == CombineFormat.FP8) {
+            requireWholeGroups(handle.hidden());
+        }
+    }
+
+    /**
+     * Demands that rows lie outside the combine region, into which they are to be cast or packed.
+     *
+     * @param layout of the memory at {@code heap}
+     */
+    public static void combineFromElsewhere(CombinePlan plan, NormalNvlLayout layout, long heap) {
+        if (plan.scales() == null) {
+            if (layout.combineRegionHas(heap, plan.x())) {
+                throw new IllegalArgumentException(
+                        "x lies in the buffer's combine region, into which format=FP8 casts rows; give rows in"
+                                + " other memory, or FP8 rows as getFp8CombineBuffer has them");
+            }
+        } else if (layout.combineRegionHas(heap, plan.x())
+                || layout.combineRegionHas(heap, plan.scales())) {
+            throw new IllegalArgumentException(
+                    ("x is %s and scales are %s, in the buffer's combine region but not at the places that"
+                                    + " getFp8CombineBuffer gives; use its tensors, or other memory")
+                            .formatted(plan.x(), plan.scales()));
+        }
     }
 
     /** The part of {@link #combine} that can change when the handle's plan is dispatched again. */
     public void combineRows(CombinePlan plan, int numRows) {
         DispatchHandle handle = plan.handle();
-        tensors.require("x", plan.x(), DType.BF16, numRows, handle.hidden());
+        boolean fp8 = plan.scales() != null;
+        DType dtype = fp8 ? DType.FP8_E4M3 : DType.BF16;
+        tensors.require("x", plan.x(), dtype, numRows, handle.hidden());
+        if (fp8) {
+            int groups = handle.hidden() / Fp8E4m3.CHANNELS_PER_SCALE;
+            tensors.require("scales", plan.scales(), DType.F32, numRows, groups);
+        }
         if (plan.topkWeights() != null && handle.expanded()) {
             tensors.require("topkWeights", plan.topkWeights(), DType.F32, numRows);
         } else if (plan.topkWeights() != null) {

@@ -7,6 +7,7 @@ import io.deepep.DispatchLayout;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
+import io.deepep.ScaledRows;
 import io.deepep.Tensor;
 import io.deepep.spi.Operation;
 
@@ -59,4 +60,7 @@ public interface NormalKernels {
 
     /** The combine input region as BF16 rows for {@code handle}. */
     Tensor combineBuffer(DispatchHandle handle);
+
+    /** The same as FP8 rows. */
+    ScaledRows fp8CombineBuffer(DispatchHandle handle);
 }

@@ -47,11 +47,11 @@ public record NormalNvlLayout(
      */
     public static final int DONE_WORDS = 5;
 
-    /** Whether rows lie in the combine region of the heap at that address. */
-    public boolean takesCombine(long heap, Tensor rows) {
+    /** Whether any element lies in the combine region of the heap at that address. */
+    boolean combineRegionHas(long heap, Tensor tensor) {
         long begin = heap + combineRows.offset();
-        long bytes = rows.size(0) * rows.stride(0) * rows.dtype().sizeBytes();
-        return rows.address() < heap + combineRows.end() && rows.address() + bytes > begin;
+        long end = heap + combineRows.end();
+        return tensor.address() < end && tensor.address() + tensor.extentBytes() > begin;
     }
 
     /** The layout for a buffer; the topology's rank does not matter. */

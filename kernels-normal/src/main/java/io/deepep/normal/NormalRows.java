@@ -1,11 +1,12 @@
 package io.deepep.normal;
 
 import io.deepep.CombineFormat;
+import io.deepep.CombinePlan;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 import java.util.Locale;
 
-/** What travels in an operation. */
+/** What travels in an operation, and what of it is given so. */
 public final class NormalRows {
     private NormalRows() {}
 
@@ -16,6 +17,13 @@ public final class NormalRows {
             case FP8 -> RowFormat.fp8(hidden);
             case LOGFMT -> throw new IllegalArgumentException("normal mode has no LOGFMT");
         };
+    }
+
+    /** Whether a combine's rows have the bytes that travel, each row for itself. */
+    public static boolean travelAsTheyAre(CombinePlan plan) {
+        return plan.format() == CombineFormat.BF16
+                || (plan.scales() != null
+                        && RowFormat.fp8(plan.handle().hidden()).isFormOf(plan.x(), plan.scales()));
     }
 
     /** Tells observers of rows of that format, without their padding. */

@@ -143,7 +143,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
 
     /** What peers pull, and from where it is brought there. */
     private void setRows(Tensor x, int numSms) {
-        long stride = x.stride(0) * DType.BF16.sizeBytes();
+        long stride = strideOf(x);
         long region = state.nvlLayout.combineRows().offset();
         switch (access) {
             case HEAP -> params.set("x", x.address() - state.heap()).set("x_stride", stride);
@@ -186,9 +186,13 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     private void fillStage() {
         var nvl = state.nvlLayout;
         boolean weights = outWeights != null;
+        Tensor scales = plan.scales();
         stageParams
                 .set("x", plan.x().address())
-                .set("x_stride", plan.x().stride(0) * DType.BF16.sizeBytes())
+                .set("x_stride", strideOf(plan.x()))
+                .set("scales", addressOf(scales))
+                .set("scales_row_stride", scales == null ? 0 : scales.stride(0))
+                .set("scales_group_stride", scales == null ? 0 : scales.stride(1))
                 .set("out", state.heap() + nvl.combineRows().offset())
                 .set("out_stride", stagedStride())
                 .set("num_rows", handle.numRows.address())
@@ -211,7 +215,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     }
 
     private static long strideOf(Tensor tensor) {
-        return tensor == null ? 0 : tensor.stride(0) * DType.BF16.sizeBytes();
+        return tensor == null ? 0 : tensor.stride(0) * tensor.dtype().sizeBytes();
     }
 
     @Override

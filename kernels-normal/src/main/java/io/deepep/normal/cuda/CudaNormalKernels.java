@@ -4,6 +4,7 @@ import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
+import io.deepep.Device;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchPlan;
@@ -12,6 +13,7 @@ import io.deepep.EpTopology;
 import io.deepep.Event;
 import io.deepep.NormalDefaults;
 import io.deepep.NormalLimits;
+import io.deepep.ScaledRows;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
@@ -20,6 +22,7 @@ import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.RdmaHeaps;
 import io.deepep.error.RoutingException;
+import io.deepep.normal.CombineRegion;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
@@ -28,7 +31,6 @@ import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.Operation;
-import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
 import java.util.List;
 
@@ -196,19 +198,22 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
     @Override
     public Tensor combineBuffer(DispatchHandle handle) {
         CudaDispatchHandle mine = CudaDispatchHandle.of(handle, state);
-        if (mine.expanded()) {
-            throw new IllegalArgumentException(
-                    "the handle is expanded: combine sums a token's rows into the buffer; compute them into memory of your own");
-        }
-        var region = state.nvlLayout.combineRows();
-        long rowElements = RowFormat.bf16(mine.hidden()).strideBytes() / DType.BF16.sizeBytes();
-        return Tensor.onDevice(
-                state.context.device(),
-                state.heap() + region.offset(),
-                region.sizeBytes(),
-                DType.BF16,
-                new long[] {mine.numResultRows(), mine.hidden()},
-                new long[] {rowElements, 1});
+        return combineRegion().bf16(mine, mine.numResultRows());
+    }
+
+    @Override
+    public ScaledRows fp8CombineBuffer(DispatchHandle handle) {
+        CudaDispatchHandle mine = CudaDispatchHandle.of(handle, state);
+        return combineRegion().fp8(mine, mine.numResultRows());
+    }
+
+    private CombineRegion combineRegion() {
+        Device device = state.context.device();
+        long heap = state.heap();
+        return new CombineRegion(
+                state.nvlLayout,
+                (offset, bytes, dtype, shape, strides) ->
+                        Tensor.onDevice(device, heap + offset, bytes, dtype, shape, strides));
     }
 
     /** Releases the rank's memory, now that its stream is done; waits for nothing. */

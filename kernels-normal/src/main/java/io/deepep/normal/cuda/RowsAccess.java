@@ -7,6 +7,7 @@ import io.deepep.DType;
 import io.deepep.Tensor;
 import io.deepep.cuda.PointerInfo;
 import io.deepep.normal.NormalChecks;
+import io.deepep.normal.NormalRows;
 
 /** How the rows that a rank gives to a combine come before its peers. */
 enum RowsAccess {
@@ -22,7 +23,10 @@ enum RowsAccess {
     /** A launch before the combine brings them into the heap, or sums the expanded layout there. */
     STAGED,
 
-    /** A launch before the combine casts them into the heap, or the sums of the expanded layout. */
+    /**
+     * A launch before the combine casts them into the heap, or the sums of the expanded layout, or
+     * copies there what is FP8 already, in the form in which it travels.
+     */
     CAST,
 
     /**
@@ -38,9 +42,10 @@ enum RowsAccess {
             CudaNormalState state, CudaDispatchHandle handle, Config config, CombinePlan plan) {
         Tensor x = plan.x();
         if (plan.format() == CombineFormat.FP8) {
-            if (state.nvlLayout.takesCombine(state.heap(), x)) {
-                throw NormalChecks.castInPlace();
+            if (NormalRows.travelAsTheyAre(plan) && state.heapContains(x.address())) {
+                return HEAP;
             }
+            NormalChecks.combineFromElsewhere(plan, state.nvlLayout, state.heap());
             return CAST;
         }
         long stride = x.stride(0) * DType.BF16.sizeBytes();

@@ -10,9 +10,11 @@ import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.NormalLimits;
+import io.deepep.ScaledRows;
 import io.deepep.Tensor;
 import io.deepep.error.RoutingException;
 import io.deepep.host.HostContext;
+import io.deepep.normal.CombineRegion;
 import io.deepep.normal.FaultMessages;
 import io.deepep.normal.Masks;
 import io.deepep.normal.NormalKernels;
@@ -20,9 +22,8 @@ import io.deepep.normal.host.call.HostNormalState;
 import io.deepep.normal.host.routing.HostDispatchHandle;
 import io.deepep.normal.host.routing.RoutingScan;
 import io.deepep.spi.Operation;
-import io.deepep.spi.Region;
-import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /** Normal mode on the host: the protocol as plain Java, one rank per thread. */
@@ -141,16 +142,20 @@ public final class HostNormalKernels implements NormalKernels {
     @Override
     public Tensor combineBuffer(DispatchHandle handle) {
         HostDispatchHandle mine = HostDispatchHandle.of(handle, state);
-        if (mine.expanded()) {
-            throw new IllegalArgumentException(
-                    "the handle is expanded: combine sums a token's rows into the buffer; compute them into memory of your own");
-        }
-        long rowBytes = RowFormat.bf16(mine.hidden()).strideBytes();
-        Region region = state.nvlLayout.combineRows().of(rowBytes);
-        return Tensor.strided(
-                state.context.nvl().local().asSlice(region.offset(), region.sizeBytes()),
-                DType.BF16,
-                new long[] {mine.numResultRows(), mine.hidden()},
-                new long[] {region.recordBytes() / DType.BF16.sizeBytes(), 1});
+        return combineRegion().bf16(mine, mine.numResultRows());
+    }
+
+    @Override
+    public ScaledRows fp8CombineBuffer(DispatchHandle handle) {
+        HostDispatchHandle mine = HostDispatchHandle.of(handle, state);
+        return combineRegion().fp8(mine, mine.numResultRows());
+    }
+
+    private CombineRegion combineRegion() {
+        MemorySegment nvl = state.context.nvl().local();
+        return new CombineRegion(
+                state.nvlLayout,
+                (offset, bytes, dtype, shape, strides) ->
+                        Tensor.strided(nvl.asSlice(offset, bytes), dtype, shape, strides));
     }
 }

@@ -56,10 +56,15 @@ public final class NormalStructs {
                     .build();
 
     public static final KernelStruct STAGE =
-            KernelStruct.builder("StageParams", "See normal_stage.cu. Addresses, not offsets.")
-                    .u64("x", "bf16 [rows][hidden]")
+            KernelStruct.builder(
+                            "StageParams",
+                            "See normal_stage.cu and normal_cast.cu. Addresses, not offsets.")
+                    .u64("x", "bf16, or fp8 if there are scales [rows][hidden]")
                     .u64("x_stride", "bytes")
-                    .u64("out", "bf16 [*num_rows][hidden], 16-byte aligned as is its stride")
+                    .u64("scales", "f32 [rows][hidden / 128] of fp8, or 0")
+                    .u64("scales_row_stride", "floats")
+                    .u64("scales_group_stride", "floats")
+                    .u64("out", "rows [*num_rows], 16-byte aligned as is their stride")
                     .u64("out_stride", "bytes")
                     .u64("num_rows", "i32")
                     .u64("expanded_rows", "i32 [*num_rows][topk]; 0: rows are copied one to one")

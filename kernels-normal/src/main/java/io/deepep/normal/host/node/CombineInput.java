@@ -1,10 +1,12 @@
 package io.deepep.normal.host.node;
 
+import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.Tensor;
 import io.deepep.host.RowSum;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalChecks;
+import io.deepep.normal.NormalRows;
 import io.deepep.normal.host.call.HeaderExchange;
 import io.deepep.normal.host.call.HostNormalState;
 import io.deepep.normal.host.routing.HostDispatchHandle;
@@ -13,16 +15,17 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * Brings a combine's input where peers can read it. Rows that lie in this rank's NVL memory stay
- * where they are; others are copied into the combine region, and the rows of a token in the
- * expanded layout are summed there (fp32, in the order of selections, rounded once). In a format
- * other than BF16 all are cast into it.
+ * Brings a combine's input where peers can read it. Rows that lie in this rank's NVL memory as they
+ * travel stay where they are; others are copied into the combine region, and the rows of a token in
+ * the expanded layout are summed there (fp32, in the order of selections, rounded once). In a
+ * format other than theirs, rows are cast into it.
  */
 public final class CombineInput {
     private final HostNormalState state;
     private final HostDispatchHandle handle;
     private final MemorySegment x;
     private final long rowBytes;
+    private final GivenRows given;
     private final SentRows sent;
     private final MemorySegment weights;
     private final Region rows;
@@ -35,22 +38,23 @@ public final class CombineInput {
         this.state = state;
         this.handle = handle;
         this.x = plan.x().segment();
-        this.rowBytes = 2 * plan.x().stride(0);
+        this.rowBytes = plan.x().stride(0) * plan.x().dtype().sizeBytes();
+        this.given = new GivenRows(plan.x(), plan.scales());
         this.sent = sent;
-        Tensor given = plan.topkWeights();
-        this.weights = given == null ? null : given.segment();
+        Tensor ofRows = plan.topkWeights();
+        this.weights = ofRows == null ? null : ofRows.segment();
         this.rows = state.nvlLayout.combineRows().of(sent.format().strideBytes());
         this.weightRows =
-                given == null
+                ofRows == null
                         ? null
                         : state.nvlLayout
                                 .combineWeights()
                                 .of((long) Float.BYTES * handle.numTopk());
         this.sum = new RowSum(Math.max(1, handle.numTopk()), handle.hidden());
-        if (sent.isCast() && state.nvlLayout.takesCombine(nvlAddress(), plan.x())) {
-            throw NormalChecks.castInPlace();
+        this.inPlace = NormalRows.travelAsTheyAre(plan) && state.nvlContains(plan.x());
+        if (plan.format() == CombineFormat.FP8 && !inPlace) {
+            NormalChecks.combineFromElsewhere(plan, state.nvlLayout, nvlAddress());
         }
-        this.inPlace = state.nvlContains(plan.x()) && !sent.isCast();
         if (inPlace && handle.expanded()) {
             throw new IllegalArgumentException(
                     "x lies in the buffer, where the expanded rows of a token are summed; compute"
@@ -99,15 +103,18 @@ public final class CombineInput {
     }
 
     private void copyRows(int numRows, MemorySegment target) {
-        if (!sent.isCast()
-                && rowBytes == sent.format().elementBytes()
-                && rowBytes == rows.recordBytes()) {
+        boolean cast = !given.format().equals(sent.format());
+        if (!cast && rowBytes == given.format().elementBytes() && rowBytes == rows.recordBytes()) {
             // One long copy passes the caches by, which saves reading the target's lines.
             MemorySegment.copy(x, 0, target, rows.offset(), numRows * rowBytes);
             return;
         }
         for (int row = 0; row < numRows; row++) {
-            sent.put(x, row * rowBytes, target, rows.at(row));
+            if (cast) {
+                sent.put(x, row * rowBytes, target, rows.at(row));
+            } else {
+                given.write(row, target, rows.at(row));
+            }
         }
     }
 

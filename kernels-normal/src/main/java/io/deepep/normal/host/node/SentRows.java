@@ -12,29 +12,24 @@ import java.lang.foreign.MemorySegment;
 /** The rows of a combine as they lie in symmetric memory. Serves one thread. */
 public final class SentRows {
     private final RowFormat format;
-    private final boolean cast;
+    private final boolean fp8;
 
     /** A sum before it is cast, or null. */
     private final MemorySegment rounded;
 
     public SentRows(CombineFormat what, int hidden) {
         format = NormalRows.ofCombine(what, hidden);
-        cast = what == CombineFormat.FP8;
-        rounded = cast ? HostMemory.allocate(Arena.ofAuto(), 2L * hidden) : null;
+        fp8 = what == CombineFormat.FP8;
+        rounded = fp8 ? HostMemory.allocate(Arena.ofAuto(), 2L * hidden) : null;
     }
 
     public RowFormat format() {
         return format;
     }
 
-    /** Whether a row is not the BF16 that it was given as. */
-    boolean isCast() {
-        return cast;
-    }
-
     /** Puts a row of BF16 to {@code at}. */
     public void put(MemorySegment bf16, long from, MemorySegment target, long at) {
-        if (cast) {
+        if (fp8) {
             long scales = at + format.elementBytes();
             RowMath.castFp8(bf16, from, target, at, target, scales, format.hidden(), false);
         } else {
@@ -44,7 +39,7 @@ public final class SentRows {
 
     /** Puts a sum, rounded to BF16, to {@code at}. */
     public void put(RowSum sum, MemorySegment target, long at) {
-        if (cast) {
+        if (fp8) {
             sum.store(rounded, 0, format.hidden());
             put(rounded, 0, target, at);
         } else {
@@ -54,7 +49,7 @@ public final class SentRows {
 
     /** Adds the row at {@code at} to a sum. */
     public void add(RowSum sum, MemorySegment memory, long at) {
-        if (cast) {
+        if (fp8) {
             sum.addFp8(memory, at);
         } else {
             sum.add(memory, at);

@@ -1,0 +1,19 @@
+package io.deepep;
+
+import java.util.Objects;
+
+/**
+ * Rows in FP8 with their scales: a channel is its code times the scale that it shares with the 127
+ * others of its group. As all tensors, these two are views; {@link Buffer#getFp8CombineBuffer} says
+ * whose memory they show.
+ *
+ * @param elements the codes, FP8_E4M3 [N,H]
+ * @param scales F32 [N,H/128]
+ */
+public record ScaledRows(Tensor elements, Tensor scales) {
+    /** Requires both tensors; whoever takes the rows checks their types and shapes. */
+    public ScaledRows {
+        Objects.requireNonNull(elements, "elements");
+        Objects.requireNonNull(scales, "scales");
+    }
+}
