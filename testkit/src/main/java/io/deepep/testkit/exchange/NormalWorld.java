@@ -168,6 +168,26 @@ public final class NormalWorld {
                 });
     }
 
+    /** What {@code rank} receives of the tokens, in the dispatch's row order. */
+    public Tokens received(int rank) {
+        List<SourceRow> rows = oracle.rows(rank);
+        Tokens like = tokens.get(rank);
+        Tensor x = HostTensors.allocate(like.x().dtype(), rows.size(), hidden);
+        Tensor scales =
+                like.scales() == null
+                        ? null
+                        : HostTensors.allocate(DType.F32, rows.size(), like.scales().size(1));
+        for (int row = 0; row < rows.size(); row++) {
+            Tokens sent = tokens.get(rows.get(row).srcRank());
+            int token = rows.get(row).token();
+            HostTensors.copy(sent.x().select(0, token), x.select(0, row));
+            if (scales != null) {
+                HostTensors.copy(sent.scales().select(0, token), scales.select(0, row));
+            }
+        }
+        return new Tokens(x, scales);
+    }
+
     private static boolean holdsToken(NormalDispatchCheck check, int rank, int row) {
         List<SourceRow> rows = check.sources(rank);
         return row < rows.size() && !rows.get(row).isPadding();

@@ -52,6 +52,11 @@ final class FloatRow {
         }
     }
 
+    /** Adds a row in FP8: product and sum of a channel are rounded together. */
+    void add(Fp8Cast row) {
+        row.addTo(sum, 1);
+    }
+
     /** Compares the rounded sum with row {@code row} of {@code actual}, BF16 [T,H]. */
     void requireSame(Tensor actual, long row, String what) {
         for (int h = 0; h < sum.length; h++) {

@@ -1,6 +1,7 @@
 package io.deepep.testkit.oracle;
 
 import io.deepep.LowLatencyFormat;
+import io.deepep.ScaledRows;
 import io.deepep.Tensor;
 import java.util.Arrays;
 
@@ -56,6 +57,15 @@ public final class Fp8Cast {
             }
         }
         return new Fp8Cast(codes, scales);
+    }
+
+    /** Row {@code row} of some that are FP8 already, whatever their scales. */
+    static Fp8Cast given(ScaledRows rows, long row) {
+        byte[] codes = new byte[(int) rows.elements().size(1)];
+        for (int i = 0; i < codes.length; i++) {
+            codes[i] = (byte) rows.elements().getLong(row, i);
+        }
+        return new Fp8Cast(codes, rows.scales().getFloats(row));
     }
 
     /** The E4M3 codes, one per channel. */

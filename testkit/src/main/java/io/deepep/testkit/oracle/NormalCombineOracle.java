@@ -2,6 +2,8 @@ package io.deepep.testkit.oracle;
 
 import io.deepep.CombineFormat;
 import io.deepep.DType;
+import io.deepep.LowLatencyFormat;
+import io.deepep.ScaledRows;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
 import java.util.ArrayList;
@@ -67,10 +69,26 @@ public final class NormalCombineOracle {
             List<Tensor> biases,
             Tensor actual) {
         if (format == CombineFormat.FP8) {
-            checkFp8(src, outputs, biases, actual);
+            checkFp8(src, castOf(outputs, src), biases, actual);
         } else {
             checkBf16(src, outputs, biases, actual);
         }
+    }
+
+    /**
+     * Compares a combine of rows that were given as FP8, bit for bit.
+     *
+     * @param rows of each rank, on the host, in the dispatch's row order, which is not expanded
+     */
+    public void checkFp8Rows(int src, List<ScaledRows> rows, List<Tensor> biases, Tensor actual) {
+        checkFp8(
+                src,
+                (token, rank) -> {
+                    Integer place = places.get(rank).get(new SourceRow(src, token, -1));
+                    return place == null ? null : Fp8Cast.given(rows.get(rank), place);
+                },
+                biases,
+                actual);
     }
 
     private void checkBf16(int src, List<Tensor> outputs, List<Tensor> biases, Tensor actual) {
@@ -125,11 +143,16 @@ public final class NormalCombineOracle {
         }
     }
 
+    /** What a rank sends of a token; null if it holds no row of it. */
+    private interface SentRow {
+        Fp8Cast of(int token, int rank);
+    }
+
     /**
-     * Every rank casts its rows, sums are in fp32 in the order of ranks, and another node's sum is
+     * Every rank sends FP8 rows, sums are in fp32 in the order of ranks, and another node's sum is
      * rounded to BF16 and cast once more.
      */
-    private void checkFp8(int src, List<Tensor> outputs, List<Tensor> biases, Tensor actual) {
+    private void checkFp8(int src, SentRow sent, List<Tensor> biases, Tensor actual) {
         int hidden = (int) actual.size(1);
         RowBits.requireShape(actual, "combined x", DType.BF16, routing.numTokens(src), hidden);
         FloatRow total = new FloatRow(hidden);
@@ -137,10 +160,10 @@ public final class NormalCombineOracle {
         int home = src / numNvlRanks * numNvlRanks;
         for (int token = 0; token < routing.numTokens(src); token++) {
             total.clear();
-            addCastRows(total, outputs, src, token, home);
+            addSentRows(total, sent, token, home);
             for (int first = 0; first < routing.numRanks(); first += numNvlRanks) {
                 node.clear();
-                if (first != home && addCastRows(node, outputs, src, token, first) > 0) {
+                if (first != home && addSentRows(node, sent, token, first) > 0) {
                     total.addTravelled(node.rounded(), CombineFormat.FP8, 1);
                 }
             }
@@ -152,9 +175,21 @@ public final class NormalCombineOracle {
     }
 
     /** Adds what the ranks of a node, from {@code first} on, send of a token; returns how many. */
-    private int addCastRows(FloatRow sum, List<Tensor> outputs, int src, int token, int first) {
+    private int addSentRows(FloatRow sum, SentRow sent, int token, int first) {
         int rows = 0;
         for (int rank = first; rank < first + numNvlRanks; rank++) {
+            Fp8Cast row = sent.of(token, rank);
+            if (row != null) {
+                sum.add(row);
+                rows++;
+            }
+        }
+        return rows;
+    }
+
+    /** A rank sums a token's selections, rounds to BF16 and casts. */
+    private SentRow castOf(List<Tensor> outputs, int src) {
+        return (token, rank) -> {
             FloatRow one = new FloatRow((int) outputs.get(rank).size(1));
             int summed = 0;
             for (int k = expanded ? 0 : -1; k < (expanded ? routing.numTopk() : 0); k++) {
@@ -164,12 +199,8 @@ public final class NormalCombineOracle {
                     summed++;
                 }
             }
-            if (summed > 0) {
-                sum.addTravelled(one.rounded(), CombineFormat.FP8, 1);
-                rows++;
-            }
-        }
-        return rows;
+            return summed == 0 ? null : Fp8Cast.of(one.rounded(), LowLatencyFormat.FP8);
+        };
     }
 
     /**

@@ -10,6 +10,7 @@ import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
+import io.deepep.ScaledRows;
 import io.deepep.Tensor;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
@@ -118,8 +119,11 @@ final class RequestMutations {
         Tensor out =
                 context.poisoned(
                         DType.BF16, world.routing().numTokens(context.rank()), world.hidden());
-        begin(5);
-        return CombinePlan.builder(tensor("x", x), handle)
+        ScaledRows fp8 = random.nextInt(4) == 0 ? rank.fp8Outputs(world.check()) : null;
+        begin(6);
+        return CombinePlan.builder(
+                        tensor("x", fp8 == null ? x : context.upload(fp8.elements())), handle)
+                .scales(tensor("scales", fp8 == null ? null : context.upload(fp8.scales())))
                 .topkWeights(tensor("topkWeights", null))
                 .bias(tensor("bias0", bias), tensor("bias1", bias))
                 .out(tensor("out", out))

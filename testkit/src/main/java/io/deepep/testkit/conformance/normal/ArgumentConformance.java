@@ -50,6 +50,7 @@ public record ArgumentConformance(TestBackend backend) implements MisusedGroup {
             requireForeign(() -> rank.combine(handle, world.check()));
             requireForeign(() -> context.buffer().dispatch(cached));
             requireForeign(() -> context.buffer().getCombineBuffer(handle));
+            requireForeign(() -> context.buffer().getFp8CombineBuffer(handle));
         }
         rank.roundTrip();
     }
@@ -64,6 +65,7 @@ public record ArgumentConformance(TestBackend backend) implements MisusedGroup {
         requireClosed(() -> rank.roundTrip());
         requireClosed(() -> rank.combine(handle, rank.world().check()));
         requireClosed(() -> buffer.getCombineBuffer(handle));
+        requireClosed(() -> buffer.getFp8CombineBuffer(handle));
         requireClosed(() -> buffer.getDispatchLayout(rank.topkIdx(), 16));
         requireClosed(buffer::communicationStream);
         requireClosed(() -> buffer.getLocalBufferTensor(DType.BF16, 1, 0, false));

@@ -17,7 +17,6 @@ import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-import io.deepep.testkit.oracle.SourceRow;
 import java.util.List;
 import java.util.function.Function;
 import java.util.stream.IntStream;
@@ -145,7 +144,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
                         "received",
                         _ ->
                                 IntStream.range(0, context.topology().numRanks())
-                                        .mapToObj(peer -> gather(rank.world(), peer))
+                                        .mapToObj(peer -> rank.world().received(peer).x())
                                         .toList());
         NormalDispatchCheck check = rank.world().check();
         for (DispatchPlan.Receive how : DispatchPlan.Receive.values()) {
@@ -154,16 +153,6 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
             rank.verify(context.buffer().combine(plan), check, CombineFormat.BF16, received);
             rank.verify(context.buffer().combine(plan), check, CombineFormat.BF16, received);
         }
-    }
-
-    private static Tensor gather(NormalWorld world, int rank) {
-        List<SourceRow> rows = world.oracle().rows(rank);
-        Tensor gathered = HostTensors.allocate(DType.BF16, rows.size(), world.hidden());
-        for (int row = 0; row < rows.size(); row++) {
-            Tensor sent = world.tokens().get(rows.get(row).srcRank()).x();
-            HostTensors.copy(sent.select(0, rows.get(row).token()), gathered.select(0, row));
-        }
-        return gathered;
     }
 
     /** One plan combines again and again, each time what its tensors hold then. */

@@ -2,8 +2,10 @@ package io.deepep.testkit.conformance.normal;
 
 import static io.deepep.DType.BF16;
 import static io.deepep.DType.F32;
+import static io.deepep.DType.FP8_E4M3;
 import static io.deepep.DType.I32;
 
+import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.Tensor;
 import io.deepep.testkit.conformance.Misuse;
@@ -52,6 +54,68 @@ final class NormalCombineMisuses {
                                         .bias(
                                                 r.tensor(BF16, TOKENS, HIDDEN),
                                                 r.tensor(F32, TOKENS, HIDDEN))));
+    }
+
+    static void fp8Rows(Misuses<Rank> misuses) {
+        misuses.argument(
+                "combined FP8 rows without scales",
+                "scales=null",
+                r -> r.combineX(fp8(r, r.numRows())));
+        misuses.argument(
+                "scales of combined BF16 rows",
+                "x is BF16",
+                r -> r.combine(r.home().scales(scales(r, r.numRows()))));
+        misuses.argument(
+                "combined FP8 rows that are to travel as BF16",
+                "format=BF16",
+                r -> combineFp8(r, scales(r, r.numRows()), CombineFormat.BF16));
+        misuses.argument(
+                "combined FP8 rows are missing",
+                "x is FP8_E4M3",
+                r ->
+                        r.combine(
+                                CombinePlan.builder(fp8(r, r.numRows() - 1), r.handle())
+                                        .scales(scales(r, r.numRows()))));
+        misuses.argument(
+                "scales of too few combined rows",
+                "scales is F32",
+                r -> combineFp8(r, scales(r, r.numRows() - 1), CombineFormat.FP8));
+        misuses.argument(
+                "scales of combined rows are BF16",
+                "scales is BF16",
+                r -> combineFp8(r, r.tensor(BF16, r.numRows(), 1), CombineFormat.FP8));
+        misuses.argument(
+                "scales of combined rows lie elsewhere",
+                "scales is on",
+                r -> combineFp8(r, r.elsewhere(scales(r, r.numRows())), CombineFormat.FP8));
+        misuses.argument(
+                "FP8 rows in the combine region without their scales",
+                "getFp8CombineBuffer",
+                r ->
+                        r.combine(
+                                CombinePlan.builder(
+                                                r.buffer()
+                                                        .getFp8CombineBuffer(r.handle())
+                                                        .elements(),
+                                                r.handle())
+                                        .scales(scales(r, r.numRows()))));
+        misuses.missing(
+                "FP8 combine buffer of no handle",
+                "handle",
+                r -> r.buffer().getFp8CombineBuffer(null));
+    }
+
+    private static Tensor fp8(Rank r, int numRows) {
+        return r.tensor(FP8_E4M3, numRows, HIDDEN);
+    }
+
+    private static Tensor scales(Rank r, int numRows) {
+        return r.tensor(F32, numRows, 1);
+    }
+
+    private static void combineFp8(Rank r, Tensor scales, CombineFormat format) {
+        r.combine(
+                CombinePlan.builder(fp8(r, r.numRows()), r.handle()).scales(scales).format(format));
     }
 
     static void outputs(Misuses<Rank> misuses) {

@@ -11,6 +11,7 @@ import io.deepep.DType;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Fp8E4m3;
+import io.deepep.ScaledRows;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
@@ -19,9 +20,11 @@ import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.Gate;
+import io.deepep.testkit.routing.Tokens;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -126,6 +129,189 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         }
     }
 
+    private static CombineResult combine(
+            NormalRank rank,
+            ScaledRows rows,
+            DispatchResult result,
+            UnaryOperator<CombinePlan.Builder> extend) {
+        CombinePlan.Builder builder =
+                CombinePlan.builder(rows.elements(), result.handle()).scales(rows.scales());
+        return rank.context().buffer().combine(extend.apply(builder).build());
+    }
+
+    /** Rows that are FP8 already, in the buffer and elsewhere, give the bits of those cast here. */
+    @Cases
+    @MethodSource(SHAPES)
+    public void givenRows(NormalShape shape, RankContext context) {
+        for (NormalRank rank : List.of(shape.raggedRank(context), shape.rank(context))) {
+            NormalDispatchCheck check = rank.world().check();
+            DispatchResult result = rank.dispatch(rank.plan(), check);
+            Tensor cast = rank.combineFp8(result.handle(), check);
+            Tensor inBuffer = rank.combineFp8Rows(result.handle(), check);
+            ScaledRows own = rank.upload(rank.fp8Outputs(check));
+            Tensor elsewhere = rank.verifyFp8(combine(rank, own, result, b -> b), check);
+            assertThat(HostTensors.firstDifference(cast, inBuffer)).isEqualTo(-1);
+            assertThat(HostTensors.firstDifference(cast, elsewhere)).isEqualTo(-1);
+            rank.combine(result.handle(), check); // as BF16 over the FP8 rows
+        }
+    }
+
+    @Cases
+    @MethodSource(FEW_SHAPES)
+    public void givenRowsWithBiasesWeightsAndOut(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.raggedRank(context);
+        NormalDispatchCheck check = rank.world().check();
+        DispatchResult result = rank.dispatch(rank.plan(), check);
+        Tensor first = rank.world().bias(context.rank(), 0);
+        Tensor second = rank.world().bias(context.rank(), 1);
+        int tokens = rank.world().routing().numTokens(context.rank());
+        List<Tensor> given = rank.world().weights(check);
+        Tensor own = context.upload(given.get(context.rank()));
+        ScaledRows rows = rank.fp8Outputs(check);
+        for (ScaledRows where : List.of(rank.upload(rows), rank.inBuffer(rows, result.handle()))) {
+            // The first combine copies its rows to where the second has them.
+            Tensor out = context.poisoned(DType.BF16, tokens, shape.hidden());
+            CombineResult combined =
+                    combine(
+                            rank,
+                            where,
+                            result,
+                            b ->
+                                    b.bias(context.upload(first), context.upload(second))
+                                            .topkWeights(own)
+                                            .out(out)
+                                            .format(CombineFormat.FP8));
+            rank.verifyFp8(combined, check, first, second);
+            rank.verifyWeights(combined, check, given);
+        }
+    }
+
+    /** Codes of every bit pattern, and scales that no cast gives. */
+    private static ScaledRows anyRows(int rank, int numRows, int hidden) {
+        float[] scales = {
+            0x1p-7f, -3, 0, -0f, 1e-40f, 3e38f, 1, Float.NaN, Float.NEGATIVE_INFINITY
+        };
+        Tokens rows = Tokens.fp8(rank, numRows, hidden, 3);
+        for (int row = 0; row < numRows; row += 2) {
+            for (int group = 0; group < rows.scales().size(1); group++) {
+                float scale = scales[(row / 2 + group) % scales.length];
+                rows.scales().setFloat(scale, row, group);
+            }
+        }
+        return new ScaledRows(rows.x(), rows.scales());
+    }
+
+    /** A plan whose rows are written again between its runs, in the buffer and elsewhere. */
+    @Cases
+    @MethodSource(SHAPES)
+    public void anyCodesAndScales(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context);
+        NormalDispatchCheck check = rank.world().check();
+        DispatchResult result = rank.dispatch(rank.plan(), check);
+        List<ScaledRows> sent =
+                context.shared(
+                        "any rows",
+                        _ ->
+                                IntStream.range(0, context.topology().numRanks())
+                                        .mapToObj(r -> anyRows(r, check.numRows(r), shape.hidden()))
+                                        .toList());
+        ScaledRows before = rank.fp8Outputs(check);
+        for (ScaledRows rows :
+                List.of(rank.inBuffer(before, result.handle()), rank.upload(before))) {
+            rank.write(before, rows);
+            CombinePlan plan =
+                    CombinePlan.builder(rows.elements(), result.handle())
+                            .scales(rows.scales())
+                            .build();
+            rank.verifyFp8(context.buffer().combine(plan), check);
+            rank.write(sent.get(context.rank()), rows);
+            rank.verifyFp8Rows(context.buffer().combine(plan), check, sent);
+        }
+    }
+
+    /** Rows that begin on any byte, and scales with any strides. */
+    @Cases
+    @MethodSource(FEW_SHAPES)
+    public void givenRowsAnywhere(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.raggedRank(context);
+        NormalDispatchCheck check = rank.world().check();
+        DispatchResult result = rank.dispatch(rank.plan(), check);
+        ScaledRows rows = rank.fp8Outputs(check);
+        for (int gap : new int[] {1, 4, 16}) {
+            for (Tensor scales :
+                    List.of(
+                            HostTensors.withRowGap(rows.scales(), gap),
+                            HostTensors.columnMajor(rows.scales()))) {
+                Tensor elements = HostTensors.withRowGap(rows.elements(), gap);
+                ScaledRows moved = rank.upload(new ScaledRows(elements, scales));
+                rank.verifyFp8(combine(rank, moved, result, b -> b), check);
+            }
+        }
+    }
+
+    /** Each rank has its rows in another form; the sums are the same. */
+    @Cases
+    @MethodSource(FEW_SHAPES)
+    public void ranksGiveDifferentForms(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.raggedRank(context);
+        NormalDispatchCheck check = rank.world().check();
+        DispatchResult result = rank.dispatch(rank.plan(), check);
+        for (int round = 0; round < 3; round++) {
+            switch ((context.rank() + round) % 3) {
+                case 0 -> rank.combineFp8(result.handle(), check);
+                case 1 -> rank.combineFp8Rows(result.handle(), check);
+                default -> {
+                    ScaledRows own = rank.upload(rank.fp8Outputs(check));
+                    rank.verifyFp8(combine(rank, own, result, b -> b), check);
+                }
+            }
+        }
+    }
+
+    /** What was received as FP8 may go home as it came. */
+    @Cases
+    @MethodSource("fp8Shapes")
+    public void receivedRowsGoHome(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context);
+        NormalDispatchCheck check = rank.world().check();
+        List<ScaledRows> received =
+                context.shared(
+                        "received",
+                        _ ->
+                                IntStream.range(0, context.topology().numRanks())
+                                        .mapToObj(rank.world()::received)
+                                        .map(rows -> new ScaledRows(rows.x(), rows.scales()))
+                                        .toList());
+        for (DispatchPlan.Receive how : DispatchPlan.Receive.values()) {
+            DispatchResult result = rank.dispatch(rank.plan().receive(how), check);
+            ScaledRows rows = new ScaledRows(result.recvX(), result.recvScales());
+            rank.verifyFp8Rows(combine(rank, rows, result, b -> b), check, received);
+            rank.verifyFp8Rows(combine(rank, rows, result, b -> b), check, received);
+        }
+    }
+
+    static Stream<NormalShape> fp8Shapes(TestBackend backend) {
+        return fewShapes(backend).filter(shape -> shape.dtype() == DType.FP8_E4M3);
+    }
+
+    /** The expanded layout is summed as BF16. */
+    @Cases
+    @MethodSource(FEW_SHAPES)
+    public void givenRowsOfTheExpandedLayoutAreRefused(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context);
+        NormalDispatchCheck check = rank.world().check().expanded(4);
+        DispatchPlan.Builder plan = rank.plan().expanded(true).expertAlignment(4);
+        DispatchResult result = rank.dispatch(plan, check);
+        ScaledRows rows = rank.upload(rank.fp8Outputs(check));
+        assertThatThrownBy(() -> combine(rank, rows, result, b -> b))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("give BF16 rows");
+        assertThatThrownBy(() -> context.buffer().getFp8CombineBuffer(result.handle()))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("the handle is expanded");
+        rank.combineFp8(result.handle(), check);
+    }
+
     /** A scale is of 128 channels; LogFMT is low-latency mode's. */
     @Cases
     @MethodSource(FEW)
@@ -139,6 +325,9 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("LOGFMT");
         if (!hasWholeGroups(shape)) {
+            assertThatThrownBy(() -> context.buffer().getFp8CombineBuffer(result.handle()))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("hidden=" + shape.hidden());
             assertThatThrownBy(() -> combine(rank, x, result, b -> b))
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("hidden=" + shape.hidden())
@@ -159,6 +348,15 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("combine region")
                 .hasMessageContaining("other memory");
+        ScaledRows rows = context.buffer().getFp8CombineBuffer(result.handle());
+        ScaledRows apart =
+                new ScaledRows(rows.elements(), context.upload(rank.fp8Outputs(check).scales()));
+        if (check.numRows(context.rank()) > 0) {
+            assertThatThrownBy(() -> combine(rank, apart, result, b -> b))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("combine region")
+                    .hasMessageContaining("getFp8CombineBuffer");
+        }
         rank.combineFp8(result.handle(), check);
     }
 
@@ -204,7 +402,11 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
                         shape.rank(context, shape.spec().withMaskedShare(1)),
                         shape.rank(context, shape.spec().withGate(new Gate.AllToOne(0))))) {
             NormalDispatchCheck check = rank.world().check();
-            rank.combineFp8(rank.dispatch(rank.plan(), check).handle(), check);
+            DispatchResult result = rank.dispatch(rank.plan(), check);
+            rank.combineFp8(result.handle(), check);
+            rank.combineFp8Rows(result.handle(), check);
+            ScaledRows own = rank.upload(rank.fp8Outputs(check));
+            rank.verifyFp8(combine(rank, own, result, b -> b), check);
         }
     }
 

@@ -12,6 +12,7 @@ import io.deepep.CombineResult;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
+import io.deepep.ScaledRows;
 import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.testkit.Recording;
@@ -48,18 +49,32 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         firstShape().limit(builder);
     }
 
+    /** How rows are given to a combine, and travel. */
+    private enum Home {
+        BF16(CombineFormat.BF16),
+        CAST(CombineFormat.FP8),
+        FP8(CombineFormat.FP8);
+
+        final CombineFormat format;
+
+        Home(CombineFormat format) {
+            this.format = format;
+        }
+    }
+
     /** A dispatch and a combine of one rank over the same memory, whatever exchange it holds. */
     private static final class Pair {
         final RankContext context;
         final UnaryOperator<NormalDispatchCheck> form;
-        final CombineFormat format;
+        final Home home;
         final CallOptions options;
         final NormalRank rank;
         final Tensor outputs;
+        final Tensor scales;
         final DispatchPlan plan;
         final CombinePlan back;
         final DispatchResult received;
-        final CombineResult home;
+        final CombineResult combined;
         NormalWorld current;
 
         /** With the largest number of rows that can come. */
@@ -69,7 +84,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                     first,
                     plan -> plan.numWorstTokens(worstRows(shape)),
                     check -> check.worstCase(worstRows(shape)),
-                    CombineFormat.BF16,
+                    Home.BF16,
                     CallOptions.async());
         }
 
@@ -79,19 +94,25 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                 NormalWorld first,
                 UnaryOperator<DispatchPlan.Builder> dispatch,
                 UnaryOperator<NormalDispatchCheck> form,
-                CombineFormat format,
+                Home home,
                 CallOptions options) {
             this.context = context;
             this.form = form;
-            this.format = format;
+            this.home = home;
             this.options = options;
             this.current = first;
             this.rank = new NormalRank(context, current);
-            this.outputs = rank.outputs(check());
+            ScaledRows rows = home == Home.FP8 ? rank.upload(rank.fp8Outputs(check())) : null;
+            this.outputs = rows == null ? rank.outputs(check()) : rows.elements();
+            this.scales = rows == null ? null : rows.scales();
             this.plan = dispatch.apply(rank.plan()).build();
             this.received = context.buffer().dispatch(plan, options);
-            this.back = CombinePlan.builder(outputs, received.handle()).format(format).build();
-            this.home = context.buffer().combine(back, options);
+            this.back =
+                    CombinePlan.builder(outputs, received.handle())
+                            .scales(scales)
+                            .format(home.format)
+                            .build();
+            this.combined = context.buffer().combine(back, options);
             verify();
         }
 
@@ -110,7 +131,11 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
             current = world;
             NormalRank other = new NormalRank(context, world);
             rank.load(other);
-            context.copy(other.outputs(check()), outputs);
+            if (scales == null) {
+                context.copy(other.outputs(check()), outputs);
+            } else {
+                rank.write(other.fp8Outputs(check()), new ScaledRows(outputs, scales));
+            }
         }
 
         void loadBadExpert() {
@@ -122,7 +147,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         void verify() {
             NormalRank expected = new NormalRank(context, current);
             expected.verify(received, check());
-            expected.verify(home, check(), format, current.outputs(check()));
+            expected.verify(combined, check(), home.format, current.outputs(check()));
         }
     }
 
@@ -135,7 +160,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
             RankContext context,
             UnaryOperator<DispatchPlan.Builder> form,
             UnaryOperator<NormalDispatchCheck> check,
-            CombineFormat format,
+            Home home,
             boolean onEngineStream) {
         List<NormalWorld> worlds = context.shared("worlds", _ -> worlds(shape));
         Stream stream =
@@ -144,7 +169,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                         : context.buffer().communicationStream();
         context.meet();
         CallOptions options = onEngineStream ? CallOptions.sync().on(stream) : CallOptions.async();
-        Pair pair = new Pair(context, worlds.getFirst(), form, check, format, options);
+        Pair pair = new Pair(context, worlds.getFirst(), form, check, home, options);
         try (Recording recording = backend.record(stream, pair::enqueue)) {
             context.meet();
             for (int i = 1; i <= NUM_REPLAYS; i++) {
@@ -178,7 +203,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                 context,
                 r -> r.numWorstTokens(rows),
                 c -> c.worstCase(rows),
-                CombineFormat.BF16,
+                Home.BF16,
                 false);
     }
 
@@ -191,7 +216,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                 context,
                 r -> r.receive(DispatchPlan.Receive.COPY).numWorstTokens(rows),
                 c -> c.worstCase(rows),
-                CombineFormat.BF16,
+                Home.BF16,
                 true);
     }
 
@@ -205,8 +230,16 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                 context,
                 r -> r.numWorstTokens(rows),
                 c -> c.worstCase(rows),
-                CombineFormat.FP8,
+                Home.CAST,
                 true);
+    }
+
+    /** What is FP8 already is copied into the buffer by each replay. */
+    @Cases
+    @MethodSource("io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes")
+    public void fp8Rows(NormalShape shape, RankContext context) {
+        int rows = worstRows(shape);
+        replay(shape, context, r -> r.numWorstTokens(rows), c -> c.worstCase(rows), Home.FP8, true);
     }
 
     @Cases
@@ -218,7 +251,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                 context,
                 r -> r.expanded(true).expertAlignment(4).numWorstTokens(rows),
                 c -> c.expanded(4).worstCase(rows),
-                CombineFormat.BF16,
+                Home.BF16,
                 false);
     }
 
@@ -282,7 +315,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                 recording.replay();
                 requireRouting(pair.received.event()::synchronize, bad);
                 requireRouting(pair.received.event()::synchronize, bad);
-                assertThatThrownBy(pair.home.event()::synchronize)
+                assertThatThrownBy(pair.combined.event()::synchronize)
                         .hasMessageContaining("the dispatch of the handle");
                 pair.load(worlds.get(i + 1));
                 recording.replay();

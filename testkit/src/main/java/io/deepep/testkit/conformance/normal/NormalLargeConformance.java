@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.DType;
+import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchPlan;
 import io.deepep.Tensor;
@@ -51,9 +52,10 @@ public record NormalLargeConformance(TestBackend backend) implements NormalSuite
         if (shape.dtype() == DType.BF16) {
             NormalMaskConformance.calls(rank);
         } else {
-            rank.combineFp8(
-                    rank.dispatch(rank.plan(), rank.world().check()).handle(),
-                    rank.world().check());
+            NormalDispatchCheck check = rank.world().check();
+            DispatchHandle handle = rank.dispatch(rank.plan(), check).handle();
+            rank.combineFp8(handle, check);
+            rank.combineFp8Rows(handle, check);
         }
         int rows = rank.world().mostRows();
         rank.roundTrip(rank.plan().numWorstTokens(rows), rank.world().check().worstCase(rows));

@@ -45,6 +45,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
         DispatchHandle handle = rank.dispatch(rank.plan(), check).handle();
         rank.combine(handle, check);
         rank.combineFp8(handle, check);
+        rank.combineFp8Rows(handle, check);
         Buffer buffer = rank.context().buffer();
         combineWeights(rank, handle);
         DispatchPlan cached = rank.bare().cached(handle).build();

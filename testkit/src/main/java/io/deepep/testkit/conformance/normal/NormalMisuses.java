@@ -117,6 +117,7 @@ public final class NormalMisuses {
         routing(misuses);
         forms(misuses);
         NormalCombineMisuses.inputs(misuses);
+        NormalCombineMisuses.fp8Rows(misuses);
         NormalCombineMisuses.outputs(misuses);
         NormalCombineMisuses.others(misuses);
         return misuses.stream();

@@ -4,10 +4,14 @@ import io.deepep.CallOptions;
 import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
+import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
+import io.deepep.Fp8E4m3;
+import io.deepep.ScaledRows;
 import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
@@ -111,6 +115,34 @@ public final class NormalRank {
         return context.upload(world.outputs(check).get(context.rank()));
     }
 
+    /** The same as FP8 rows, on the host. */
+    public ScaledRows fp8Outputs(NormalDispatchCheck check) {
+        Tensor rows = world.outputs(check).get(context.rank());
+        long groups = rows.size(1) / Fp8E4m3.CHANNELS_PER_SCALE;
+        Tensor codes = HostTensors.allocate(DType.FP8_E4M3, rows.shape());
+        Tensor ofCodes = HostTensors.allocate(DType.F32, rows.size(0), groups);
+        Fp8E4m3.quantize(rows, codes, ofCodes);
+        return new ScaledRows(codes, ofCodes);
+    }
+
+    /** FP8 rows in memory of the device. */
+    ScaledRows upload(ScaledRows rows) {
+        return new ScaledRows(context.upload(rows.elements()), context.upload(rows.scales()));
+    }
+
+    /** FP8 rows in the buffer's memory for them. */
+    ScaledRows inBuffer(ScaledRows rows, DispatchHandle handle) {
+        ScaledRows target = context.buffer().getFp8CombineBuffer(handle);
+        write(rows, target);
+        return target;
+    }
+
+    /** Writes FP8 rows of the host over some of the device. */
+    void write(ScaledRows rows, ScaledRows target) {
+        context.backend().write(rows.elements(), target.elements());
+        context.backend().write(rows.scales(), target.scales());
+    }
+
     /** Combines the expert outputs and compares. */
     public Tensor combine(DispatchHandle handle, NormalDispatchCheck check) {
         CombinePlan plan = CombinePlan.builder(outputs(check), handle).build();
@@ -121,6 +153,14 @@ public final class NormalRank {
     public Tensor combineFp8(DispatchHandle handle, NormalDispatchCheck check) {
         CombinePlan plan =
                 CombinePlan.builder(outputs(check), handle).format(CombineFormat.FP8).build();
+        return verifyFp8(context.buffer().combine(plan, CallOptions.sync()), check);
+    }
+
+    /** Combines the expert outputs, written into the buffer as FP8, and compares. */
+    public Tensor combineFp8Rows(DispatchHandle handle, NormalDispatchCheck check) {
+        ScaledRows rows = inBuffer(fp8Outputs(check), handle);
+        CombinePlan plan =
+                CombinePlan.builder(rows.elements(), handle).scales(rows.scales()).build();
         return verifyFp8(context.buffer().combine(plan, CallOptions.sync()), check);
     }
 
@@ -149,6 +189,13 @@ public final class NormalRank {
         world.combineOracle(context.topology(), check)
                 .check(context.rank(), format, sent, List.of(biases), combined);
         return combined;
+    }
+
+    /** Compares a combine of any FP8 rows, bit for bit. */
+    void verifyFp8Rows(CombineResult result, NormalDispatchCheck check, List<ScaledRows> rows) {
+        result.event().synchronize();
+        world.combineOracle(context.topology(), check)
+                .checkFp8Rows(context.rank(), rows, List.of(), context.download(result.x()));
     }
 
     /** Compares the weights of a combine that was given those of {@code given}. */

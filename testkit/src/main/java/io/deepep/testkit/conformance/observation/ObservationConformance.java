@@ -141,6 +141,11 @@ public final class ObservationConformance implements RankGroup {
         ObservedCall home = told.next(me);
         requireFinished(home, CallKind.NORMAL_COMBINE, backend);
         requireHome(home.facts(), world, context.topology(), me);
+        rank.combineFp8Rows(received.handle(), check);
+        CallFacts codes = told.next(me).facts();
+        assertThat(codes.format()).isEqualTo("fp8_e4m3");
+        assertThat(codes.rowBytes()).isEqualTo(HIDDEN + 4 * (HIDDEN / 128));
+        assertThat(codes.receivedRows()).isEqualTo(home.facts().receivedRows());
     }
 
     private static void requireNormal(
