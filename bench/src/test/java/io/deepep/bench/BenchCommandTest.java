@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Locale;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -38,7 +39,7 @@ final class BenchCommandTest {
     @Test
     void normalModeWritesARecordPerOperation(@TempDir Path folder) throws Exception {
         JsonNode records = records(folder.resolve("n.json"), "bench normal --nodes 2 --ranks 2");
-        assertThat(records).hasSize(7);
+        assertThat(records).hasSize(8);
         JsonNode dispatch = find(records, "dispatch", "bf16");
         assertThat(dispatch.get("backend").asText()).isEqualTo("host");
         assertThat(dispatch.get("ranks").asInt()).isEqualTo(4);
@@ -71,8 +72,10 @@ final class BenchCommandTest {
                 .isEqualTo(bf16.get("nvlinkBytes").asLong() + bf16.get("rdmaBytes").asLong());
         assertThat(bf16.get("rdmaBytes").asLong()).isPositive();
         // What was dispatched as FP8 comes home as FP8 by the same ways.
-        assertThat(find(records, "combine", "fp8_e4m3").get("wireBytes"))
-                .isEqualTo(fp8.get("wireBytes"));
+        for (String op : List.of("combine", "combine-zero-copy")) {
+            assertThat(find(records, op, "fp8_e4m3").get("wireBytes"))
+                    .isEqualTo(fp8.get("wireBytes"));
+        }
     }
 
     @Test

@@ -71,6 +71,7 @@ public final class NormalBench {
         if (setup.session().job().allowsFp8()) {
             variants.add(NormalVariant.of(FP8_E4M3, TOPK));
             variants.add(NormalVariant.of(BF16, TOPK, FP8_HOME));
+            variants.add(NormalVariant.of(BF16, TOPK, COMBINE_BUFFER, FP8_HOME));
         }
         List<Case> cases = new ArrayList<>();
         variants.forEach(variant -> cases.add(NormalTest.of(setup, setup.workload(), variant)));
@@ -94,6 +95,7 @@ public final class NormalBench {
         measured.add(sms -> operations.combine(CombineSource.BUFFER, sms));
         if (setup.session().job().allowsFp8()) {
             measured.add(operations::combineFp8);
+            measured.add(operations::combineFp8InPlace);
         }
         try (Meter meter = meter(console, setup)) {
             return measured.stream()

@@ -156,6 +156,9 @@ final class NormalCase implements Case {
         if (!variant.has(COMBINE_BUFFER)) {
             return own;
         }
+        if (variant.has(FP8_HOME)) {
+            return new TensorPair(own.host(), pool.fp8OutputsInBuffer(rank, received).elements());
+        }
         Tensor inside = session.buffer(rank).getCombineBuffer(received.handle());
         session.memory(rank).copyRows(own.device(), inside, received.numRecvTokens());
         return new TensorPair(own.host(), inside);
@@ -171,6 +174,9 @@ final class NormalCase implements Case {
                 CombinePlan.builder(outputs.device(), received.handle())
                         .config(session.job().combineConfig())
                         .format(format());
+        if (variant.has(COMBINE_BUFFER) && variant.has(FP8_HOME)) {
+            builder.scales(session.buffer(rank).getFp8CombineBuffer(received.handle()).scales());
+        }
         int numTokens = workload.routing().numTokens(rank);
         if (variant.has(WEIGHTS)) {
             builder.topkWeights(received.recvTopkWeights());

@@ -89,6 +89,7 @@ final class NormalCases {
             variants.addAll(
                     List.of(
                             NormalVariant.of(BF16, TOPK, FP8_HOME),
+                            NormalVariant.of(BF16, TOPK, COMBINE_BUFFER, FP8_HOME, WEIGHTS),
                             NormalVariant.of(BF16, TOPK, COMBINE_IN_PLACE, FP8_HOME, REPEAT),
                             NormalVariant.of(
                                     FP8_E4M3, TOPK, EXPANDED, FP8_HOME, TWO_BIASES, WEIGHTS),

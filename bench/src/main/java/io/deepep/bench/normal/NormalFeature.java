@@ -20,7 +20,7 @@ enum NormalFeature {
     EXPANDED,
     /** The received view itself is combined. */
     COMBINE_IN_PLACE,
-    /** Expert outputs are written into the buffer's combine memory. */
+    /** Expert outputs are written into the buffer's combine memory, as they travel. */
     COMBINE_BUFFER,
     /** Combined rows travel as FP8. */
     FP8_HOME,

@@ -7,6 +7,7 @@ import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
+import io.deepep.ScaledRows;
 import io.deepep.Tensor;
 import io.deepep.bench.measure.Accepted;
 import io.deepep.bench.measure.MeasuredCall;
@@ -118,9 +119,15 @@ final class NormalOperations {
         return combine(input, input.operation(), CombineFormat.BF16, sms);
     }
 
-    /** The same of rows that travel as FP8. */
+    /** The same of rows that travel as FP8, which the call casts. */
     MeasuredCall combineFp8(int sms) {
         return combine(CombineSource.ELSEWHERE, "combine", CombineFormat.FP8, sms);
+    }
+
+    /** The same of rows that lie in the buffer as FP8. */
+    MeasuredCall combineFp8InPlace(int sms) {
+        CombineSource input = CombineSource.BUFFER;
+        return combine(input, input.operation(), CombineFormat.FP8, sms);
     }
 
     private MeasuredCall combine(CombineSource input, String name, CombineFormat format, int sms) {
@@ -131,13 +138,11 @@ final class NormalOperations {
         Config config = session.job().combineConfig().withNumSms(sms);
         List<CombinePlan> plans =
                 session.ask(
-                        rank -> {
-                            Tensor rows = place(rank, input, received.get(rank), outputs.get(rank));
-                            return CombinePlan.builder(rows, received.get(rank).handle())
-                                    .format(format)
-                                    .config(config)
-                                    .build();
-                        });
+                        rank ->
+                                given(rank, input, format, received.get(rank), outputs.get(rank))
+                                        .format(format)
+                                        .config(config)
+                                        .build());
         List<Tensor> all = session.gather(session.ask(rank -> outputs.get(rank).host()));
         NormalCombineOracle oracle =
                 NormalCombineOracle.of(
@@ -157,7 +162,7 @@ final class NormalOperations {
                     try (Downloads downloads = session.downloads(rank)) {
                         accepted.accept(
                                 rank,
-                                input + name,
+                                input + name + format,
                                 Fingerprint.of(latest[rank], downloads),
                                 () ->
                                         oracle.check(
@@ -168,6 +173,19 @@ final class NormalOperations {
                                                 downloads.apply(latest[rank].x())));
                     }
                 });
+    }
+
+    private CombinePlan.Builder given(
+            int rank,
+            CombineSource input,
+            CombineFormat format,
+            DispatchResult received,
+            TensorPair outputs) {
+        if (input == CombineSource.BUFFER && format == CombineFormat.FP8) {
+            ScaledRows rows = pool.fp8OutputsInBuffer(rank, received);
+            return CombinePlan.builder(rows.elements(), received.handle()).scales(rows.scales());
+        }
+        return CombinePlan.builder(place(rank, input, received, outputs), received.handle());
     }
 
     private Tensor place(

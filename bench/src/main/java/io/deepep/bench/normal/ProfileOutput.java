@@ -25,7 +25,6 @@ record ProfileOutput(Path file) {
     private static final String OPTION = "--profile";
     private static final Set<String> DISPATCHES = Set.of("dispatch", "dispatch-cached");
 
-    /** In BF16: in FP8, casting takes as many multiprocessors as there are. */
     private static final Set<String> COMBINES =
             Set.of("combine-staged", "combine-plain", "combine-zero-copy");
 
@@ -142,8 +141,10 @@ record ProfileOutput(Path file) {
                 .getKey();
     }
 
+    /** Not combines in FP8, whose casts and sums take as many multiprocessors as there are. */
     private static boolean counts(OperationRecord each, Set<String> ops) {
-        return ops.contains(each.op());
+        boolean fp8 = COMBINES.contains(each.op()) && !each.dtype().equals("bf16");
+        return ops.contains(each.op()) && !fp8;
     }
 
     private static List<String> form(OperationRecord each) {

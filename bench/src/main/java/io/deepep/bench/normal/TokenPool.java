@@ -1,7 +1,10 @@
 package io.deepep.bench.normal;
 
 import io.deepep.DType;
+import io.deepep.DispatchResult;
+import io.deepep.ScaledRows;
 import io.deepep.Tensor;
+import io.deepep.bench.run.RankMemory;
 import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
 import io.deepep.bench.run.TensorPair;
@@ -100,6 +103,19 @@ final class TokenPool implements AutoCloseable {
             plain[rank] = session.memory(rank).uploadPlain(host);
         }
         return plain[rank].slice(0, 0, rows);
+    }
+
+    /** {@link #outputs} for the rows of a dispatch, written as FP8 into the rank's buffer. */
+    ScaledRows fp8OutputsInBuffer(int rank, DispatchResult received) {
+        ScaledRows target = session.buffer(rank).getFp8CombineBuffer(received.handle());
+        int rows = received.numRecvTokens();
+        try (Arena brief = Arena.ofShared()) {
+            ScaledRows host = Rows.fp8(brief, outputs(rank, rows).host());
+            RankMemory memory = session.memory(rank);
+            memory.copyRows(memory.upload(host.elements()), target.elements(), rows);
+            memory.copyRows(memory.upload(host.scales()), target.scales(), rows);
+        }
+        return target;
     }
 
     private static Tokens first(Tokens all, int numTokens) {

@@ -95,11 +95,14 @@ final class ProfileChoice {
         return measurements;
     }
 
-    /** The operations that plans are made for, in their fastest form. */
+    /** The operations that plans are made for, in their fastest form; combines are of BF16. */
     private static Optional<Measurement> measurement(OperationRecord each) {
         return switch (each.op()) {
             case "dispatch" -> Optional.of(measurement(Mode.NORMAL, Op.DISPATCH, each));
-            case "combine-zero-copy" -> Optional.of(measurement(Mode.NORMAL, Op.COMBINE, each));
+            case "combine-zero-copy" ->
+                    each.dtype().equals("bf16")
+                            ? Optional.of(measurement(Mode.NORMAL, Op.COMBINE, each))
+                            : Optional.empty();
             case "ll-dispatch" -> Optional.of(measurement(Mode.LOW_LATENCY, Op.DISPATCH, each));
             case "ll-combine-zero-copy" ->
                     Optional.of(measurement(Mode.LOW_LATENCY, Op.COMBINE, each));

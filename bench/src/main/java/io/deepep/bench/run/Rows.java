@@ -1,6 +1,8 @@
 package io.deepep.bench.run;
 
 import io.deepep.DType;
+import io.deepep.Fp8E4m3;
+import io.deepep.ScaledRows;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Tokens;
 import java.lang.foreign.Arena;
@@ -30,6 +32,25 @@ public final class Rows {
             copyRow(pattern, row % DIFFERENT_ROWS, all, row);
         }
         return all;
+    }
+
+    /** Rows of {@link #expertOutputs} as FP8, as cheap, in memory of {@code arena}. */
+    public static ScaledRows fp8(Arena arena, Tensor outputs) {
+        long rows = outputs.size(0);
+        long hidden = outputs.size(1);
+        long groups = hidden / Fp8E4m3.CHANNELS_PER_SCALE;
+        Tensor codes = Tensor.allocate(arena, DType.FP8_E4M3, rows, hidden);
+        Tensor scales = Tensor.allocate(arena, DType.F32, rows, groups);
+        long different = Math.min(rows, DIFFERENT_ROWS);
+        Fp8E4m3.quantize(
+                outputs.slice(0, 0, different),
+                codes.slice(0, 0, different),
+                scales.slice(0, 0, different));
+        for (long row = different; row < rows; row++) {
+            copyRow(codes, row % DIFFERENT_ROWS, codes, row);
+            copyRow(scales, row % DIFFERENT_ROWS, scales, row);
+        }
+        return new ScaledRows(codes, scales);
     }
 
     /** Copies the first {@code rows} rows of a matrix into another of the same width. */

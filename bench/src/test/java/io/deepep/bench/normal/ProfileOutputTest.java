@@ -44,6 +44,17 @@ class ProfileOutputTest {
     }
 
     @Test
+    void combinesInFp8DoNotCount(@TempDir Path folder) throws Exception {
+        String form = "\"dtype\" : \"%s\",\n  \"op\" : \"combine-staged\"";
+        String bf16 = form.formatted("bf16");
+        String text = Files.readString(MEASURED);
+        assertThat(text).contains(bf16);
+        Path file = folder.resolve("fp8.json");
+        Files.writeString(file, text.replace(bf16, form.formatted("fp8_e4m3")));
+        assertThat(ProfileOutput.of(BenchRun.read(file).records()).combineSms()).isEqualTo(12);
+    }
+
+    @Test
     void theFileIsReadByBuffers(@TempDir Path folder) throws Exception {
         MachineProfile profile = ProfileOutput.of(records());
         String text = ProfileOutput.text(profile, records());
