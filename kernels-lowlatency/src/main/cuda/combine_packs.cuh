@@ -35,13 +35,12 @@ __device__ __forceinline__ bool has_few_tokens(const CombineParams& p) { return 
 
 // A warp's unit. A lane stores the packs whose channels it has.
 template <typename Rows>
-__device__ __forceinline__ void store_packs(const Rows& rows, uint64_t to, int num_channels, uint8_t* stage,
-                                            uint32_t epoch) {
+__device__ __forceinline__ void store_packs(Rows& rows, uint64_t to, int num_channels, uint32_t epoch) {
     int lane = threadIdx.x % 32;
     uint4 v[kUnitChunks];
 #pragma unroll
     for (int c = 0; c < kUnitChunks; ++c) {
-        v[c] = rows.vector(c, stage);
+        v[c] = rows.next(c, num_channels);
         if (c * kChunkChannels + lane * 8 < num_channels)
             store_relaxed_sys_b128(at<uint4>(to + c * kPackVectorBytes) + lane,
                                    make_uint4(v[c].x, v[c].y, v[c].z, epoch));
@@ -72,22 +71,23 @@ struct PackSender {
     // opens: from the launch's beginning, with the first unit under way when the call is open.
     __device__ void send(const CombineParams& p, const Call& call, uint32_t few, bool opens, uint8_t* stages) {
         const Group& g = p.group;
-        Rows rows;
+        // In the team's stages: the other team may still be sending parts.
+        Rows rows(stages + threadIdx.x / kSendTeamThreads * kTeamStageBytes +
+                  threadIdx.x % kSendTeamThreads / 32 * Rows::kStageBytes);
         if (!(few >> threadIdx.x % kRanks & 1)) num_items = 0;
 #pragma unroll 1
         for (int item = deal.item;;) {
             Task errand(g, deal.group);
-            // In the team's stages: the other team may still be sending parts.
-            uint8_t* stage = stages + threadIdx.x / kSendTeamThreads * kTeamStageBytes +
-                             threadIdx.x % kSendTeamThreads / 32 * Rows::kStageBytes;
             bool sends = item < __shfl_sync(~0u, num_items, errand.owner) && errand.part < num_units(p);
-            if (sends) rows.load(p, errand, next, stage);
+            if (sends) rows.load(p, errand, next);
             if (opens) __syncthreads();
             opens = false;
             if (sends && (call.reached >> errand.owner & 1)) {
                 uint32_t origin = Rows::origin(next), row = token_of(origin) * p.max_topk + selection_of(origin);
                 uint64_t to = outgoing(g, packs_of(p, call.epoch), errand.owner) + row * p.pack_stride;
-                store_packs(rows, to + errand.part * kUnitBytes, errand.num_channels(p), stage, call.epoch);
+                store_packs(rows, to + errand.part * kUnitBytes, errand.num_channels(p), call.epoch);
+            } else if (sends) {
+                rows.drop(errand.num_channels(p));
             }
             item += deal.next_item;
             if (!sends) {
@@ -214,24 +214,25 @@ __device__ __forceinline__ void sum_pack(const CombineParams& p, const Call& cal
     }
 }
 
-// Chunks of a token, or packs.
-template <Wire kWire>
+// Sums of a token: of chunks, or of packs.
+template <Wire kWire, bool kReduce>
 __device__ __forceinline__ int num_summed(const CombineParams& p) {
+    constexpr int kChannels = kSumChunks<kWire, kReduce> * kChunkChannels;
     if (kPacks<kWire> && has_few_tokens(p)) return num_units(p) * (kUnitChunks + 1);
-    return (p.hidden + kChunkChannels - 1) / kChunkChannels;
+    return (p.hidden + kChannels - 1) / kChannels;
 }
 
-// What is summed at once: a chunk of a token, or a pack. Those of a token are in different blocks; those of a block are
+// What is summed at once: some chunks of a token, or a pack. Those of a token are in different blocks; those of a block are
 // taken by its warps in the order of tokens: one each by those that only receive, the others by whoever has nothing
 // else to do. So warps that have sent help as much as they can, however late they come.
 struct Sum {
-    int token, chunk;
+    int token, number;
 
     // The n-th of this block.
-    __device__ Sum(int num_chunks, int n) {
+    __device__ Sum(int per_token, int n) {
         int index = n * gridDim.x + blockIdx.x;
-        token = index < kSmallDividends ? small_div(index, num_chunks) : index / num_chunks;
-        chunk = index - token * num_chunks;
+        token = index < kSmallDividends ? small_div(index, per_token) : index / per_token;
+        number = index - token * per_token;
     }
 };
 
@@ -247,16 +248,16 @@ template <Wire kWire, bool kReduce>
 __device__ inline void sum_tokens(const CombineParams& p, const Call& call, int n, Selected mine,
                                   CollectShared& shared) {
     if (!shared.ok) return;
-    int num_chunks = num_summed<kWire>(p);
+    int per_token = num_summed<kWire, kReduce>(p);
     auto for_all = [&](auto add) {
 #pragma unroll 1
         for (;;) {
-            Sum sum(num_chunks, n);
+            Sum sum(per_token, n);
             if (sum.token >= p.num_tokens) break;
-            add(mine, sum.token, sum.chunk);
+            add(mine, sum.token, sum.number);
             if (!shared.has_more) break;
             n = take_sum(shared);
-            mine = load_selected<kReduce>(p, Sum(num_chunks, n).token);
+            mine = load_selected<kReduce>(p, Sum(per_token, n).token);
         }
     };
     if (kPacks<kWire> && has_few_tokens(p)) {
@@ -264,8 +265,8 @@ __device__ inline void sum_tokens(const CombineParams& p, const Call& call, int 
             sum_pack<kReduce>(p, call, shared.came, selected, token, pack);
         });
     } else {
-        for_all([&](Selected selected, int token, int chunk) {
-            sum_chunk<kWire, kReduce>(p, call, shared.came, selected, token, chunk);
+        for_all([&](Selected selected, int token, int number) {
+            sum_chunks<kWire, kReduce>(p, call, shared.came, selected, token, number);
         });
     }
 }

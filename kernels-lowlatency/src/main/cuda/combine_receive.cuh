@@ -147,11 +147,16 @@ __device__ __forceinline__ uint32_t lane_offset(int chunk, int lane, int channel
     return (kWire == Wire::kLogFmt ? (chunk * 2 + lane / kLogLanes) * kLogBlockBytes : channel * 2) / kPlaceUnitBytes;
 }
 
+// Chunks of a token that a warp sums at once. It has registers for two where few rows are to be summed: then it waits
+// half as often.
+template <Wire kWire, bool kReduce>
+constexpr int kSumChunks = kReduce && kHasOneNode && kWire != Wire::kLogFmt ? 2 : 1;
+
 // The rows of some selections as the lane reads them, and their weights; found before the rows have come. Places are
 // counted in units of 8 bytes from where the rows of the call's parity begin, to need few registers.
-template <Wire kWire>
+template <Wire kWire, int kChunks>
 struct RowBatch {
-    static constexpr int kRows = kWire == Wire::kLogFmt ? 4 : kWire == Wire::kFp8 ? 6 : 8;
+    static constexpr int kRows = kChunks > 1 || kWire == Wire::kLogFmt ? 4 : kWire == Wire::kFp8 ? 6 : 8;
 
     static constexpr uint32_t kNone = ~0u;
 
@@ -173,16 +178,20 @@ struct RowBatch {
         left = selected;
     }
 
-    // Adds the lane's eight channels of the rows. rows: where those of the parity begin.
-    __device__ void add_to(float* sum, uint64_t rows, int chunk) const {
-        RowLane<kWire> lane[kRows];
+    // Adds the lane's eight channels of each chunk of the rows. rows: where those of the parity begin. chunk: the first;
+    // the lane has channels of num_chunks, the second of which lies `next` units behind.
+    __device__ void add_to(float (*sum)[8], uint64_t rows, int chunk, int num_chunks, uint32_t next) const {
+        RowLane<kWire> lane[kRows][kChunks];
 #pragma unroll
-        for (int j = 0; j < kRows; ++j) {
-            if (from[j] == kNone) continue;
-            lane[j].load(rows + static_cast<uint64_t>(from[j]) * kPlaceUnitBytes, chunk);
-        }
+        for (int j = 0; j < kRows; ++j)
 #pragma unroll
-        for (int j = 0; j < kRows; ++j) lane[j].add_to(sum, weight[j]);
+            for (int c = 0; c < kChunks; ++c)
+                if (from[j] != kNone && c < num_chunks)
+                    lane[j][c].load(rows + static_cast<uint64_t>(from[j] + c * next) * kPlaceUnitBytes, chunk + c);
+#pragma unroll
+        for (int j = 0; j < kRows; ++j)
+#pragma unroll
+            for (int c = 0; c < kChunks; ++c) lane[j][c].add_to(sum[c], weight[j]);
     }
 };
 
@@ -217,12 +226,15 @@ __device__ __forceinline__ uint32_t senders_of(const CombineParams& p, RankSetIn
     return __ballot_sync(~0u, sums);
 }
 
-// Waits for the part of each selection's row that holds the chunk, and sums the chunk.
+// Waits for the part of each selection's row that holds the chunks, and sums them. n: the n-th of the token's sums.
 template <Wire kWire, bool kReduce>
-__device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& call, RankSetIn came, Selected mine,
-                                          int token, int chunk) {
+__device__ __forceinline__ void sum_chunks(const CombineParams& p, const Call& call, RankSetIn came, Selected mine,
+                                           int token, int n) {
+    constexpr int kChunks = kSumChunks<kWire, kReduce>;
+    using Batch = RowBatch<kWire, kChunks>;
     const Group& g = p.group;
-    int lane = threadIdx.x % 32, channel = chunk * kChunkChannels + lane * 8;
+    int chunk = n * kChunks, lane = threadIdx.x % 32, channel = chunk * kChunkChannels + lane * 8;
+    int num_chunks = kChunks > 1 && channel + kChunkChannels < p.hidden ? 2 : channel < p.hidden;  // of the lane
     int sender;
     uint32_t expected = senders_of<kReduce>(p, came, mine, sender);
     bool sums = expected >> lane & 1;
@@ -230,31 +242,38 @@ __device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& ca
     uint64_t in_source = in_batch ? item_offset(p, mine.item) : slot_offset(p, token, lane);
     uint32_t row = (sender * p.row_rank_stride + in_source) / kPlaceUnitBytes;
     uint32_t offset = lane_offset<kWire>(chunk, lane, channel);
-    RowBatch<kWire> batch(row, offset, mine.weight, expected);
+    uint32_t next = lane_offset<kWire>(chunk + 1, lane, channel + kChunkChannels) - offset;
+    Batch batch(row, offset, mine.weight, expected);
     if (sums && !in_batch) {  // batches have been waited for
-        auto flag = at<const uint32_t>(g.heap[g.rank],
-                                       flag_offset(p, sender, token, lane, chunk / kPartChunks, call.epoch));
-        Wait wait(sender, kPhaseRows);
-        // acquire; pairs with the release in flag_rounds
-        sums = await(g, call, wait, call.epoch, [&] { return load_acquire_sys(flag); });
+        int part = chunk / kPartChunks;
+        bool in_two = kChunks > 1 && (chunk + kChunks - 1) / kPartChunks > part && part + 1 < num_parts(p);
+#pragma unroll 1
+        for (int last_part = part + in_two; sums && part <= last_part; ++part) {
+            auto flag = at<const uint32_t>(g.heap[g.rank], flag_offset(p, sender, token, lane, part, call.epoch));
+            Wait wait(sender, kPhaseRows);
+            // acquire; pairs with the release in flag_rounds
+            sums = await(g, call, wait, call.epoch, [&] { return load_acquire_sys(flag); });
+        }
     }
     uint32_t selected = __ballot_sync(~0u, sums);
     __syncwarp();  // what lane k has acquired, all lanes read: a ballot orders no memory
-    bool active = channel < p.hidden;
-    float sum[8] = {};
-    if (selected != expected) batch = RowBatch<kWire>(row, offset, mine.weight, selected);  // a sender is lost
+    float sum[kChunks][8] = {};
+    if (selected != expected) batch = Batch(row, offset, mine.weight, selected);  // a sender is lost
 #pragma unroll 1
     for (;;) {
-        if (active) batch.add_to(sum, g.heap[g.rank] + rows_of(p, call.epoch).offset, chunk);
+        batch.add_to(sum, g.heap[g.rank] + rows_of(p, call.epoch).offset, chunk, num_chunks, next);
         if (batch.left == 0) break;
-        batch = RowBatch<kWire>(row, offset, mine.weight, batch.left);
+        batch = Batch(row, offset, mine.weight, batch.left);
     }
-    if (!active) return;
-    uint64_t to = p.out + token * p.out_stride + channel * 2;
-    if ((to & 15) == 0) {
-        *at<uint4>(to) = round_vector(sum);
-    } else {
-        store_unaligned(to, round_vector(sum));
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+        if (c >= num_chunks) break;
+        uint64_t to = p.out + token * p.out_stride + (channel + c * kChunkChannels) * 2;
+        if ((to & 15) == 0) {
+            *at<uint4>(to) = round_vector(sum[c]);
+        } else {
+            store_unaligned(to, round_vector(sum[c]));
+        }
     }
 }
 

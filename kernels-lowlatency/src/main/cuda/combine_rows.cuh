@@ -1,13 +1,14 @@
 // What a warp of a combine sends at once: a part of the row of a selection, or of the sum of a token's rows.
 //
-// A type of rows has: kStageBytes of shared memory that it is given; num_items, of what there is to send to lane r's
-// rank; Item, what is known of one before its rows are read, and the token and selection whose slot it takes; load,
-// before the call is open; store.
+// A type of rows has: kStageBytes of shared memory that it is given; num_items, of what there is to send
+// to lane r's rank; Item, what is known of one before its rows are read, and the token and selection whose slot it
+// takes; load, before the call is open; store.
 #pragma once
 
 #include <type_traits>
 
 #include "deepep/bf16.cuh"
+#include "deepep/bulk_copy.cuh"
 #include "call.cuh"
 #include "deepep/fp8.cuh"
 #include "logfmt.cuh"
@@ -21,6 +22,7 @@ constexpr int kCombineSenders = 512;
 constexpr int kSendTeamThreads = kCombineSenders / kSendTeams;
 constexpr int kChunkChannels = 256;                     // a warp's vectors
 constexpr int kPartChunks = kPartChannels / kChunkChannels;
+constexpr int kMostUnderWay = 3;  // chunks of rows to be summed, where they come one by one
 constexpr int kHeldForFp8 = 4;  // vectors: a lane's registers are few beside the cast
 constexpr int kChunkScales = kChunkChannels / kScaleChannels;
 constexpr int kLogPartBytes = kPartChannels / kLogChannels * kLogBlockBytes;
@@ -141,7 +143,9 @@ struct SelectionRows {
     static constexpr int kStageBytes = kWire == Wire::kLogFmt ? kLogStageBytes : 0;
 
     CombinePart<kWire, kChunks> part;
+    uint8_t* stage;
 
+    __device__ explicit SelectionRows(uint8_t* memory) : stage(memory) {}
     __device__ static int num_items(const CombineParams& p, int rank) {
         return at<const Bank>(p.bank)->num_selections[rank];
     }
@@ -150,10 +154,10 @@ struct SelectionRows {
         return item < capacity ? at<const uint2>(p.selections)[static_cast<int64_t>(owner) * capacity + item] : uint2{};
     }
     __device__ static uint32_t origin(const Item& item) { return item.y; }
-    __device__ void load(const CombineParams& p, const Errand<kChunks>& errand, const Item& item, uint8_t*) {
+    __device__ void load(const CombineParams& p, const Errand<kChunks>& errand, const Item& item) {
         part.load(x_row(p, item.x) + errand.first_channel() * 2, errand.num_channels(p));
     }
-    __device__ void store(uint64_t to, int num_channels, uint8_t* stage) {
+    __device__ void store(uint64_t to, int num_channels) {
         if constexpr (kWire == Wire::kLogFmt) {
             part.encode(to, num_channels, stage);
         } else if constexpr (kWire == Wire::kFp8) {
@@ -162,11 +166,15 @@ struct SelectionRows {
             part.store(to, num_channels);
         }
     }
-    __device__ uint4 vector(int chunk, const uint8_t*) const { return part.x.v[chunk]; }
+    __device__ uint4 next(int chunk, int) const { return part.x.v[chunk]; }
+    __device__ void drop(int) const {}
 };
 
 // The rows of a token here, summed as the dispatch weighted them, in fp32 and in the order of selections, and rounded
-// to bf16: they take the slot of the first. Sums wait in the warp's stage, each vector for the lane that made it.
+// to bf16: they take the slot of the first. The copy engine brings them to the warp's stage: many are under way, without
+// registers, and without standing in the way of the block's other loads and stores. All of a part comes at once, or,
+// where the stage is too small for so many rows, chunk by chunk. Rows that do not begin on 16 bytes are read where they
+// are, and so are those too many for the stage.
 template <Wire kWire, int kNumChunks>
 struct ReducedRows {
     struct Item {
@@ -176,8 +184,42 @@ struct ReducedRows {
     };
     static constexpr int kChunks = kNumChunks;
     static constexpr int kStride = kChunkChannels * 2;
-    static constexpr int kStageBytes = kChunks * kStride;
-    static_assert(kStageBytes <= kReduceStageBytes);
+    // All warps of a team have a stage for units, but only those that store one for parts.
+    static constexpr int kStageBytes =
+        kChunks == kPartChunks ? kReduceStageBytes : kReduceStageBytes / kStride * kStoreWarps / 8 * kStride;
+    // Behind what rows come to, the barriers at which they do, and where LogFMT is encoded.
+    static constexpr int kBarriersAt = kStageBytes - kMostUnderWay * static_cast<int>(sizeof(uint64_t));
+    static constexpr int kBlocksAt = kBarriersAt / 16 * 16 - kLogStageBytes;
+    static constexpr int kRoom = (kWire == Wire::kLogFmt ? kBlocksAt : kBarriersAt) / kStride;  // chunks
+    static constexpr int kRowsAtOnce = kWire == Wire::kFp8 ? 4 : kWire == Wire::kBf16 ? 3 : 2;  // that are added up
+    static_assert(kStageBytes <= kReduceStageBytes && kLogStageBytes % 16 == 0);
+
+    uint32_t stage;  // in the block's dynamic memory
+    uint32_t parities = 0;  // a bit for each barrier
+    uint64_t row;  // lane j: of the j-th, where the part begins
+    float weight;  // of that row, 0 beyond the last
+    int num_rows = 0;
+    int under_way;  // loads that are, at most: of all chunks or of one; 0 if nothing comes to the stage
+    int slot;       // in the stage, of the next of them
+
+    __device__ explicit ReducedRows(uint8_t* memory) : stage(memory - dynamic_shared()) {
+        if (threadIdx.x % 32 == 0) {
+#pragma unroll
+            for (int i = 0; i < kMostUnderWay; ++i) barrier_init(arrived(i), 1);
+            barrier_init_fence();
+        }
+        __syncwarp();
+    }
+
+    __device__ __forceinline__ uint64_t* arrived(int in_slot) const {
+        return reinterpret_cast<uint64_t*>(dynamic_shared() + stage + kBarriersAt) + in_slot;
+    }
+
+    // Whether all chunks of all rows do.
+    __device__ __forceinline__ bool fit() const { return num_rows * kChunks <= kRoom; }
+
+    // Chunks that come together.
+    __device__ __forceinline__ int at_once() const { return fit() ? kChunks : 1; }
 
     __device__ static int num_items(const CombineParams& p, int rank) { return at<const Bank>(p.bank)->num_rows[rank]; }
     __device__ static Item ask(const CombineParams& p, int owner, int item) {
@@ -194,104 +236,125 @@ struct ReducedRows {
         return item.token << kTopkBits | (selected != 0 ? __ffs(selected) - 1 : 0);
     }
 
-    __device__ void load(const CombineParams& p, const Errand<kChunks>& errand, const Item& item, uint8_t* stage) {
+    __device__ void load(const CombineParams& p, const Errand<kChunks>& errand, const Item& item) {
+        if (num_rows != 0) leave_stage();
         uint32_t selected = __ballot_sync(~0u, item.place != ~0u);
-        uint64_t row = item.place != ~0u ? x_row(p, item.place) + errand.first_channel() * 2 : 0;
-        int num_bytes = errand.num_channels(p) * 2;
+        uint64_t from = item.place != ~0u ? x_row(p, item.place) + errand.first_channel() * 2 : 0;
         bool aligned = ((p.x | p.x_expert_stride | p.x_row_stride) & 15) == 0;
-        int num_rows = __popc(selected);
-        if (num_rows > 1) fetch_ahead(row, selected, num_bytes);
-        // As many loads are under way whatever the number of rows, if there are that many chunks.
-        if (!aligned) {
-            sum<1, 1, false>(row, item.weight, selected, num_bytes, stage);
-        } else if (num_rows <= 1) {
-            sum<1, kChunks, true>(row, item.weight, selected, num_bytes, stage);
-        } else if (num_rows <= 2) {
-            sum<2, kChunks < 4 ? kChunks : 4, true>(row, item.weight, selected, num_bytes, stage);
-        } else if (num_rows <= 4 && kChunks >= 4) {
-            sum<4, 2, true>(row, item.weight, selected, num_bytes, stage);
-        } else {
-            sum<4, 1, true>(row, item.weight, selected, num_bytes, stage);
-        }
-    }
-
-    // The first vectors are asked for at once, but the others only in their turn: they come to the level 2 cache
-    // meanwhile.
-    __device__ __forceinline__ static void fetch_ahead(uint64_t row, uint32_t selected, int num_bytes) {
-        constexpr int kLineVectors = 8;
-        int first = threadIdx.x % 32 * 16;
+        num_rows = __popc(selected);
+        under_way = !aligned ? 0 : fit() ? 1 : min(kMostUnderWay, small_div(kRoom, num_rows));
+        slot = 0;
+        weight = 0;
 #pragma unroll 1
-        for (uint32_t left = selected; left != 0; left &= left - 1) {
-            uint64_t begin = __shfl_sync(~0u, row, __ffs(left) - 1);
-#pragma unroll
-            for (int c = 0; c < kChunks; ++c)
-                if (threadIdx.x % kLineVectors == 0 && first + c * kStride < num_bytes)
-                    prefetch_l2(at<const uint4>(begin + first + c * kStride));
+        for (int j = 0; j < num_rows; ++j, selected &= selected - 1) {
+            uint64_t its_row = __shfl_sync(~0u, from, __ffs(selected) - 1);
+            float its_weight = __shfl_sync(~0u, item.weight, __ffs(selected) - 1);
+            if (threadIdx.x % 32 == j) row = its_row, weight = its_weight;
         }
-    }
-
-    // kRows rows at a time, kAtOnce chunks of each; lane k has the row of selection k. kAligned: rows begin on 16
-    // bytes. Where several chunks are summed at once, there are at most kRows rows.
-    template <int kRows, int kAtOnce, bool kAligned>
-    __device__ __forceinline__ static void sum(uint64_t row, float weight, uint32_t selected, int num_bytes,
-                                               uint8_t* stage) {
-        int lane = threadIdx.x % 32;
 #pragma unroll 1
-        for (int first = 0; first < kChunks; first += kAtOnce) {
-            float sums[kAtOnce][8] = {};
-            uint32_t left = selected;
-            do {
-                Vectors<kAtOnce> x[kRows];
-                float factor[kRows];
+        for (int i = 0; i < under_way; ++i) ask_for(i, i, errand.num_channels(p));
+    }
+
+    // Before something else comes to it. All lanes.
+    __device__ __forceinline__ static void leave_stage() {
+        fence_async_proxy_shared();
+        __syncwarp();
+    }
+
+    __device__ __forceinline__ static bool has(int chunk, int num_channels) {
+        return chunk < kChunks && chunk * kChunkChannels < num_channels;
+    }
+
+    __device__ __forceinline__ uint8_t* staged(int j, int in_slot) const {
+        return dynamic_shared() + stage + (in_slot * num_rows + j) * at_once() * kStride;
+    }
+
+    // For the rows' chunks from the given one on, if they have it.
+    __device__ __forceinline__ void ask_for(int chunk, int in_slot, int num_channels) const {
+        if (!has(chunk, num_channels)) return;
+        int lane = threadIdx.x % 32, begin = chunk * kStride, bytes = min(at_once() * kStride, num_channels * 2 - begin);
+        if (lane == 0) barrier_arrive_expect(arrived(in_slot), num_rows * bytes);
+        __syncwarp();
+        if (lane < num_rows) bulk_load(staged(lane, in_slot), at<const uint8_t>(row, begin), bytes, arrived(in_slot));
+    }
+
+    __device__ __forceinline__ void await_slot(int in_slot) {
+        barrier_wait(arrived(in_slot), parities >> in_slot & 1);
+        parities ^= 1u << in_slot;
+    }
+
+    // The lane's vector of a chunk of the sum, rounded; once and in order. All lanes.
+    __device__ __forceinline__ uint4 next(int chunk, int num_channels) {
+        if (under_way == 0) return sum_in_place(row, weight, num_rows, chunk * kStride, num_channels * 2);
+        if (has(chunk, num_channels) && (!fit() || chunk == 0)) await_slot(slot);
+        int offset = chunk * kStride + threadIdx.x % 32 * 16;
+        const uint8_t* from = staged(0, slot) + (fit() ? offset : offset - chunk * kStride);
+        float sum[8] = {};
+#pragma unroll 1
+        for (int first = 0; first < num_rows; first += kRowsAtOnce) {
+            uint4 v[kRowsAtOnce];
+            float factor[kRowsAtOnce];
 #pragma unroll
-                for (int j = 0; j < kRows; ++j) {
-                    int k = left != 0 ? __ffs(left) - 1 : 0;
-                    uint64_t begin = __shfl_sync(~0u, row, k), end = left != 0 ? begin + num_bytes : 0;
-                    float mine = __shfl_sync(~0u, weight, k);
-                    factor[j] = left != 0 ? mine : 0;
-                    uint64_t from = begin + first * kStride + lane * 16;
-                    x[j] = kAligned ? load_aligned<kAtOnce, kStride>(from, end)
-                                    : load_vectors<kAtOnce, kStride>(from, end);
-                    left &= left - 1;
-                }
+            for (int j = 0; j < kRowsAtOnce; ++j) {
+                factor[j] = __shfl_sync(~0u, weight, first + j);
+                v[j] = make_uint4(0, 0, 0, 0);
+                if (first + j < num_rows && offset < num_channels * 2)
+                    v[j] = *reinterpret_cast<const uint4*>(from + (first + j) * at_once() * kStride);
+            }
 #pragma unroll
-                for (int c = 0; c < kAtOnce; ++c)
+            for (int j = 0; j < kRowsAtOnce; ++j)
 #pragma unroll
-                    for (int j = 0; j < kRows; ++j)
-#pragma unroll
-                        for (int i = 0; i < 8; ++i) add_scaled(sums[c][i], factor[j], bf16_at(x[j].v[c], i));
-            } while (kAtOnce == 1 && left != 0);
-#pragma unroll
-            for (int c = 0; c < kAtOnce; ++c)
-                if (first + c < kChunks) *staged(stage, first + c) = round_vector(sums[c]);
+                for (int i = 0; i < 8; ++i) add_scaled(sum[i], factor[j], bf16_at(v[j], i));
         }
+        if (!fit()) {
+            leave_stage();
+            ask_for(chunk + under_way, slot, num_channels);
+            slot = slot + 1 == under_way ? 0 : slot + 1;
+        }
+        return round_vector(sum);
     }
 
-    __device__ static uint4* staged(uint8_t* stage, int chunk) {
-        return reinterpret_cast<uint4*>(stage + chunk * kStride) + threadIdx.x % 32;
+    // The same of rows where they are.
+    __device__ __noinline__ static uint4 sum_in_place(uint64_t row, float weight, int num_rows, int begin,
+                                                      int num_bytes) {
+        int offset = begin + threadIdx.x % 32 * 16;
+        float sum[8] = {};
+#pragma unroll 1
+        for (int j = 0; j < num_rows; ++j) {
+            uint64_t from = __shfl_sync(~0u, row, j);
+            float factor = __shfl_sync(~0u, weight, j);
+            uint4 v = load_vectors<1, kStride>(from + offset, from + num_bytes).v[0];
+#pragma unroll
+            for (int i = 0; i < 8; ++i) add_scaled(sum[i], factor, bf16_at(v, i));
+        }
+        return round_vector(sum);
     }
 
-    __device__ uint4 vector(int chunk, uint8_t* stage) const { return *staged(stage, chunk); }
+    // In place of store, for an owner that is not to be reached: no copy may outlive the block.
+    __device__ void drop(int num_channels) {
+#pragma unroll 1
+        for (int i = 0; i < under_way; ++i)
+            if (has(i, num_channels)) await_slot(i);
+    }
 
-    __device__ void store(uint64_t to, int num_channels, uint8_t* stage) {
+    __device__ void store(uint64_t to, int num_channels) {
         int lane = threadIdx.x % 32;
         if constexpr (kWire == Wire::kFp8) {
-            send_fp8<kChunks>(to, num_channels, [=](int c) { return *staged(stage, c); });
+            send_fp8<kChunks>(to, num_channels, [&](int c) { return next(c, num_channels); });
         } else if constexpr (kWire == Wire::kLogFmt) {
-            // Blocks take the place of sums that have been read: they are shorter.
+            uint8_t* blocks = dynamic_shared() + stage + kBlocksAt;
 #pragma unroll 1
             for (int c = 0; c < kChunks; ++c) {
-                uint4 now = *staged(stage, c);
-                __syncwarp();
                 int block = c * (kChunkChannels / kLogChannels) + lane / kLogLanes;
-                encode_log(now, stage + block * kLogBlockBytes, block * kLogChannels < num_channels);
+                encode_log(next(c, num_channels), blocks + block * kLogBlockBytes, block * kLogChannels < num_channels);
             }
-            send_blocks(to, num_channels, stage);
+            send_blocks(to, num_channels, blocks);
         } else {
 #pragma unroll
-            for (int c = 0; c < kChunks; ++c)
-                if (lane * 16 + c * kStride < num_channels * 2)
-                    *at<uint4>(to + lane * 16 + c * kStride) = *staged(stage, c);
+            for (int c = 0; c < kChunks; ++c) {
+                uint4 sum = next(c, num_channels);
+                if (lane * 16 + c * kStride < num_channels * 2) *at<uint4>(to + lane * 16 + c * kStride) = sum;
+            }
         }
     }
 };

@@ -88,7 +88,7 @@ __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int
         uint64_t flag = flag_offset(p, g.rank, token_of(stored.origin), selection_of(stored.origin), stored.part,
                                     call.epoch);
         if (!__any_sync(~0u, flags || remote)) continue;
-        fence_sys();  // release, with the store below; pairs with the acquire in sum_chunk
+        fence_sys();  // release, with the store below; pairs with the acquire in sum_chunks
         if (flags) store_relaxed_sys(at<uint32_t>(g.heap[stored.owner], flag), call.epoch);
         if constexpr (kHasNetwork) send_batches<Rows>(p, call, remote, stored.owner, stored.origin);
     }
@@ -131,9 +131,8 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
     int num_mine = items_of(errand.owner);
     if (deal.group >= num_groups) num_mine = 0;
     int item = deal.item;
-    Rows rows;
-    uint8_t* stage = stages + store_warp * Rows::kStageBytes;
-    if (item < num_mine) rows.load(p, errand, next, stage);
+    Rows rows(stages + store_warp * Rows::kStageBytes);
+    if (item < num_mine) rows.load(p, errand, next);
     __syncthreads();  // the call is open
 #pragma unroll 1
     for (int i = 0, round = 0, group = deal.group; i < groups_per_warp; ++i) {
@@ -144,15 +143,17 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
             bool in_batch = is_remote(g, errand.owner);
             uint32_t stored = in_batch ? item : origin;
             bool sends = item < num_mine;
-            if (sends && round != 0) rows.load(p, errand, now, stage);
+            if (sends && round != 0) rows.load(p, errand, now);
             item += deal.next_item;
             next = Rows::ask(p, errand.owner, item);
-            sends = sends && (call.reached >> errand.owner & 1);
+            bool reaches = call.reached >> errand.owner & 1;
+            if (sends && !reaches) rows.drop(errand.num_channels(p));
+            sends = sends && reaches;
             if (sends) {
                 uint64_t in_cell = in_batch ? item_offset(p, stored)
                                             : slot_offset(p, token_of(origin), selection_of(origin));
                 uint64_t to = outgoing(g, rows_of(p, call.epoch), errand.owner) + in_cell;
-                rows.store(to + part_offset<kWire>(errand.part), errand.num_channels(p), stage);
+                rows.store(to + part_offset<kWire>(errand.part), errand.num_channels(p));
             }
             if (lane == 0) shared.parts[team][round & 1][warp] = {sends ? errand.owner : -1, stored, errand.part};
             send_barrier(team);

@@ -66,68 +66,71 @@ __device__ inline void clear_counts(const DispatchParams& p, int thread, int num
     if (thread == 0) counts.bad = counts.crowded = ~0u;
 }
 
-// Lane r: what a warp has counted for rank r. In large groups `counts` has it at once.
-struct RankCounts {
-    uint32_t rows = 0;
-    uint32_t selections = 0;
+// Counts a lane's selection. dest: its receiver, or -1. earlier: the lanes with earlier selections of its token. All
+// lanes.
+__device__ __forceinline__ void count_dest(int dest, uint32_t earlier, TokenCounts& counts) {
+    uint32_t same = __match_any_sync(~0u, dest);
+    uint32_t rows_begin = __ballot_sync(~0u, dest >= 0 && (same & earlier) == 0);
+    if (dest < 0 || threadIdx.x % 32 != __ffs(same) - 1) return;
+    atomicAdd(&counts.rows[dest], __popc(same & rows_begin));
+    atomicAdd(&counts.selections[dest], __popc(same));
+}
 
-    // dest: the lane's receiver, or -1. earlier: the lanes with earlier selections of its token. All lanes.
-    __device__ __forceinline__ void add(int dest, uint32_t earlier, TokenCounts& counts) {
-        int lane = threadIdx.x % 32;
-        if constexpr (kIsWide) {
-            uint32_t same = __match_any_sync(~0u, dest);
-            uint32_t rows_begin = __ballot_sync(~0u, dest >= 0 && (same & earlier) == 0);
-            if (dest < 0 || lane != __ffs(same) - 1) return;
-            atomicAdd(&counts.rows[dest], __popc(same & rows_begin));
-            atomicAdd(&counts.selections[dest], __popc(same));
-            return;
-        }
-        uint32_t mine = 0;  // lanes whose selections go to rank `lane`
+// Tokens of which a warp counts the selections: as many whole ones as have a lane for each, kCountBatch times. Not by
+// __ldg: such loads may be moved before await_previous_launch.
+struct CountBatch {
+    int per_warp, mine, k, stride;  // tokens at once; the lane's among them, and its selection; to the warp's next ones
+    int64_t expert[kCountBatch];
+
+    __device__ CountBatch(const DispatchParams& p, int thread, int num_threads) {
+        int lane = thread % 32;
+        per_warp = small_div(32, p.topk), mine = small_div(lane, p.topk), k = lane - mine * p.topk;
+        stride = num_threads / 32 * per_warp;
+    }
+
+    // The warp's first of tokens that begin there.
+    __device__ __forceinline__ int first(int begin, int thread) const { return begin + thread / 32 * per_warp; }
+
+    __device__ __forceinline__ void load(const DispatchParams& p, int from, int end) {
+        auto topk_idx = at<const int64_t>(p.topk_idx);
 #pragma unroll
-        for (int r = 0; r < kRanks; ++r) {
-            uint32_t lanes = __ballot_sync(~0u, dest == r);
-            if (lane == r) mine = lanes;
+        for (int j = 0; j < kCountBatch; ++j) {
+            int t = from + j * stride + mine;
+            expert[j] = mine < per_warp && t < end ? topk_idx[static_cast<size_t>(t) * p.topk + k] : -1;
         }
-        uint32_t same = __shfl_sync(~0u, mine, dest);
-        uint32_t rows_begin = __ballot_sync(~0u, dest >= 0 && (same & earlier) == 0);
-        rows += __popc(mine & rows_begin);
-        selections += __popc(mine);
     }
 };
 
-// Adds tokens [begin, end), and copies their selections unless `copies` is null. A warp takes as many whole tokens as
-// have a lane for each selection. Not by __ldg: such loads may be moved before await_previous_launch.
-__device__ __noinline__ void count_tokens(const DispatchParams& p, int begin, int end, int thread, int num_threads,
+// Adds tokens [begin, end), and copies their selections unless `copies` is null. batch: the warp's first, loaded.
+__device__ __noinline__ void count_tokens(const DispatchParams& p, CountBatch batch, int begin, int end, int thread,
                                           uint32_t* hist, TokenCounts& counts, int32_t* copies = nullptr) {
-    if (begin >= end) return;
-    int lane = thread % 32, per_warp = small_div(32, p.topk), mine = small_div(lane, p.topk), k = lane - mine * p.topk;
-    int stride = num_threads / 32 * per_warp;
-    uint32_t earlier = ((1u << k) - 1) << (lane - k);
-    auto topk_idx = at<const int64_t>(p.topk_idx);
-    RankCounts ranks;
+    int lane = thread % 32;
+    uint32_t earlier = ((1u << batch.k) - 1) << (lane - batch.k);
 #pragma unroll 1
-    for (int first = begin + thread / 32 * per_warp; first < end; first += kCountBatch * stride) {
-        int64_t expert[kCountBatch];
+    for (int first = batch.first(begin, thread); first < end;) {
 #pragma unroll
         for (int j = 0; j < kCountBatch; ++j) {
-            int t = first + j * stride + mine;
-            expert[j] = mine < per_warp && t < end ? topk_idx[static_cast<size_t>(t) * p.topk + k] : -1;
-        }
-#pragma unroll
-        for (int j = 0; j < kCountBatch; ++j) {
-            if (first + j * stride >= end) continue;
-            bool valid = is_expert(expert[j], p.num_experts);
-            int e = static_cast<int>(expert[j]), t = first + j * stride + mine;
-            if (copies && mine < per_warp && t < end) copies[t * p.topk + k] = e;
+            if (first + j * batch.stride >= end) continue;
+            int64_t expert = batch.expert[j];
+            bool valid = is_expert(expert, p.num_experts);
+            int e = static_cast<int>(expert), t = first + j * batch.stride + batch.mine;
+            if (copies && batch.mine < batch.per_warp && t < end) copies[t * p.topk + batch.k] = e;
             if (valid) atomicAdd(&hist[e], 1);
-            uint32_t place = static_cast<uint32_t>(t) << 8 | k;
-            if (!valid && expert[j] != -1) atomicMin(&counts.bad, place);
-            ranks.add(valid ? small_div(e, p.experts_per_rank) : -1, earlier, counts);
+            uint32_t place = static_cast<uint32_t>(t) << 8 | batch.k;
+            if (!valid && expert != -1) atomicMin(&counts.bad, place);
+            count_dest(valid ? small_div(e, p.experts_per_rank) : -1, earlier, counts);
         }
+        first += kCountBatch * batch.stride;
+        if (first < end) batch.load(p, first, end);
     }
-    if (kIsWide || ranks.selections == 0) return;
-    atomicAdd(&counts.rows[lane], ranks.rows);
-    atomicAdd(&counts.selections[lane], ranks.selections);
+}
+
+__device__ inline void count_tokens(const DispatchParams& p, int begin, int end, int thread, int num_threads,
+                                    uint32_t* hist, TokenCounts& counts) {
+    if (begin >= end) return;
+    CountBatch batch(p, thread, num_threads);
+    batch.load(p, batch.first(begin, thread), end);
+    count_tokens(p, batch, begin, end, thread, hist, counts);
 }
 
 // kFormat of a header: ranks that give weights and ranks that do not learn it.
@@ -286,9 +289,7 @@ __device__ inline void plan_token(const DispatchParams& p, int t, const PlanAhea
         plan.tag[i] = counts.selections[ahead.dest] << kTokenBits | t;
     }
     if (lane == 0) plan.num_dests = __popc(all);
-    uint32_t before = 0;  // selections of the same expert by the same token
-#pragma unroll 4
-    for (int k = 0; k < p.topk; ++k) before += __shfl_sync(~0u, e, k) == e && k < lane;
+    uint32_t before = __popc(__match_any_sync(~0u, e) & ((1u << lane) - 1));  // of the same expert by the same token
     if (lane < p.topk) {
         plan.selection[lane] = valid ? (e - dest_of_k * p.experts_per_rank) << kOrderBits | (hist[e] + before) : ~0u;
         plan.selection_dest[lane] = dest_of_k;
@@ -315,13 +316,18 @@ __device__ inline void plan_first(const DispatchParams& p, int thread, uint32_t*
                                   DispatchSendShared& shared) {
     int t = blockIdx.x;
     bool has_token = t < p.num_tokens, announces = is_reporting_block(), plans = has_token && thread < 32;
+    CountBatch before(p, thread, kPlanners);
+    if (has_token || announces) before.load(p, before.first(0, thread), announces ? p.num_tokens : t);
     PlanAhead ahead(p, plans ? t : -1);
     if (has_token) clear_counts(p, thread, kPlanners, hist, shared.earlier);
     if (announces) clear_counts(p, thread, kPlanners, all_hist, shared.all);
     team_barrier(kBarrierPlan, kPlanners);
-    if (announces)
-        count_tokens(p, 0, p.num_tokens, thread, kPlanners, all_hist, shared.all, at<int32_t>(p.sent_topk_idx));
-    if (has_token) count_tokens(p, 0, t, thread, kPlanners, hist, shared.earlier);
+    if (announces) {
+        count_tokens(p, before, 0, p.num_tokens, thread, all_hist, shared.all, at<int32_t>(p.sent_topk_idx));
+        if (has_token) count_tokens(p, 0, t, thread, kPlanners, hist, shared.earlier);
+    } else if (has_token) {
+        count_tokens(p, before, 0, t, thread, hist, shared.earlier);
+    }
     team_barrier(kBarrierPlan, kPlanners);
     if (plans) plan_token(p, t, ahead, hist, shared.earlier, shared.plan);
     if (!announces) return;

@@ -36,7 +36,7 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     bool sends = g.phases & kSend, receives = g.phases & kReceive;
     int first = 0;                   // of the block's sums, the warp's first
     Selected selected = {-1, 0, 0};  // of its token
-    auto token_of_first = [&] { return Sum(num_summed<kWire>(p), first).token; };
+    auto token_of_first = [&] { return Sum(num_summed<kWire, kReduce>(p), first).token; };
     if (sends && threadIdx.x < kCombineSenders) {
         send_home<kWire, kReduce>(p, call, sent, stages);
         if (!receives || is_flag_warp() || !collected.has_more) return;  // the flag warp is busy longest
@@ -57,7 +57,7 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
             if (team.thread % 32 == 0) bad[team.warp()] = warp_bad;
             if constexpr (kHasNetwork) keep_items(p, team.thread, team.num_threads);
         }
-        if (team.thread == 0) collected.init(p, load_set(bank->present), team.num_warps(), num_summed<kWire>(p));
+        if (team.thread == 0) collected.init(p, load_set(bank->present), team.num_warps(), num_summed<kWire, kReduce>(p));
         first = team.warp();
         if (receives && kHasOneNode) selected = load_selected<kReduce>(p, token_of_first());
         finish_open(g, kCombine, opening, call);

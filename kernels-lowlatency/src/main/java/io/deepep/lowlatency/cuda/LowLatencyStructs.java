@@ -45,8 +45,8 @@ final class LowLatencyStructs {
                             * VECTOR_BYTES
                     + VECTOR_BYTES;
 
-    /** Where it keeps a part of a sum of rows. */
-    private static final int REDUCE_STAGE_BYTES = LowLatencyLayout.PART_CHANNELS * Short.BYTES;
+    /** Where rows come to that it sums: 31 chunks of 512 bytes, all that a block has room for. */
+    private static final int REDUCE_STAGE_BYTES = 31 << 9;
 
     /** Of a selection's number in its token. */
     private static final int TOPK_BITS = 5;
