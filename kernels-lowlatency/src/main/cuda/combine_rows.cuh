@@ -191,7 +191,8 @@ struct ReducedRows {
     static constexpr int kBarriersAt = kStageBytes - kMostUnderWay * static_cast<int>(sizeof(uint64_t));
     static constexpr int kBlocksAt = kBarriersAt / 16 * 16 - kLogStageBytes;
     static constexpr int kRoom = (kWire == Wire::kLogFmt ? kBlocksAt : kBarriersAt) / kStride;  // chunks
-    static constexpr int kRowsAtOnce = kWire == Wire::kFp8 ? 4 : kWire == Wire::kBf16 ? 3 : 2;  // that are added up
+    // That are added up: as many as there are registers for, on sm_100 too.
+    static constexpr int kRowsAtOnce = kWire == Wire::kBf16 || (kHasOneNode && kWire == Wire::kFp8) ? 3 : 2;
     static_assert(kStageBytes <= kReduceStageBytes && kLogStageBytes % 16 == 0);
 
     uint32_t stage;  // in the block's dynamic memory
