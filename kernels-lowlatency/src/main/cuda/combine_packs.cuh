@@ -222,8 +222,8 @@ __device__ __forceinline__ int num_summed(const CombineParams& p) {
     return (p.hidden + kChannels - 1) / kChannels;
 }
 
-// What is summed at once: some chunks of a token, or a pack. Those of a token are in different blocks; those of a block are
-// taken by its warps in the order of tokens: one each by those that only receive, the others by whoever has nothing
+// What is summed at once: some chunks of a token, or a pack. Those of a token are in different blocks; those of a block
+// are taken by its warps in the order of tokens: one each by those that only receive, the others by whoever has nothing
 // else to do. So warps that have sent help as much as they can, however late they come.
 struct Sum {
     int token, number;

@@ -178,8 +178,8 @@ struct RowBatch {
         left = selected;
     }
 
-    // Adds the lane's eight channels of each chunk of the rows. rows: where those of the parity begin. chunk: the first;
-    // the lane has channels of num_chunks, the second of which lies `next` units behind.
+    // Adds the lane's eight channels of each chunk of the rows. rows: where those of the parity begin. chunk: the
+    // first; the lane has channels of num_chunks, the second of which lies `next` units behind.
     __device__ void add_to(float (*sum)[8], uint64_t rows, int chunk, int num_chunks, uint32_t next) const {
         RowLane<kWire> lane[kRows][kChunks];
 #pragma unroll

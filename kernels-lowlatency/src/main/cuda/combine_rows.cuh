@@ -171,10 +171,10 @@ struct SelectionRows {
 };
 
 // The rows of a token here, summed as the dispatch weighted them, in fp32 and in the order of selections, and rounded
-// to bf16: they take the slot of the first. The copy engine brings them to the warp's stage: many are under way, without
-// registers, and without standing in the way of the block's other loads and stores. All of a part comes at once, or,
-// where the stage is too small for so many rows, chunk by chunk. Rows that do not begin on 16 bytes are read where they
-// are, and so are those too many for the stage.
+// to bf16: they take the slot of the first. The copy engine brings them to the warp's stage: many are under way,
+// without registers, and without standing in the way of the block's other loads and stores. All of a part comes at
+// once, or, where the stage is too small for so many rows, chunk by chunk. Rows that do not begin on 16 bytes are read
+// where they are, and so are those too many for the stage.
 template <Wire kWire, int kNumChunks>
 struct ReducedRows {
     struct Item {
@@ -273,7 +273,8 @@ struct ReducedRows {
     // For the rows' chunks from the given one on, if they have it.
     __device__ __forceinline__ void ask_for(int chunk, int in_slot, int num_channels) const {
         if (!has(chunk, num_channels)) return;
-        int lane = threadIdx.x % 32, begin = chunk * kStride, bytes = min(at_once() * kStride, num_channels * 2 - begin);
+        int lane = threadIdx.x % 32, begin = chunk * kStride;
+        int bytes = min(at_once() * kStride, num_channels * 2 - begin);
         if (lane == 0) barrier_arrive_expect(arrived(in_slot), num_rows * bytes);
         __syncwarp();
         if (lane < num_rows) bulk_load(staged(lane, in_slot), at<const uint8_t>(row, begin), bytes, arrived(in_slot));

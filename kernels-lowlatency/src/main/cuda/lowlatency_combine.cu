@@ -57,7 +57,8 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
             if (team.thread % 32 == 0) bad[team.warp()] = warp_bad;
             if constexpr (kHasNetwork) keep_items(p, team.thread, team.num_threads);
         }
-        if (team.thread == 0) collected.init(p, load_set(bank->present), team.num_warps(), num_summed<kWire, kReduce>(p));
+        int per_token = num_summed<kWire, kReduce>(p);
+        if (team.thread == 0) collected.init(p, load_set(bank->present), team.num_warps(), per_token);
         first = team.warp();
         if (receives && kHasOneNode) selected = load_selected<kReduce>(p, token_of_first());
         finish_open(g, kCombine, opening, call);
