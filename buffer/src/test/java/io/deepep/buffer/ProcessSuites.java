@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.cuda.topology.HostTopology;
 import io.deepep.spi.LoopbackPorts;
+import io.deepep.testkit.Programs;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
 import java.io.IOException;
@@ -69,6 +70,7 @@ record ProcessSuites(Path folder, List<String> options) {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(options);
+        command.addAll(Programs.SHORT_LIVED);
         command.addAll(
                 List.of(
                         "-Xmx512m",

@@ -14,12 +14,12 @@ import java.util.Map;
 record RankJvm(int rank, int numRanks, int port) {
     /** How to start {@code program}. */
     ProcessBuilder of(Class<?> program, String... arguments) {
-        List<String> options =
-                new ArrayList<>(
-                        List.of(
-                                "-Xmx512m",
-                                "--add-modules=jdk.incubator.vector",
-                                "-Ddeepep.sysfs=" + HostTopology.SYSFS));
+        List<String> options = new ArrayList<>(Programs.SHORT_LIVED);
+        options.addAll(
+                List.of(
+                        "-Xmx512m",
+                        "--add-modules=jdk.incubator.vector",
+                        "-Ddeepep.sysfs=" + HostTopology.SYSFS));
         String transport = System.getProperty("deepep.transport"); // of TestNetworks
         if (transport != null) {
             options.add("-Ddeepep.transport=" + transport);

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import io.deepep.bench.CommandLines;
 import io.deepep.bench.Main;
 import io.deepep.bench.Outcome;
+import io.deepep.testkit.Programs;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -24,9 +25,10 @@ class LaunchedTestsTest {
 
     private static Outcome launch(List<String> options, String... command) {
         List<String> arguments = new ArrayList<>(List.of("launch", "-n", "2", "--"));
+        arguments.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        arguments.addAll(Programs.SHORT_LIVED);
         arguments.addAll(
                 List.of(
-                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                         "-Xmx512m",
                         "--enable-native-access=ALL-UNNAMED",
                         "--add-modules=jdk.incubator.vector",

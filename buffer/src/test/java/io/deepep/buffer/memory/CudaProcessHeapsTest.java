@@ -68,10 +68,12 @@ class CudaProcessHeapsTest {
     private static Process start(
             int ranksPerProcess, boolean inTurn, Map<String, String> environment)
             throws IOException {
+        List<String> options = new ArrayList<>(Programs.SHORT_LIVED);
+        options.add("-Xmx128m");
         ProcessBuilder builder =
                 Programs.java(
                         HeapProgram.class,
-                        List.of("-Xmx128m"),
+                        options,
                         Integer.toString(ranksPerProcess),
                         Boolean.toString(inTurn));
         builder.environment().putAll(environment);
