@@ -25,6 +25,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -43,6 +44,7 @@ import org.junit.platform.launcher.core.LauncherFactory;
  * say.
  */
 @Tag("checkout")
+@Isolated("it sets system properties that others read")
 class BackendSuiteTest {
     private static final Path ROOT = Path.of("..");
 

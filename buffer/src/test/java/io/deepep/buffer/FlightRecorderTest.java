@@ -25,9 +25,11 @@ import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** What a flight recording shows of calls, and that calls cost no memory while there is none. */
 @Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Isolated("a recording shows the calls of all threads")
 class FlightRecorderTest {
     private static final int NUM_RANKS = 2;
     private static final int NUM_TOKENS = 6;

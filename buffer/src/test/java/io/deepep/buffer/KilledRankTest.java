@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.deepep.spi.LoopbackPorts;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
+import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.lowlatency.KilledRank;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -22,6 +23,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * on leave it out and go on; then they close and end by themselves.
  */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@BesideOthers
 class KilledRankTest {
     /** Each backend with masks and without. */
     static Stream<Arguments> backends() {

@@ -21,9 +21,11 @@ import java.util.logging.Logger;
 import java.util.logging.SimpleFormatter;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Ranks of a group of threads that end without closing their buffers. */
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Isolated("it hears what all buffers log")
 class LeftOpenBufferTest {
     private static Buffer open(Communicator communicator) {
         return Buffer.builder(communicator).normal(NormalLimits.of(4, 128, 1, 2)).open();

@@ -15,9 +15,11 @@ import javax.tools.ToolProvider;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** The Java of README and of the guide to a layer compiles and does what the pages say. */
 @Tag("checkout")
+@Isolated("it takes standard output")
 class ReadmeExampleTest {
     private static final Pattern JAVA_BLOCK = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
     private static final Pattern DIFFERENCE =

@@ -23,6 +23,7 @@ import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.Word;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Misbehaviour;
@@ -47,6 +48,7 @@ import java.util.function.Consumer;
  * for this call.
  */
 @BackendSuite
+@BesideOthers
 record SilentRankTest(TestBackend backend) {
     /** Of the dispatch and three combines; the headers of the first and the third share a place. */
     private static final int SILENT_EPOCH = Word.FIRST_EPOCH + 3;

@@ -17,6 +17,8 @@ import java.util.Optional;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** Groups whose ranks are processes, with the variables that launchers set. */
 @Timeout(value = 300, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -102,6 +104,7 @@ class ProcessGroupTest {
         assertLeave(ranks);
     }
 
+    @Execution(ExecutionMode.CONCURRENT) // it waits
     @Test
     void ranksMayComeLateAndInAnyOrder() throws Exception {
         int port = LoopbackPorts.free();
@@ -149,6 +152,7 @@ class ProcessGroupTest {
         }
     }
 
+    @Execution(ExecutionMode.CONCURRENT) // it waits
     @Test
     void aRankThatHangsIsTakenForDead() throws Exception {
         int port = LoopbackPorts.free();
@@ -197,6 +201,7 @@ class ProcessGroupTest {
         assertThat(refused.exitCode()).isEqualTo(1);
     }
 
+    @Execution(ExecutionMode.CONCURRENT) // it waits
     @Test
     void aRankThatNeverComesIsNamed() throws Exception {
         int port = LoopbackPorts.free();

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.deepep.bench.CommandLines;
 import io.deepep.bench.Outcome;
+import io.deepep.testkit.Programs;
 import java.io.BufferedReader;
 import java.nio.file.Path;
 import java.util.List;
@@ -14,18 +15,26 @@ import java.util.stream.StreamSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** {@code deepep chaos} on the host backend, in short: long runs are made with the command. */
 @Timeout(value = 300, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Execution(ExecutionMode.CONCURRENT) // its cases wait
 class ChaosTest {
+    /** For the ranks' processes too, which have the options of the one that starts them. */
+    private static final String QUICK = "-XX:TieredStopAtLevel=1";
+
     @TempDir private Path folder;
 
     private JsonNode run(String arguments) throws Exception {
         Path file = folder.resolve("chaos.json");
-        Outcome outcome =
-                CommandLines.runLine(
-                        "chaos --timeout-millis 10000 --json " + file + " " + arguments);
-        assertThat(outcome.requirePassed().out()).contains("0 promises broken");
+        Programs.Ended ended =
+                Programs.run(
+                        CommandLines.process(
+                                QUICK,
+                                "chaos --timeout-millis 10000 --json " + file + " " + arguments));
+        assertThat(ended.requireSuccess()).contains("0 promises broken");
         return new ObjectMapper().readTree(file.toFile()).get("report");
     }
 
@@ -61,7 +70,7 @@ class ChaosTest {
         Path file = folder.resolve("chaos.json");
         Process process =
                 CommandLines.process(
-                                "--enable-native-access=ALL-UNNAMED",
+                                QUICK,
                                 "chaos --ranks-are threads --ranks 2 --trials 100000 --seed 6",
                                 "--json=" + file)
                         .redirectErrorStream(false)

@@ -13,6 +13,7 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyPlan;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Misbehaviour;
@@ -23,6 +24,7 @@ import java.util.function.Consumer;
 
 /** Time-outs of single calls, longer and shorter than those of their buffer; and of their start. */
 @BackendSuite
+@BesideOthers
 public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLatencySuite {
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
 

@@ -11,6 +11,7 @@ import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
@@ -24,6 +25,7 @@ import java.util.stream.Collectors;
 
 /** Ranks of several nodes that are masked: forwarders, several of a node, whole nodes. */
 @BackendSuite
+@BesideOthers
 public record NormalNodeMaskConformance(TestBackend backend) implements NormalSuite {
     private static final int ROUNDS = 2;
 

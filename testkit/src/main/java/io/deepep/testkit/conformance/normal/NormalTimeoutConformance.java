@@ -10,6 +10,7 @@ import io.deepep.DispatchPlan;
 import io.deepep.Plan;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Misbehaviour;
@@ -21,6 +22,7 @@ import java.util.function.Consumer;
 
 /** Time-outs of single calls, longer and shorter than those of their buffer; and of their start. */
 @BackendSuite
+@BesideOthers
 public record NormalTimeoutConformance(TestBackend backend) implements NormalSuite {
     private static final Duration SHORTER = Misbehaviour.SHORT.dividedBy(3);
 
