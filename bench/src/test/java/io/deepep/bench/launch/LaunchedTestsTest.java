@@ -72,7 +72,7 @@ class LaunchedTestsTest {
         Outcome outcome = bench("normal", file);
         assertThat(outcome.exitCode()).as("%s", outcome).isZero();
         requireTwoProcesses(outcome);
-        assertThat(new ObjectMapper().readTree(file.toFile())).hasSize(7);
+        assertThat(new ObjectMapper().readTree(file.toFile())).hasSize(8);
     }
 
     @Test
