@@ -77,7 +77,8 @@ public final class Meeting {
         for (int rank = 0; rank < answers.size(); rank++) {
             Answer answer = answers.get(rank);
             if (!answer.problem.isEmpty()) {
-                problems.add("rank " + rank + ": " + answer.problem);
+                int name = PartOfGroup.nameOf(communicator, rank);
+                problems.add("rank " + name + ": " + answer.problem);
                 firstCure = firstCure.isEmpty() ? answer.cure : firstCure;
             }
         }

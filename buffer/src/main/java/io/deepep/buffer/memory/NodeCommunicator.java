@@ -3,6 +3,7 @@ package io.deepep.buffer.memory;
 import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.error.Departure;
+import io.deepep.spi.PartOfGroup;
 import java.time.Duration;
 import java.util.List;
 
@@ -13,7 +14,7 @@ import java.util.List;
  * @param all the whole group, not closed with this
  * @param topology this rank's place in it
  */
-record NodeCommunicator(Communicator all, EpTopology topology) implements Communicator {
+record NodeCommunicator(Communicator all, EpTopology topology) implements PartOfGroup {
     @Override
     public int rank() {
         return topology.nvlRank();
@@ -22,6 +23,11 @@ record NodeCommunicator(Communicator all, EpTopology topology) implements Commun
     @Override
     public int size() {
         return topology.numNvlRanks();
+    }
+
+    @Override
+    public int rankInGroup(int rank) {
+        return first() + rank;
     }
 
     private int first() {

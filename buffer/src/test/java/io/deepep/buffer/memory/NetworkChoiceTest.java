@@ -11,6 +11,7 @@ import io.deepep.NormalLimits;
 import io.deepep.buffer.Placed;
 import io.deepep.cuda.nvshmem.NvshmemInstallation;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.spi.Meeting;
 import java.time.Duration;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
@@ -68,5 +69,37 @@ class NetworkChoiceTest {
         assertThat(CudaHeaps.Reach.NODE.includes(new EpTopology(5, 8, 4), 3)).isFalse();
         assertThat(CudaHeaps.Reach.NODE.includes(new EpTopology(5, 8, 4), 4)).isTrue();
         assertThat(CudaHeaps.Reach.GROUP.includes(new EpTopology(5, 8, 4), 3)).isTrue();
+    }
+
+    /** By their ranks in the whole group, not by their places in the node. */
+    @Test
+    void aStepOfTheRanksOfANodeNamesThem() throws Exception {
+        try (InProcessGroup group = InProcessGroup.of(4)) {
+            group.run(
+                    communicator -> {
+                        int rank = communicator.rank();
+                        EpTopology topology = new EpTopology(rank, 4, 2);
+                        Meeting meeting =
+                                new Meeting(
+                                        new NodeCommunicator(communicator, topology),
+                                        Duration.ofSeconds(30),
+                                        "no luck",
+                                        "try again");
+                        if (rank < 2) {
+                            assertThat(meeting.together(() -> "")).hasSize(2);
+                            return;
+                        }
+                        assertThatThrownBy(() -> meeting.together(() -> failIf(rank == 3)))
+                                .isInstanceOf(DeepEpUnavailableException.class)
+                                .hasMessageContaining("no luck: rank 3: it broke");
+                    });
+        }
+    }
+
+    private static String failIf(boolean fails) {
+        if (fails) {
+            throw new IllegalStateException("it broke");
+        }
+        return "";
     }
 }
