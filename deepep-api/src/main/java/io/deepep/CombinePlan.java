@@ -84,20 +84,16 @@ public final class CombinePlan extends Plan {
 
     /** What does not depend on a buffer. */
     private void requireConsistentRows() {
-        boolean fp8 = x().dtype() == DType.FP8_E4M3;
-        if ((scales() != null) != fp8) {
-            throw new IllegalArgumentException(
-                    fp8
-                            ? "x is FP8_E4M3 but scales=null; give scales F32 [N,H/128]"
-                            : "scales are given but x is %s; give x as FP8_E4M3, or no scales"
-                                    .formatted(x().dtype()));
+        ScaledRows.requirePair(x(), scales(), "[N,H/128]");
+        if (scales() == null) {
+            return;
         }
-        if (fp8 && format() != CombineFormat.FP8) {
+        if (format() != CombineFormat.FP8) {
             throw new IllegalArgumentException(
                     "format=%s but x is FP8_E4M3 with scales; leave the format out, or give BF16 rows"
                             .formatted(format()));
         }
-        if (fp8 && handle().expanded()) {
+        if (handle().expanded()) {
             throw new IllegalArgumentException(
                     "x is FP8_E4M3 but the handle is expanded, so the rows of a token are summed before they"
                             + " travel; give BF16 rows: format=FP8 casts their sums");

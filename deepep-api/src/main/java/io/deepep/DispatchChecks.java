@@ -48,12 +48,7 @@ final class DispatchChecks {
                             .formatted(hidden, multiple, x.dtype()));
         }
         tensors.requireContiguousRows("x", x);
-        if ((plan.scales() != null) != fp8) {
-            throw new IllegalArgumentException(
-                    fp8
-                            ? "x is FP8_E4M3 but scales=null; give scales F32 [T,H/128]"
-                            : "scales are given but x is " + x.dtype());
-        }
+        ScaledRows.requirePair(x, plan.scales(), "[T,H/128]");
         if (fp8) {
             long groups = hidden / Fp8E4m3.CHANNELS_PER_SCALE;
             tensors.requireForm("scales", plan.scales(), DType.F32, numTokens, groups);

@@ -16,4 +16,20 @@ public record ScaledRows(Tensor elements, Tensor scales) {
         Objects.requireNonNull(elements, "elements");
         Objects.requireNonNull(scales, "scales");
     }
+
+    /**
+     * Demands scales for FP8 rows, and none for others.
+     *
+     * @param shape of the scales, for the message
+     */
+    static void requirePair(Tensor x, Tensor scales, String shape) {
+        boolean fp8 = x.dtype() == DType.FP8_E4M3;
+        if ((scales != null) != fp8) {
+            throw new IllegalArgumentException(
+                    fp8
+                            ? "x is FP8_E4M3 but scales=null; give scales F32 " + shape
+                            : "scales are given but x is %s; give x as FP8_E4M3, or no scales"
+                                    .formatted(x.dtype()));
+        }
+    }
 }

@@ -41,7 +41,7 @@ record NodeCommunicator(Communicator all, EpTopology topology) implements PartOf
 
     @Override
     public boolean isAlive(int rank) {
-        return all.isAlive(first() + rank);
+        return all.isAlive(rankInGroup(rank));
     }
 
     @Override

@@ -23,7 +23,6 @@ import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.Tokens;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -49,14 +48,14 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         return shape.hidden() % Fp8E4m3.CHANNELS_PER_SCALE == 0;
     }
 
-    private static CombineResult combine(
-            NormalRank rank,
-            Tensor x,
-            DispatchResult result,
-            UnaryOperator<CombinePlan.Builder> extend) {
-        CombinePlan.Builder builder =
-                CombinePlan.builder(x, result.handle()).format(CombineFormat.FP8);
-        return rank.context().buffer().combine(extend.apply(builder).build());
+    private static CombineResult combine(NormalRank rank, Tensor x, DispatchResult result) {
+        CombinePlan.Builder plan = CombinePlan.builder(x, result.handle());
+        return rank.context().buffer().combine(plan.format(CombineFormat.FP8).build());
+    }
+
+    private static CombineResult combine(NormalRank rank, ScaledRows rows, DispatchResult result) {
+        CombinePlan plan = NormalRank.combineOf(rows, result.handle()).build();
+        return rank.context().buffer().combine(plan);
     }
 
     /** Masked and repeated selections, ranks without tokens; then all tokens, twice the same. */
@@ -83,8 +82,12 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         DispatchResult result = rank.dispatch(plan, check);
         List<Tensor> given = rank.world().weights(check);
         Tensor own = context.upload(given.get(context.rank()));
-        CombineResult combined =
-                combine(rank, rank.outputs(check), result, b -> b.topkWeights(own));
+        CombinePlan combine =
+                CombinePlan.builder(rank.outputs(check), result.handle())
+                        .topkWeights(own)
+                        .format(CombineFormat.FP8)
+                        .build();
+        CombineResult combined = context.buffer().combine(combine);
         rank.verifyFp8(combined, check);
         rank.verifyWeights(combined, check, given);
     }
@@ -95,21 +98,23 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         NormalRank rank = shape.raggedRank(context);
         NormalDispatchCheck check = rank.world().check();
         DispatchResult result = rank.dispatch(rank.plan(), check);
+        requireAll(rank, check, CombinePlan.builder(rank.outputs(check), result.handle()));
+    }
+
+    /** Combines rows with biases, weights and an out. */
+    private static void requireAll(
+            NormalRank rank, NormalDispatchCheck check, CombinePlan.Builder plan) {
+        RankContext context = rank.context();
         Tensor first = rank.world().bias(context.rank(), 0);
         Tensor second = rank.world().bias(context.rank(), 1);
         int tokens = rank.world().routing().numTokens(context.rank());
-        Tensor out = context.poisoned(DType.BF16, tokens, shape.hidden());
+        Tensor out = context.poisoned(DType.BF16, tokens, rank.world().hidden());
         List<Tensor> given = rank.world().weights(check);
-        Tensor own = context.upload(given.get(context.rank()));
-        CombineResult combined =
-                combine(
-                        rank,
-                        rank.outputs(check),
-                        result,
-                        b ->
-                                b.bias(context.upload(first), context.upload(second))
-                                        .topkWeights(own)
-                                        .out(out));
+        plan.bias(context.upload(first), context.upload(second))
+                .topkWeights(context.upload(given.get(context.rank())))
+                .out(out)
+                .format(CombineFormat.FP8);
+        CombineResult combined = context.buffer().combine(plan.build());
         rank.verifyFp8(combined, check, first, second);
         assertThat(combined.x().address()).isEqualTo(out.address());
         rank.verifyWeights(combined, check, given);
@@ -125,18 +130,8 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         Tensor outputs = rank.world().outputs(check).get(context.rank());
         for (int gap : new int[] {8, 3}) {
             Tensor x = context.upload(HostTensors.withRowGap(outputs, gap));
-            rank.verifyFp8(combine(rank, x, result, b -> b), check);
+            rank.verifyFp8(combine(rank, x, result), check);
         }
-    }
-
-    private static CombineResult combine(
-            NormalRank rank,
-            ScaledRows rows,
-            DispatchResult result,
-            UnaryOperator<CombinePlan.Builder> extend) {
-        CombinePlan.Builder builder =
-                CombinePlan.builder(rows.elements(), result.handle()).scales(rows.scales());
-        return rank.context().buffer().combine(extend.apply(builder).build());
     }
 
     /** Rows that are FP8 already, in the buffer and elsewhere, give the bits of those cast here. */
@@ -149,7 +144,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
             Tensor cast = rank.combineFp8(result.handle(), check);
             Tensor inBuffer = rank.combineFp8Rows(result.handle(), check);
             ScaledRows own = rank.upload(rank.fp8Outputs(check));
-            Tensor elsewhere = rank.verifyFp8(combine(rank, own, result, b -> b), check);
+            Tensor elsewhere = rank.verifyFp8(combine(rank, own, result), check);
             assertThat(HostTensors.firstDifference(cast, inBuffer)).isEqualTo(-1);
             assertThat(HostTensors.firstDifference(cast, elsewhere)).isEqualTo(-1);
             rank.combine(result.handle(), check); // as BF16 over the FP8 rows
@@ -162,27 +157,10 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         NormalRank rank = shape.raggedRank(context);
         NormalDispatchCheck check = rank.world().check();
         DispatchResult result = rank.dispatch(rank.plan(), check);
-        Tensor first = rank.world().bias(context.rank(), 0);
-        Tensor second = rank.world().bias(context.rank(), 1);
-        int tokens = rank.world().routing().numTokens(context.rank());
-        List<Tensor> given = rank.world().weights(check);
-        Tensor own = context.upload(given.get(context.rank()));
         ScaledRows rows = rank.fp8Outputs(check);
         for (ScaledRows where : List.of(rank.upload(rows), rank.inBuffer(rows, result.handle()))) {
             // The first combine copies its rows to where the second has them.
-            Tensor out = context.poisoned(DType.BF16, tokens, shape.hidden());
-            CombineResult combined =
-                    combine(
-                            rank,
-                            where,
-                            result,
-                            b ->
-                                    b.bias(context.upload(first), context.upload(second))
-                                            .topkWeights(own)
-                                            .out(out)
-                                            .format(CombineFormat.FP8));
-            rank.verifyFp8(combined, check, first, second);
-            rank.verifyWeights(combined, check, given);
+            requireAll(rank, check, NormalRank.combineOf(where, result.handle()));
         }
     }
 
@@ -219,10 +197,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         for (ScaledRows rows :
                 List.of(rank.inBuffer(before, result.handle()), rank.upload(before))) {
             rank.write(before, rows);
-            CombinePlan plan =
-                    CombinePlan.builder(rows.elements(), result.handle())
-                            .scales(rows.scales())
-                            .build();
+            CombinePlan plan = NormalRank.combineOf(rows, result.handle()).build();
             rank.verifyFp8(context.buffer().combine(plan), check);
             rank.write(sent.get(context.rank()), rows);
             rank.verifyFp8Rows(context.buffer().combine(plan), check, sent);
@@ -244,7 +219,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
                             HostTensors.columnMajor(rows.scales()))) {
                 Tensor elements = HostTensors.withRowGap(rows.elements(), gap);
                 ScaledRows moved = rank.upload(new ScaledRows(elements, scales));
-                rank.verifyFp8(combine(rank, moved, result, b -> b), check);
+                rank.verifyFp8(combine(rank, moved, result), check);
             }
         }
     }
@@ -262,7 +237,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
                 case 1 -> rank.combineFp8Rows(result.handle(), check);
                 default -> {
                     ScaledRows own = rank.upload(rank.fp8Outputs(check));
-                    rank.verifyFp8(combine(rank, own, result, b -> b), check);
+                    rank.verifyFp8(combine(rank, own, result), check);
                 }
             }
         }
@@ -285,8 +260,8 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         for (DispatchPlan.Receive how : DispatchPlan.Receive.values()) {
             DispatchResult result = rank.dispatch(rank.plan().receive(how), check);
             ScaledRows rows = new ScaledRows(result.recvX(), result.recvScales());
-            rank.verifyFp8Rows(combine(rank, rows, result, b -> b), check, received);
-            rank.verifyFp8Rows(combine(rank, rows, result, b -> b), check, received);
+            rank.verifyFp8Rows(combine(rank, rows, result), check, received);
+            rank.verifyFp8Rows(combine(rank, rows, result), check, received);
         }
     }
 
@@ -303,7 +278,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         DispatchPlan.Builder plan = rank.plan().expanded(true).expertAlignment(4);
         DispatchResult result = rank.dispatch(plan, check);
         ScaledRows rows = rank.upload(rank.fp8Outputs(check));
-        assertThatThrownBy(() -> combine(rank, rows, result, b -> b))
+        assertThatThrownBy(() -> combine(rank, rows, result))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("give BF16 rows");
         assertThatThrownBy(() -> context.buffer().getFp8CombineBuffer(result.handle()))
@@ -328,7 +303,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
             assertThatThrownBy(() -> context.buffer().getFp8CombineBuffer(result.handle()))
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("hidden=" + shape.hidden());
-            assertThatThrownBy(() -> combine(rank, x, result, b -> b))
+            assertThatThrownBy(() -> combine(rank, x, result))
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("hidden=" + shape.hidden())
                     .hasMessageContaining("128");
@@ -344,7 +319,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         NormalDispatchCheck check = rank.world().check();
         DispatchResult result = rank.dispatch(rank.plan(), check);
         Tensor x = context.buffer().getCombineBuffer(result.handle());
-        assertThatThrownBy(() -> combine(rank, x, result, b -> b))
+        assertThatThrownBy(() -> combine(rank, x, result))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("combine region")
                 .hasMessageContaining("other memory");
@@ -352,7 +327,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         ScaledRows apart =
                 new ScaledRows(rows.elements(), context.upload(rank.fp8Outputs(check).scales()));
         if (check.numRows(context.rank()) > 0) {
-            assertThatThrownBy(() -> combine(rank, apart, result, b -> b))
+            assertThatThrownBy(() -> combine(rank, apart, result))
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("combine region")
                     .hasMessageContaining("getFp8CombineBuffer");
@@ -369,7 +344,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         DispatchResult result = rank.dispatch(rank.plan(), check);
         List<Tensor> sent = context.shared("special", _ -> spoiled(rank.world().outputs(check)));
         Tensor x = context.upload(sent.get(context.rank()));
-        rank.verify(combine(rank, x, result, b -> b), check, CombineFormat.FP8, sent);
+        rank.verify(combine(rank, x, result), check, CombineFormat.FP8, sent);
         rank.combineFp8(result.handle(), check);
     }
 
@@ -406,7 +381,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
             rank.combineFp8(result.handle(), check);
             rank.combineFp8Rows(result.handle(), check);
             ScaledRows own = rank.upload(rank.fp8Outputs(check));
-            rank.verifyFp8(combine(rank, own, result, b -> b), check);
+            rank.verifyFp8(combine(rank, own, result), check);
         }
     }
 

@@ -156,11 +156,14 @@ public final class NormalRank {
         return verifyFp8(context.buffer().combine(plan, CallOptions.sync()), check);
     }
 
+    /** A combine of FP8 rows. */
+    static CombinePlan.Builder combineOf(ScaledRows rows, DispatchHandle handle) {
+        return CombinePlan.builder(rows.elements(), handle).scales(rows.scales());
+    }
+
     /** Combines the expert outputs, written into the buffer as FP8, and compares. */
     public Tensor combineFp8Rows(DispatchHandle handle, NormalDispatchCheck check) {
-        ScaledRows rows = inBuffer(fp8Outputs(check), handle);
-        CombinePlan plan =
-                CombinePlan.builder(rows.elements(), handle).scales(rows.scales()).build();
+        CombinePlan plan = combineOf(inBuffer(fp8Outputs(check), handle), handle).build();
         return verifyFp8(context.buffer().combine(plan, CallOptions.sync()), check);
     }
 
