@@ -31,7 +31,29 @@ __device__ __forceinline__ int num_units(const CombineParams& p) {
     return small_div(p.hidden + kUnitChannels - 1, kUnitChannels);
 }
 
-__device__ __forceinline__ bool has_few_tokens(const CombineParams& p) { return p.num_tokens <= kPackedTokens; }
+// The most tokens of an owner that has few: sums are fewer than rows, so it pays for more tokens to send a third more
+// bytes.
+template <bool kReduce>
+constexpr int kMostPacked = kReduce ? kPackedSums : kPackedTokens;
+
+template <bool kReduce>
+__device__ __forceinline__ bool has_few_tokens(const CombineParams& p) {
+    return p.num_tokens <= kMostPacked<kReduce>;
+}
+
+// The owners that do, of those whose tokens have come. All lanes of a warp.
+template <bool kReduce>
+__device__ __forceinline__ uint32_t owners_with_few(const Bank* bank) {
+    int rank = threadIdx.x % 32;
+    bool few = rank < kRanks && bank->num_tokens[rank % kRanks] <= kMostPacked<kReduce>;
+    return __ballot_sync(~0u, few) & bank->present[0];
+}
+
+// Where a row's packs lie among those of its source: the sum of a rank's rows of a token, or the row of a selection.
+template <bool kReduce>
+__device__ __forceinline__ uint32_t pack_row(const CombineParams& p, uint32_t token, uint32_t k) {
+    return kReduce ? token : token * p.max_topk + k;
+}
 
 // A warp's unit. A lane stores the packs whose channels it has.
 template <typename Rows>
@@ -52,7 +74,7 @@ __device__ __forceinline__ void store_packs(Rows& rows, uint64_t to, int num_cha
 }
 
 // What a warp sends in packs, to the owners that have few tokens: the units of a row go round the warps of the senders.
-template <typename Rows>
+template <typename Rows, bool kReduce>
 struct PackSender {
     using Task = Errand<Rows::kChunks>;
     static constexpr int kTeamStageBytes = kStoreWarps * kReduceStageBytes;
@@ -83,7 +105,8 @@ struct PackSender {
             if (opens) __syncthreads();
             opens = false;
             if (sends && (call.reached >> errand.owner & 1)) {
-                uint32_t origin = Rows::origin(next), row = token_of(origin) * p.max_topk + selection_of(origin);
+                uint32_t origin = Rows::origin(next);
+                uint32_t row = pack_row<kReduce>(p, token_of(origin), selection_of(origin));
                 uint64_t to = outgoing(g, packs_of(p, call.epoch), errand.owner) + row * p.pack_stride;
                 store_packs(rows, to + errand.part * kUnitBytes, errand.num_channels(p), call.epoch);
             } else if (sends) {
@@ -108,12 +131,12 @@ __device__ __forceinline__ void send_home(const CombineParams& p, const Call& ca
     if constexpr (!kPacks<kWire>) {
         send_rows<kWire, Parts>(p, call, 0, shared, stages);
     } else {
-        using Packs = PackSender<SentRows<kWire, kReduce, kUnitChunks>>;
+        using Packs = PackSender<SentRows<kWire, kReduce, kUnitChunks>, kReduce>;
         auto bank = at<const Bank>(p.bank);
-        uint32_t few = bank->few[0], all = bank->present[0];
-        if (has_few_tokens(p)) {
+        uint32_t few = owners_with_few<kReduce>(bank);
+        if (has_few_tokens<kReduce>(p)) {
             Packs packs(p);
-            if (few == all) {
+            if (few == bank->present[0]) {
                 packs.send(p, call, few, true, stages);
                 return;
             }
@@ -193,7 +216,7 @@ __device__ __forceinline__ void sum_pack(const CombineParams& p, const Call& cal
     bool active = channel < p.hidden;
     int sender;
     uint32_t selected = senders_of<kReduce>(p, came, mine, sender);
-    uint32_t row = (sender * p.pack_rank_stride + (token * p.max_topk + lane) * p.pack_stride) / kPlaceUnitBytes;
+    uint32_t row = (sender * p.pack_rank_stride + pack_row<kReduce>(p, token, lane) * p.pack_stride) / kPlaceUnitBytes;
     uint64_t packs = g.heap[g.rank] + packs_of(p, call.epoch).offset + pack * kPackVectorBytes + lane * 16;
     float sum[6] = {};
 #pragma unroll 1
@@ -218,7 +241,7 @@ __device__ __forceinline__ void sum_pack(const CombineParams& p, const Call& cal
 template <Wire kWire, bool kReduce>
 __device__ __forceinline__ int num_summed(const CombineParams& p) {
     constexpr int kChannels = kSumChunks<kWire, kReduce> * kChunkChannels;
-    if (kPacks<kWire> && has_few_tokens(p)) return num_units(p) * (kUnitChunks + 1);
+    if (kPacks<kWire> && has_few_tokens<kReduce>(p)) return num_units(p) * (kUnitChunks + 1);
     return (p.hidden + kChannels - 1) / kChannels;
 }
 
@@ -260,7 +283,7 @@ __device__ inline void sum_tokens(const CombineParams& p, const Call& call, int 
             mine = load_selected<kReduce>(p, Sum(per_token, n).token);
         }
     };
-    if (kPacks<kWire> && has_few_tokens(p)) {
+    if (kPacks<kWire> && has_few_tokens<kReduce>(p)) {
         for_all([&](Selected selected, int token, int pack) {
             sum_pack<kReduce>(p, call, shared.came, selected, token, pack);
         });

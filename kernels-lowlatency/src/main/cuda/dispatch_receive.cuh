@@ -28,34 +28,42 @@ struct Placers {
 struct ReceiveShared {
     uint64_t placed;  // mbarrier at which the placers arrive once: then all of this is final, and the table
     RankSet absent;
-    RankSet present;
-    bool odd;  // a header has a word that is a fault
-    bool ok;   // rows can be received
+    bool odd;   // a header has a word that is a fault
+    bool lost;  // a header will not come
 
     // One thread, before the call is open.
     __device__ void init() {
         barrier_init(&placed, Placers::num_threads);
-        absent = present = {};
-        odd = false;
-        ok = true;
+        absent = {};
+        odd = lost = false;
     }
+    // Whether rows can be received.
+    __device__ __forceinline__ bool ok() const { return !odd && !lost; }
+    __device__ __forceinline__ RankSet present(const Group& g) const { return all_ranks(g) & ~absent; }
 };
 
-// [num_ranks][header_words] words of the headers, then [num_ranks][local experts] first rows.
+// [num_ranks][header_words] words of the headers; then, unless on one node, [num_ranks][local experts] first rows.
 struct CountTable {
     const DispatchParams& p;
     int32_t* words;
-    int32_t* begin;
 
     __device__ CountTable(const DispatchParams& params, uint8_t* shared)
-        : p(params),
-          words(reinterpret_cast<int32_t*>(shared + p.counts_shared_offset)),
-          begin(words + p.group.num_ranks * p.header_words) {}
+        : p(params), words(reinterpret_cast<int32_t*>(shared + p.counts_shared_offset)) {}
     __device__ int num_words() const { return p.header_words; }
     __device__ int num_local_experts() const { return p.experts_per_rank; }
     __device__ int32_t& word(int source, int i) const { return words[source * num_words() + i]; }
     __device__ int32_t& count(int source, int e) const { return word(source, kHeaderCounts + e); }
-    __device__ int32_t& first_row(int source, int e) const { return begin[source * num_local_experts() + e]; }
+    __device__ int32_t* first_rows() const { return words + p.group.num_ranks * p.header_words; }
+
+    // Where the rows of a source begin at an expert. The counts of one node's ranks are added up when that is asked
+    // for, which is sooner done than for all in advance.
+    __device__ __forceinline__ int32_t first_row(int source, int e) const {
+        if constexpr (!kHasOneNode) return first_rows()[source * num_local_experts() + e];
+        int32_t row = 0;
+#pragma unroll 1
+        for (int before = 0; before < source; ++before) row += count(before, e);
+        return row;
+    }
 };
 
 // A warp per 64 words of a source, two per lane.
@@ -75,7 +83,7 @@ __device__ inline void collect_headers(const DispatchParams& p, const Call& call
         bool came = !(call.masked >> source & 1) && await(g, call, wait, call.epoch, [&] {
             return load_words(header + word, call.epoch, first, second);
         });
-        if (wait.lost && !came) shared.ok = false;
+        if (wait.lost && !came) shared.lost = true;
         if (came && wait.waited && word == 0 && p.wait_stats && is_reporting_block())
             at<int64_t>(p.wait_stats)[source] += static_cast<int64_t>(now_ns() - start);
         if (!came) add_rank(shared.absent, source);
@@ -157,26 +165,24 @@ __device__ __noinline__ void place_rows(const DispatchParams& p, const Placers& 
         int32_t row = 0;
 #pragma unroll 4
         for (int before = 0; before < source; ++before) row += table.count(before, e);
-        table.first_row(source, e) = row;
+        table.first_rows()[i] = row;
     }
 }
 
-// Waits for the headers and places each source's rows; shared.ok then. shared has been initialised.
+// Waits for the headers; then it is known where each source's rows begin. shared has been initialised.
 __device__ inline void place_sources(const DispatchParams& p, const Call& call, const Placers& team,
                                      const CountTable& table, ReceiveShared& shared) {
     const Group& g = p.group;
     collect_headers(p, call, team, table, shared);
-    team.sync();
-    RankSet present = all_ranks(g) & ~shared.absent;
-    if (team.thread == 0) shared.present = present;
-    if (shared.odd && team.warp() == 0) {
-        Fault fault = judge_headers(p, table, present);
-        if (team.thread == 0 && shared.ok && is_reporting_block()) record_fault(g, call, fault);
-        if (team.thread == 0) shared.ok = false;
+    if constexpr (!kHasOneNode) {
+        team.sync();
+        place_rows(p, team, table);
     }
-    place_rows(p, team, table);
     barrier_arrive(&shared.placed);  // release, by each placer for itself; pairs with the tests in receive_rows
     barrier_wait(&shared.placed, 0);
+    if (!shared.odd || !is_reporting_block() || team.warp() != 0) return;
+    Fault fault = judge_headers(p, table, shared.present(g));
+    if (team.thread == 0 && !shared.lost) record_fault(g, call, fault);
 }
 
 // What follows, in rounds.
@@ -190,7 +196,7 @@ __device__ inline void report_counts_in_rounds(const DispatchParams& p, const Pl
         uint32_t total = 0;
 #pragma unroll 1
         for (int source = lane; source < g.num_ranks; source += 32) {
-            uint32_t count = shared.ok ? table.count(source, e) : 0;
+            uint32_t count = shared.ok() ? table.count(source, e) : 0;
             at<uint64_t>(p.out_layout_range)[e * g.num_ranks + source] =
                 static_cast<uint64_t>(table.first_row(source, e)) << 32 | count;
             total += count;
@@ -206,12 +212,10 @@ __device__ inline void report_counts_in_rounds(const DispatchParams& p, const Pl
     for (int w = 0; w < kRankWords; ++w) {
         int source = rank_of_lane(w);
         if (source < g.num_ranks) {
-            bank->num_selections[source] = shared.ok ? table.word(source, kNumSelections) : 0;
-            bank->num_rows[source] = shared.ok ? table.word(source, kNumRows) : 0;
+            bank->num_selections[source] = shared.ok() ? table.word(source, kNumSelections) : 0;
+            bank->num_rows[source] = shared.ok() ? table.word(source, kNumRows) : 0;
         }
-        uint32_t present = shared.ok ? word_at(shared.present, w) : 0;
-        uint32_t few = __ballot_sync(~0u, present >> lane & 1 && table.word(source, kTraits) & kFewTokens);
-        if (lane == 0) bank->present[w] = present, bank->few[w] = few;
+        if (lane == 0) bank->present[w] = shared.ok() ? word_at(shared.present(g), w) : 0;
     }
 }
 
@@ -224,7 +228,7 @@ __device__ inline void report_counts(const DispatchParams& p, const Placers& tea
 #pragma unroll 1
     for (int e = (last_warp - team.warp()) * gridDim.x + blockIdx.x; e < table.num_local_experts();
          e += team.num_warps() * gridDim.x) {
-        uint32_t count = shared.ok && source < g.num_ranks ? table.count(source, e) : 0;
+        uint32_t count = shared.ok() && source < g.num_ranks ? table.count(source, e) : 0;
         if (source < g.num_ranks)
             at<uint64_t>(p.out_layout_range)[e * g.num_ranks + source] =
                 static_cast<uint64_t>(table.first_row(source, e)) << 32 | count;
@@ -236,13 +240,11 @@ __device__ inline void report_counts(const DispatchParams& p, const Placers& tea
     if (!is_reporting_block() || team.warp() != last_warp) return;
     auto bank = at<Bank>(p.bank);
     if (source < g.num_ranks) {
-        bank->num_selections[source] = shared.ok ? table.word(source, kNumSelections) : 0;
-        bank->num_rows[source] = shared.ok ? table.word(source, kNumRows) : 0;
+        bank->num_tokens[source] = table.word(source, kNumTokens);
+        bank->num_selections[source] = shared.ok() ? table.word(source, kNumSelections) : 0;
+        bank->num_rows[source] = shared.ok() ? table.word(source, kNumRows) : 0;
     }
-    uint32_t present = shared.ok ? word_at(shared.present, 0) : 0;
-    bool has_few = present >> source & 1 && table.word(source, kTraits) & kFewTokens;
-    uint32_t few = __ballot_sync(~0u, has_few);
-    if (source == 0) bank->present[0] = present, bank->few[0] = few;
+    if (source == 0) bank->present[0] = shared.ok() ? word_at(shared.present(g), 0) : 0;
 }
 
 // The output row of a lane's selection.
@@ -365,7 +367,7 @@ __device__ inline void receive_rows(const DispatchParams& p, const Call& call, c
                 // Pairs with the release in flag_rows, or the signal in count_slots.
                 return word_epoch(seen = load_acquire_sys(flags + flagged_slot(p, source, slot)));
             };
-            auto is_row = [&] { return shared.ok && slot < table.word(source, kNumRows); };
+            auto is_row = [&] { return shared.ok() && slot < table.word(source, kNumRows); };
             bool came = false;
             while (!placed && !__all_sync(~0u, came)) {
                 came = look() == call.epoch;

@@ -166,13 +166,13 @@ __device__ inline void announce_dispatch(const DispatchParams& p, const Call& ca
         const uint32_t* own = hist + dest * num_local_experts;
         if (lane < kHeaderCounts / 2) {
             SentStatus status(p, counts, hist);
-            uint32_t traits = p.num_tokens <= kPackedTokens ? kFewTokens : 0, first = 0, second = 0;
+            uint32_t first = 0, second = 0;
             switch (lane * 2) {
                 case kStatus: first = status.code, second = status.token; break;
                 case kStatusK: first = status.k, second = status.value; break;
                 case kStatusValueHigh: first = status.value >> 32, second = format_word(p); break;
                 case kTopk: first = p.topk, second = counts.rows[dest]; break;
-                case kNumSelections: first = counts.selections[dest], second = traits; break;
+                case kNumSelections: first = counts.selections[dest], second = p.num_tokens; break;
             }
             store_words(header + lane * 2, call.epoch, first, second);
         }

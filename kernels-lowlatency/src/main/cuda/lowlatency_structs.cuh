@@ -22,6 +22,7 @@ constexpr int kLogStageBytes = 2368;
 constexpr int kReduceStageBytes = 15872;
 constexpr int kPartChannels = 1792;
 constexpr int kPackedTokens = 16;
+constexpr int kPackedSums = 64;
 constexpr int kDispatchBatchRows = 16;
 constexpr int kUnitChannels = 768;
 constexpr int kUnitBytes = 2048;
@@ -70,12 +71,7 @@ enum DispatchHeaderWord : int32_t {
     kTopk = 6,
     kNumRows = 7,             // rows that follow for the receiver
     kNumSelections = 8,       // of its experts in them
-    kTraits = 9,              // DispatchTraits
-};
-
-// See DispatchTrait.
-enum DispatchTrait : int32_t {
-    kFewTokens = 1,           // at most kPackedTokens: GPUs of one node send what is combined in packs
+    kNumTokens = 9,           // tokens of the source, whoever receives them
 };
 
 // See CombineWord.
@@ -177,20 +173,18 @@ struct Bank {
     uint32_t next_other;                // the first combine that comes after it
     uint32_t reached[1];                // ranks that this rank's tokens were sent to
     uint32_t present[1];                // ranks whose tokens were received
-    uint32_t few[1];                    // of these, the ranks with few tokens: see DispatchTrait
-    uint32_t reserved[1];
+    int32_t num_tokens[32];             // of each rank
     int32_t num_selections[32];         // from each rank
     int32_t num_rows[32];               // from each rank; for observers
 };
-static_assert(sizeof(Bank) == 280);
+static_assert(sizeof(Bank) == 400);
 static_assert(offsetof(Bank, epoch) == 0);
 static_assert(offsetof(Bank, next_other) == 4);
 static_assert(offsetof(Bank, reached) == 8);
 static_assert(offsetof(Bank, present) == 12);
-static_assert(offsetof(Bank, few) == 16);
-static_assert(offsetof(Bank, reserved) == 20);
-static_assert(offsetof(Bank, num_selections) == 24);
-static_assert(offsetof(Bank, num_rows) == 152);
+static_assert(offsetof(Bank, num_tokens) == 16);
+static_assert(offsetof(Bank, num_selections) == 144);
+static_assert(offsetof(Bank, num_rows) == 272);
 
 // An output row, in its source's order of sending.
 struct Selection {
@@ -302,7 +296,7 @@ struct CombineParams {
     uint64_t row_parity_stride;         // bytes
     uint64_t row_rank_stride;           // bytes
     uint64_t row_stride;                // bytes
-    uint64_t pack_offset;               // [parity][source][kPackedTokens][max_topk]: packs of a row
+    uint64_t pack_offset;               // [parity][source]: packs, by token and k, or by token
     uint64_t pack_parity_stride;        // bytes
     uint64_t pack_rank_stride;          // bytes
     uint64_t pack_stride;               // bytes, of a row
@@ -374,7 +368,7 @@ static_assert(offsetof(CombineParams, reserved) == 700);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x915addf2eba60c98;
+__device__ uint64_t deepep_lowlatency_structs = 0xa3bbdb2caba52a0d;
 }
 
 }  // namespace deepep::lowlatency

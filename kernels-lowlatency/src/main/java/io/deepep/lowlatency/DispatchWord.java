@@ -26,8 +26,8 @@ public enum DispatchWord implements KernelEnum {
     NUM_ROWS("rows that follow for the receiver"),
     /** Selections that these stand for. */
     NUM_SELECTIONS("of its experts in them"),
-    /** {@link DispatchTrait}s. */
-    TRAITS("DispatchTraits");
+    /** Tokens of the source: what is combined for few is sent in packs on GPUs of one node. */
+    NUM_TOKENS("tokens of the source, whoever receives them");
 
     /** An even number. */
     public static final int COUNT = values().length;

@@ -19,7 +19,7 @@ import io.deepep.spi.RowFormat;
  *                                  come in batches, of the first one's
  *   combineHeaders   [2][R]        what the sender announces, {@link CombineWord}s
  *   combineFlags     [2][T][parts] u32, or across nodes u64, [R][K]: the epoch when that part of a source's row has come
- *   combinePacks     [2][R][P*K]   the same result of token t of few, in packs that carry the epoch; GPUs of one node
+ *   combinePacks     [2][R][P]     the same for an owner with few tokens, in packs that carry the epoch; GPUs of one node
  *   dispatchRows     [2][R][T]     i-th token the source sends here: elements, scales, u32 selection[K], u32 tag where
  *                                  rows come in batches, f32 weight[K]
  *   combineRows      [2][R][T*K]   the source's result of selection k of token t, in the {@link io.deepep.CombineFormat};
@@ -29,8 +29,8 @@ import io.deepep.spi.RowFormat;
  * What combine brings has a slot and a flag for every source that could send it, though one alone
  * does: so what a rank stores late that was given up is never taken for somebody else's. Packs have
  * memory of their own, in which nothing else lies that could be taken for an epoch. P is {@link
- * #PACKED_TOKENS}, or T if that is less, and 0 on several nodes. The pages on low latency in {@code
- * docs/} say who waits for what.
+ * #numPacked}, and 0 on several nodes. The pages on low latency in {@code docs/} say who waits for
+ * what.
  *
  * @param headersEnd bytes that must be zero before the first call: headers, flags and packs
  */
@@ -50,8 +50,11 @@ public record LowLatencyLayout(
     /** Channels of a combined row that have a flag together. */
     public static final int PART_CHANNELS = 1792;
 
-    /** The most tokens of which results come home in packs. */
+    /** The most tokens of which results come in packs: the result of selection k at [token][k]. */
     public static final int PACKED_TOKENS = 16;
+
+    /** The same of a pre-reduced combine, in which the sum of a rank's results is at [token]. */
+    public static final int PACKED_SUMS = 64;
 
     /** Rows of a dispatch that cross a network by one put. */
     public static final int DISPATCH_BATCH_ROWS = 16;
@@ -116,9 +119,7 @@ public record LowLatencyLayout(
                         (long) Math.ceilDiv(hidden, UNIT_CHANNELS) * UNIT_BYTES,
                         PARITIES,
                         numRanks,
-                        isSmallNode(topology)
-                                ? (long) Math.min(numTokens, PACKED_TOKENS) * numTopk
-                                : 0);
+                        isSmallNode(topology) ? numPacked(limits) : 0);
         long headersEnd = Layout.alignToLine(combinePacks.end());
         Region dispatchRows =
                 builder.region(
@@ -156,6 +157,13 @@ public record LowLatencyLayout(
                 combinePacks,
                 dispatchRows,
                 combineRows);
+    }
+
+    /** Results in packs that a source has room for. */
+    public static int numPacked(LowLatencyLimits limits) {
+        return Math.max(
+                Math.min(limits.maxTokens(), PACKED_TOKENS) * limits.maxTopk(),
+                Math.min(limits.maxTokens(), PACKED_SUMS));
     }
 
     /** Words of a dispatch's header: an even number, because kernels store two at once. */

@@ -63,8 +63,10 @@ class LowLatencyLayoutProperties {
                 .isEqualTo(
                         numRanks > 1
                                 ? 0
-                                : (long) Math.min(maxTokens, LowLatencyLayout.PACKED_TOKENS)
-                                        * maxTopk);
+                                : Math.max(
+                                        Math.min(maxTokens, LowLatencyLayout.PACKED_TOKENS)
+                                                * (long) maxTopk,
+                                        Math.min(maxTokens, LowLatencyLayout.PACKED_SUMS)));
     }
 
     /** The field's standard shape on one node of eight: 128 tokens, 256 experts. */

@@ -14,7 +14,6 @@ import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.CombineWord;
-import io.deepep.lowlatency.DispatchTrait;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Fp8Parts;
 import io.deepep.lowlatency.Kind;
@@ -216,8 +215,7 @@ final class LowLatencyStructs {
                 .u32("next_other", "the first combine that comes after it")
                 .u32("reached", "ranks that this rank's tokens were sent to", words)
                 .u32("present", "ranks whose tokens were received", words)
-                .u32("few", "of these, the ranks with few tokens: see DispatchTrait", words)
-                .u32("reserved", "", words % 2 == 0 ? 2 : 1)
+                .i32("num_tokens", "of each rank", ranks)
                 .i32("num_selections", "from each rank", ranks)
                 .i32("num_rows", "from each rank; for observers", ranks)
                 .build();
@@ -281,7 +279,7 @@ final class LowLatencyStructs {
                 .u64("row_parity_stride", "bytes")
                 .u64("row_rank_stride", "bytes")
                 .u64("row_stride", "bytes")
-                .u64("pack_offset", "[parity][source][kPackedTokens][max_topk]: packs of a row")
+                .u64("pack_offset", "[parity][source]: packs, by token and k, or by token")
                 .u64("pack_parity_stride", "bytes")
                 .u64("pack_rank_stride", "bytes")
                 .u64("pack_stride", "bytes, of a row")
@@ -332,6 +330,7 @@ final class LowLatencyStructs {
                 .constant("kReduceStageBytes", REDUCE_STAGE_BYTES)
                 .constant("kPartChannels", LowLatencyLayout.PART_CHANNELS)
                 .constant("kPackedTokens", LowLatencyLayout.PACKED_TOKENS)
+                .constant("kPackedSums", LowLatencyLayout.PACKED_SUMS)
                 .constant("kDispatchBatchRows", LowLatencyLayout.DISPATCH_BATCH_ROWS)
                 .constant("kUnitChannels", LowLatencyLayout.UNIT_CHANNELS)
                 .constant("kUnitBytes", LowLatencyLayout.UNIT_BYTES)
@@ -352,7 +351,6 @@ final class LowLatencyStructs {
                 .enumeration("Kind", "int32_t", "", Kind.class)
                 .enumeration("Format", "int32_t", "", LowLatencyFormats.Code.class)
                 .enumeration("DispatchHeaderWord", "int32_t", "", DispatchWord.class)
-                .enumeration("DispatchTrait", "int32_t", "", DispatchTrait.class)
                 .enumeration("CombineHeaderWord", "int32_t", "", CombineWord.class)
                 .struct(group)
                 .struct(run)

@@ -7,7 +7,6 @@ import io.deepep.host.HostHeap;
 import io.deepep.host.RowMath;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
-import io.deepep.lowlatency.DispatchTrait;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyFormats;
@@ -230,7 +229,7 @@ final class DispatchSender {
         headers.put(peer, epoch, DispatchWord.TOPK, numTopk);
         headers.put(peer, epoch, DispatchWord.NUM_ROWS, numRows[peer]);
         headers.put(peer, epoch, DispatchWord.NUM_SELECTIONS, numSelections[peer]);
-        headers.put(peer, epoch, DispatchWord.TRAITS, DispatchTrait.word((int) plan.x().size(0)));
+        headers.put(peer, epoch, DispatchWord.NUM_TOKENS, (int) plan.x().size(0));
         for (int expert = 0; expert < numLocalExperts; expert++) {
             int count = counts[peer * numLocalExperts + expert];
             headers.put(peer, epoch, DispatchWord.COUNT + expert, count);

@@ -42,6 +42,9 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
     /** The most tokens of which GPUs of one node send results in packs. */
     private static final int FEW_TOKENS = 16;
 
+    /** The same of a pre-reduced combine. */
+    private static final int FEW_SUMS = 64;
+
     @Override
     public void limit(Buffer.Builder builder) {
         builder.lowLatency(new LowLatencyLimits(8, 256, 8, 4)).normal(NormalMisuses.LIMITS);
@@ -108,9 +111,9 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
     @Cases
     @GroupSource("1, 4")
     public void fewTokensAndMany() {
-        LowLatencyShape shape = new LowLatencyShape(1, 4, 24, 896, 6, 8);
+        LowLatencyShape shape = new LowLatencyShape(1, 4, 80, 896, 6, 8);
         List<LowLatencyWorld> worlds =
-                Stream.of(4L, 6L, 13L)
+                Stream.of(5L, 9L, 23L)
                         .map(
                                 seed ->
                                         shape.world(
@@ -118,9 +121,10 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
                                                         .withVaryingTokens(true)
                                                         .withSeed(seed)))
                         .toList();
-        assertThat(worlds)
-                .allMatch(world -> tokens(world).anyMatch(number -> number <= FEW_TOKENS));
-        assertThat(worlds).allMatch(world -> tokens(world).anyMatch(number -> number > FEW_TOKENS));
+        for (int few : new int[] {FEW_TOKENS, FEW_SUMS}) {
+            assertThat(worlds).allMatch(world -> tokens(world).anyMatch(number -> number <= few));
+            assertThat(worlds).allMatch(world -> tokens(world).anyMatch(number -> number > few));
+        }
         run(
                 shape,
                 context -> {
