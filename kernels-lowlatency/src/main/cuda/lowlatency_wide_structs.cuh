@@ -22,7 +22,7 @@ constexpr int kLogStageBytes = 2368;
 constexpr int kReduceStageBytes = 15872;
 constexpr int kPartChannels = 1792;
 constexpr int kPackedTokens = 16;
-constexpr int kPackedSums = 64;
+constexpr int kPackedSums = 32;
 constexpr int kDispatchBatchRows = 16;
 constexpr int kUnitChannels = 768;
 constexpr int kUnitBytes = 2048;
@@ -370,7 +370,7 @@ static_assert(offsetof(CombineParams, reserved) == 2492);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x38c5929cb1a1dfb3;
+__device__ uint64_t deepep_lowlatency_structs = 0xc1536109f4bb1866;
 }
 
 }  // namespace deepep::lowlatency

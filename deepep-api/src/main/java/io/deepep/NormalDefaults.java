@@ -11,17 +11,29 @@ import io.deepep.spi.BufferProvider;
  * clock, so links that carry twice as many bytes need twice as many multiprocessors. The number of
  * {@link Config#recommended} is for an H100 or H200 (18 links of 26.6 GB/s, 1980 MHz); it is scaled
  * up by how much more the links of this GPU carry per clock, and never scaled down. This gives 40
- * for a B200 (18 links of 53.1 GB/s, 1965 MHz), on which nothing has been measured. Across nodes
- * the network is the limit, and the number is that of {@link Config#recommended}.
+ * for a B200 (18 links of 53.1 GB/s, 1965 MHz), on which nothing has been measured. Between nodes
+ * of GPUs, they are 16 for a dispatch and 24 for a combine, with which both were fastest over
+ * virtual nodes of H200s.
  *
  * @param dispatch configuration of dispatches
  * @param combine configuration of combines
  */
 public record NormalDefaults(Config dispatch, Config combine) {
+    private static final int DISPATCH_SMS_ACROSS_NODES = 16;
+    private static final int COMBINE_SMS_ACROSS_NODES = 24;
+
     /** {@link Config#recommended} for both, whatever the GPU. */
     public static NormalDefaults recommended(int numRanks) {
         Config config = Config.recommended(numRanks);
         return new NormalDefaults(config, config);
+    }
+
+    /** The defaults of GPUs on several nodes. */
+    public static NormalDefaults acrossNodes(int numRanks) {
+        Config config = Config.recommended(numRanks);
+        return new NormalDefaults(
+                config.withNumSms(DISPATCH_SMS_ACROSS_NODES),
+                config.withNumSms(COMBINE_SMS_ACROSS_NODES));
     }
 
     /** The defaults of a buffer on {@code device} without a {@link MachineProfile}. */
@@ -32,10 +44,14 @@ public record NormalDefaults(Config dispatch, Config combine) {
     }
 
     static NormalDefaults of(EpTopology topology, Device device, BufferProvider provider) {
-        Config config = Config.recommended(topology.numRanks());
-        if (!topology.isInternode() && !device.isHost()) {
-            config = config.withNumSms(forLinks(config.numSms(), provider.linkDemand(device)));
+        if (device.isHost()) {
+            return recommended(topology.numRanks());
         }
+        if (topology.isInternode()) {
+            return acrossNodes(topology.numRanks());
+        }
+        Config config = Config.recommended(topology.numRanks());
+        config = config.withNumSms(forLinks(config.numSms(), provider.linkDemand(device)));
         return new NormalDefaults(config, config);
     }
 

@@ -104,9 +104,13 @@ class NormalDefaultsTest {
     }
 
     @Test
-    void betweenNodesTheNetworkIsTheLimit() {
+    void betweenNodesACombineTakesMoreThanADispatch() {
         EpTopology nodes = new EpTopology(0, 4, 2);
-        assertThat(NormalDefaults.of(nodes, GPU, new OneGpu(2)))
+        NormalDefaults gpus = NormalDefaults.of(nodes, GPU, new OneGpu(2));
+        assertThat(gpus).isEqualTo(NormalDefaults.acrossNodes(4));
+        assertThat(gpus.dispatch()).isEqualTo(Config.recommended(4).withNumSms(16));
+        assertThat(gpus.combine()).isEqualTo(Config.recommended(4).withNumSms(24));
+        assertThat(NormalDefaults.of(nodes, Device.host(), new OneGpu(2)))
                 .isEqualTo(NormalDefaults.recommended(4));
     }
 

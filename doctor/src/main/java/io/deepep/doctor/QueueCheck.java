@@ -1,6 +1,6 @@
 package io.deepep.doctor;
 
-import io.deepep.Config;
+import io.deepep.NormalDefaults;
 import io.deepep.cuda.topology.NicPort;
 import java.util.ArrayList;
 import java.util.List;
@@ -26,7 +26,7 @@ final class QueueCheck {
         List<String> known = new ArrayList<>();
         List<String> few = new ArrayList<>();
         List<String> closed = new ArrayList<>();
-        int numSms = Config.recommended(WANTED_NODES).numSms();
+        int numSms = NormalDefaults.acrossNodes(WANTED_NODES).combine().numSms();
         for (NicFacts nic : cards) {
             if (nics.stream().noneMatch(port -> port.hca().equals(nic.hca()))) {
                 continue;

@@ -350,11 +350,11 @@ class DoctorTest {
         assertThat(finding(examine(FixtureMachine.gpus(true)), "network", "GIDs").isOk()).isTrue();
     }
 
-    /** 20 queue pairs to each of 255 other nodes. */
+    /** 24 queue pairs to each of 255 other nodes. */
     @ParameterizedTest
     @CsvSource({
-        "5100, 32768, OK",
-        "5099, 32768, WARN",
+        "6120, 32768, OK",
+        "6119, 32768, WARN",
         "262144, 16384, WARN",
     })
     void fewQueuePairsAreNamed(int queuePairs, int entries, Finding.Status status) {

@@ -4,6 +4,7 @@ import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
+import io.deepep.NormalDefaults;
 import io.deepep.lowlatency.CombineWord;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.normal.HeaderWord;
@@ -57,7 +58,8 @@ public record WireFormat(
         long header = Long.BYTES * (words + experts);
         long image = Integer.BYTES * (words + experts * topology.numNvlRanks());
         long metadata = dispatch ? Integer.BYTES + 8L * shape.numTopk() : 0;
-        int blocks = configFor(topology).numSms();
+        NormalDefaults defaults = defaults(topology);
+        int blocks = (dispatch ? defaults.dispatch() : defaults.combine()).numSms();
         long records =
                 dispatch
                         ? (long) shape.numTokens()
@@ -97,6 +99,14 @@ public record WireFormat(
 
     /** The configuration that a buffer is laid out for if none is given. */
     public static Config configFor(EpTopology topology) {
-        return Config.recommended(topology.numRanks());
+        NormalDefaults defaults = defaults(topology);
+        return defaults.dispatch().covering(defaults.combine());
+    }
+
+    private static NormalDefaults defaults(EpTopology topology) {
+        int numRanks = topology.numRanks();
+        return topology.isInternode()
+                ? NormalDefaults.acrossNodes(numRanks)
+                : NormalDefaults.recommended(numRanks);
     }
 }
