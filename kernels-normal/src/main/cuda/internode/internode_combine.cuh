@@ -69,7 +69,7 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
     bool for_owners = !is_home_block(b);
     BlockRings block_rings = combine_rings(b);
     uint32_t num_slots = p.num_slots - (for_owners ? kSumStages : 0);
-    uint8_t* stages = slots + num_slots * Wire::slot_bytes(p);
+    uint8_t* stages = slots + num_slots * p.slot_bytes;
     Consumers consumers{kInternodeServiceWarps * 32};
     init_slots(shared.ring, num_slots, consumers);
     if (threadIdx.x < kSumStages) {

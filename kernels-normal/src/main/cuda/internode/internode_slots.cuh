@@ -52,7 +52,7 @@ struct RingSink {
         barrier_wait(&shared.sum_empty[count % kSumStages], ~(count / kSumStages) & 1);
     }
     __device__ void store(const SlotInfo& info, uint32_t unit, const float* sum, bool mine) {
-        uint8_t* to = stages + count % kSumStages * Wire::slot_bytes(p);
+        uint8_t* to = stages + count % kSumStages * p.slot_bytes;
         Wire::put(p, to, unit - info.chunk * (p.chunk_bytes / 16), sum, mine);
     }
     __device__ void end(const SlotInfo& info) { pass_on(info.token, info.chunk); }
@@ -143,7 +143,7 @@ struct SlotWriter {
                 shared.ring_of[s] = ring();
                 if (from) {
                     barrier_arrive_expect(&shared.ring.full[s], num_bytes);
-                    Wire::load(p, slots + s * Wire::slot_bytes(p), from, chunk, num_bytes, &shared.ring.full[s]);
+                    Wire::load(p, slots + s * p.slot_bytes, from, chunk, num_bytes, &shared.ring.full[s]);
                 } else {
                     barrier_arrive(&shared.ring.full[s]);
                 }

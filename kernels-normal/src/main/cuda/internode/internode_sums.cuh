@@ -37,7 +37,7 @@ __device__ inline void put_sums(const InternodeCombineParams& params, uint32_t e
             note_all();
             ok = await_room<To>(Nodes<Net>{p.group, b}, epoch, channel(), place(), tail, &shared.state);
         }
-        if (ok) Wire::store(p, next_slot<To>(b, channel(), place(), tail), stages + stage * Wire::slot_bytes(p), chunk);
+        if (ok) Wire::store(p, next_slot<To>(b, channel(), place(), tail), stages + stage * p.slot_bytes, chunk);
         bulk_commit();
         bulk_wait_read<1>();
         if (i > 0) barrier_arrive(&shared.sum_empty[(i - 1) % kSumStages]);  // release; pairs with RingSink

@@ -46,7 +46,7 @@ __device__ __forceinline__ void load_row_chunk(const CombineParams& p, CombineSh
     barrier_arrive_expect(&shared.ring.full[s], bytes);
     uint64_t offset = static_cast<uint64_t>(row) * shared.peers.x_stride[rank];
     auto from = at<const uint8_t>(shared.peers.x_base[rank] + begin, offset);
-    Wire::load(p, slots + s * Wire::slot_bytes(p), from, chunk, bytes, &shared.ring.full[s]);
+    Wire::load(p, slots + s * p.slot_bytes, from, chunk, bytes, &shared.ring.full[s]);
 }
 
 // Tells the consumers that there are no more. Warp 0.

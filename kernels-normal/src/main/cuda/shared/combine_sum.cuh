@@ -133,7 +133,7 @@ class ChunkSummer {
     // This consumer's units of the row in the slot at hand, which has been filled.
     __device__ void read(const SlotInfo& info, typename Wire::Unit (&row)[kUnits]) {
         sink.taken(slot);
-        auto chunk = slots + slot * Wire::slot_bytes(p);
+        auto chunk = slots + slot * p.slot_bytes;
 #pragma unroll
         for (int v = 0; v < kUnits; ++v)
             if (has_unit(info, v) && info.num_rows > 0) row[v] = Wire::read(p, chunk, consumer + v * stride);

@@ -1,8 +1,7 @@
 // How rows of a combine travel, as the warps that load, sum and send them see it.
 //
-// A wire has: kUnits that a consumer sums of a chunk, kChannels of a unit, whose elements are 16 bytes; slot_bytes of
-// shared memory for a chunk; load and store of a chunk by the copy engine; Unit, read and add. chunk_bytes of
-// CombineParams are those of a chunk's elements.
+// A wire has: kUnits that a consumer sums of a chunk, kChannels of a unit, whose elements are 16 bytes; load and store
+// of a chunk by the copy engine; Unit, read and add. chunk_bytes of CombineParams are those of a chunk's elements.
 #pragma once
 
 #include "deepep/bf16.cuh"
@@ -18,7 +17,6 @@ struct Bf16Wire {
     static constexpr int kUnits = kVectors, kChannels = 8;
     using Unit = uint4;
 
-    __device__ static uint32_t slot_bytes(const CombineParams& p) { return p.chunk_bytes; }
     __device__ static uint32_t chunk_size(const CombineParams& p, int chunk) {
         return min(p.hidden * 2 - chunk * p.chunk_bytes, p.chunk_bytes);
     }
@@ -55,8 +53,6 @@ struct Fp8Wire {
         float scale;
     };
 
-    __device__ static uint32_t padded(uint32_t codes) { return (codes + codes / kCodesPerScaleByte + 127) / 128 * 128; }
-    __device__ static uint32_t slot_bytes(const CombineParams& p) { return padded(p.chunk_bytes); }
     __device__ static uint32_t chunk_size(const CombineParams& p, int chunk) {
         return min(p.hidden - chunk * p.chunk_bytes, p.chunk_bytes);
     }
@@ -65,7 +61,7 @@ struct Fp8Wire {
         return (chunk_size(p, chunk) / kCodesPerScaleByte + 15) / 16 * 16;
     }
     __device__ static uint32_t num_bytes(const CombineParams& p, int chunk) {
-        return p.num_chunks == 1 ? padded(p.hidden) : chunk_size(p, chunk) + scale_bytes(p, chunk);
+        return p.num_chunks == 1 ? p.row_bytes : chunk_size(p, chunk) + scale_bytes(p, chunk);
     }
     // In a row, from where the chunk's codes begin.
     __device__ static int32_t to_scales(const CombineParams& p, int chunk) {
@@ -85,7 +81,7 @@ struct Fp8Wire {
     __device__ static void store(const CombineParams& p, uint64_t row, const uint8_t* stage, int chunk) {
         uint8_t* to = at<uint8_t>(row, chunk * p.chunk_bytes);
         if (p.num_chunks == 1) {
-            bulk_store(to, stage, padded(p.hidden));
+            bulk_store(to, stage, p.row_bytes);
         } else {
             bulk_store(to, stage, chunk_size(p, chunk));
             bulk_store(to + to_scales(p, chunk), stage + scales_at(p), scale_bytes(p, chunk));

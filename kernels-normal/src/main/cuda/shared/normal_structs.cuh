@@ -282,13 +282,15 @@ struct CombineParams {
     int32_t topk;                       // 0: no weights
     int32_t chunk_bytes;                // rows are summed in such chunks; <= 16384, 16-aligned
     int32_t num_chunks;                 // ceil(hidden * 2 / chunk_bytes)
+    int32_t slot_bytes;                 // of shared memory for a chunk
+    int32_t row_bytes;                  // of a row as it travels, with its padding
     int32_t num_slots;                  // chunks in shared memory, 12 .. kMaxSlots
     int32_t batch_rows;                 // rows of a batch that is staged
     int32_t num_stage_blocks;           // blocks that stage, fewer than the launch has; or 0
     int32_t room;                       // rows of the region at x, if stage_x
     int32_t rings_offset;               // several nodes: in dynamic shared memory
 };
-static_assert(sizeof(CombineParams) == 360);
+static_assert(sizeof(CombineParams) == 368);
 static_assert(offsetof(CombineParams, group) == 0);
 static_assert(offsetof(CombineParams, x) == 168);
 static_assert(offsetof(CombineParams, x_stride) == 176);
@@ -313,11 +315,13 @@ static_assert(offsetof(CombineParams, hidden) == 324);
 static_assert(offsetof(CombineParams, topk) == 328);
 static_assert(offsetof(CombineParams, chunk_bytes) == 332);
 static_assert(offsetof(CombineParams, num_chunks) == 336);
-static_assert(offsetof(CombineParams, num_slots) == 340);
-static_assert(offsetof(CombineParams, batch_rows) == 344);
-static_assert(offsetof(CombineParams, num_stage_blocks) == 348);
-static_assert(offsetof(CombineParams, room) == 352);
-static_assert(offsetof(CombineParams, rings_offset) == 356);
+static_assert(offsetof(CombineParams, slot_bytes) == 340);
+static_assert(offsetof(CombineParams, row_bytes) == 344);
+static_assert(offsetof(CombineParams, num_slots) == 348);
+static_assert(offsetof(CombineParams, batch_rows) == 352);
+static_assert(offsetof(CombineParams, num_stage_blocks) == 356);
+static_assert(offsetof(CombineParams, room) == 360);
+static_assert(offsetof(CombineParams, rings_offset) == 364);
 
 // See normal_expand.cu. Addresses, not offsets.
 struct ExpandParams {
@@ -448,7 +452,7 @@ static_assert(offsetof(LayoutParams, reserved) == 68);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0xf4f1dadb141b24dd;
+__device__ uint64_t deepep_normal_structs = 0xa0afe17e0e98d433;
 }
 
 }  // namespace deepep::normal

@@ -282,13 +282,15 @@ struct CombineParams {
     int32_t topk;                       // 0: no weights
     int32_t chunk_bytes;                // rows are summed in such chunks; <= 16384, 16-aligned
     int32_t num_chunks;                 // ceil(hidden * 2 / chunk_bytes)
+    int32_t slot_bytes;                 // of shared memory for a chunk
+    int32_t row_bytes;                  // of a row as it travels, with its padding
     int32_t num_slots;                  // chunks in shared memory, 12 .. kMaxSlots
     int32_t batch_rows;                 // rows of a batch that is staged
     int32_t num_stage_blocks;           // blocks that stage, fewer than the launch has; or 0
     int32_t room;                       // rows of the region at x, if stage_x
     int32_t rings_offset;               // several nodes: in dynamic shared memory
 };
-static_assert(sizeof(CombineParams) == 872);
+static_assert(sizeof(CombineParams) == 880);
 static_assert(offsetof(CombineParams, group) == 0);
 static_assert(offsetof(CombineParams, x) == 680);
 static_assert(offsetof(CombineParams, x_stride) == 688);
@@ -313,15 +315,17 @@ static_assert(offsetof(CombineParams, hidden) == 836);
 static_assert(offsetof(CombineParams, topk) == 840);
 static_assert(offsetof(CombineParams, chunk_bytes) == 844);
 static_assert(offsetof(CombineParams, num_chunks) == 848);
-static_assert(offsetof(CombineParams, num_slots) == 852);
-static_assert(offsetof(CombineParams, batch_rows) == 856);
-static_assert(offsetof(CombineParams, num_stage_blocks) == 860);
-static_assert(offsetof(CombineParams, room) == 864);
-static_assert(offsetof(CombineParams, rings_offset) == 868);
+static_assert(offsetof(CombineParams, slot_bytes) == 852);
+static_assert(offsetof(CombineParams, row_bytes) == 856);
+static_assert(offsetof(CombineParams, num_slots) == 860);
+static_assert(offsetof(CombineParams, batch_rows) == 864);
+static_assert(offsetof(CombineParams, num_stage_blocks) == 868);
+static_assert(offsetof(CombineParams, room) == 872);
+static_assert(offsetof(CombineParams, rings_offset) == 876);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0x26f17e71e50c1815;
+__device__ uint64_t deepep_normal_structs = 0x7baecd62109f314c;
 }
 
 }  // namespace deepep::normal

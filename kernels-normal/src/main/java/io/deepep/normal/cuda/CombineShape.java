@@ -17,6 +17,8 @@ import io.deepep.spi.RowFormat;
  *
  * @param maskedKernel takes its place where {@link CudaNormalState#looksAtMasks}; or null
  * @param roles several nodes: what blocks do; otherwise null
+ * @param slotBytes of shared memory for a chunk
+ * @param rowBytes of a row as it travels, with its padding
  * @param ringsOffset several nodes: where the states of rings begin in shared memory
  */
 record CombineShape(
@@ -26,6 +28,8 @@ record CombineShape(
         int numThreads,
         int chunkBytes,
         int numChunks,
+        int slotBytes,
+        int rowBytes,
         int numSlots,
         int ringsOffset,
         int sharedBytes) {
@@ -49,7 +53,7 @@ record CombineShape(
         CudaFunction kernel = kernel(state, fp8);
         InternodeKernels masked = internode ? state.internode.maskedKernels : null;
         CudaFunction maskedKernel = masked == null ? null : masked.combine(fp8);
-        int rowBytes = (int) format.elementBytes();
+        int elementBytes = (int) format.elementBytes();
         int bytesPerConsumer = KernelConstants.VECTOR_BYTES * (fp8 ? 1 : KernelConstants.VECTORS);
         CombineRoles roles = internode ? CombineRoles.of(config.numSms(), state.topology) : null;
         int ringBytes =
@@ -58,21 +62,21 @@ record CombineShape(
                                 * roles.mostChannels()
                                 * Rails.numCells(state.topology)
                         : 0;
-        int fewest = Math.ceilDiv(rowBytes, KernelConstants.MAX_CONSUMERS * bytesPerConsumer);
+        int fewest = Math.ceilDiv(elementBytes, KernelConstants.MAX_CONSUMERS * bytesPerConsumer);
         int unit = KernelConstants.VECTOR_BYTES;
         if (fp8) {
             unit = FP8_UNIT;
-        } else if (rowBytes > SMALL_ROW_BYTES) {
+        } else if (elementBytes > SMALL_ROW_BYTES) {
             unit = (int) Layout.LINE_BYTES;
         }
-        int chunkBytes = Math.ceilDiv(Math.ceilDiv(rowBytes, fewest), unit) * unit;
+        int chunkBytes = Math.ceilDiv(Math.ceilDiv(elementBytes, fewest), unit) * unit;
         int room = state.sharedBytes() - ringBytes;
         int slotBytes = fp8 ? (int) RowFormat.fp8(chunkBytes).strideBytes() : chunkBytes;
         int numSlots = Math.min(KernelConstants.MAX_SLOTS, room / slotBytes);
         if (numSlots < MIN_SLOTS) {
             throw new IllegalArgumentException(
                     "rows of "
-                            + rowBytes
+                            + elementBytes
                             + " bytes need "
                             + MIN_SLOTS * slotBytes
                             + " bytes of shared memory, but "
@@ -97,7 +101,9 @@ record CombineShape(
                 roles,
                 numThreads,
                 chunkBytes,
-                Math.ceilDiv(rowBytes, chunkBytes),
+                Math.ceilDiv(elementBytes, chunkBytes),
+                slotBytes,
+                (int) format.strideBytes(),
                 numSlots,
                 ringsOffset,
                 sharedBytes);

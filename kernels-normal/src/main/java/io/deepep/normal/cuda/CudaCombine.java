@@ -137,6 +137,8 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                 .setInt("topk", weights ? handle.numTopk() : 0)
                 .setInt("chunk_bytes", shape.chunkBytes())
                 .setInt("num_chunks", shape.numChunks())
+                .setInt("slot_bytes", shape.slotBytes())
+                .setInt("row_bytes", shape.rowBytes())
                 .setInt("num_slots", shape.numSlots())
                 .setInt("rings_offset", shape.ringsOffset());
     }
