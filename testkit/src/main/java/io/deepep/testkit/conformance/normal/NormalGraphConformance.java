@@ -53,7 +53,8 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     private enum Home {
         BF16(CombineFormat.BF16),
         CAST(CombineFormat.FP8),
-        FP8(CombineFormat.FP8);
+        FP8(CombineFormat.FP8),
+        FP8_IN_PLACE(CombineFormat.FP8);
 
         final CombineFormat format;
 
@@ -102,11 +103,17 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
             this.options = options;
             this.current = first;
             this.rank = new NormalRank(context, current);
-            ScaledRows rows = home == Home.FP8 ? rank.upload(rank.fp8Outputs(check())) : null;
-            this.outputs = rows == null ? rank.outputs(check()) : rows.elements();
-            this.scales = rows == null ? null : rows.scales();
             this.plan = dispatch.apply(rank.plan()).build();
             this.received = context.buffer().dispatch(plan, options);
+            ScaledRows rows =
+                    switch (home) {
+                        case BF16, CAST -> null;
+                        case FP8 -> rank.upload(rank.fp8Outputs(check()));
+                        case FP8_IN_PLACE ->
+                                rank.inBuffer(rank.fp8Outputs(check()), received.handle());
+                    };
+            this.outputs = rows == null ? rank.outputs(check()) : rows.elements();
+            this.scales = rows == null ? null : rows.scales();
             this.back =
                     CombinePlan.builder(outputs, received.handle())
                             .scales(scales)
@@ -240,6 +247,20 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     public void fp8Rows(NormalShape shape, RankContext context) {
         int rows = worstRows(shape);
         replay(shape, context, r -> r.numWorstTokens(rows), c -> c.worstCase(rows), Home.FP8, true);
+    }
+
+    /** What is FP8 already and lies in the buffer is read there by each replay. */
+    @Cases
+    @MethodSource("io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes")
+    public void fp8RowsInPlace(NormalShape shape, RankContext context) {
+        int rows = worstRows(shape);
+        replay(
+                shape,
+                context,
+                r -> r.numWorstTokens(rows),
+                c -> c.worstCase(rows),
+                Home.FP8_IN_PLACE,
+                true);
     }
 
     @Cases
