@@ -46,8 +46,8 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
 
     /**
      * The recommended configuration of dispatch and combine for {@code numRanks} ranks. Its number
-     * of multiprocessors is right for an H100 or H200; {@link NormalDefaults} adapts it to other
-     * GPUs.
+     * of multiprocessors is right for one node of H100s or H200s; {@link NormalDefaults} adapts it
+     * to other GPUs and to several nodes.
      */
     public static Config recommended(int numRanks) {
         requirePositive("numRanks", numRanks);
