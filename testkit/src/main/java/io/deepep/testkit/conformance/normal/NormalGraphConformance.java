@@ -192,6 +192,18 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         pair.verify();
     }
 
+    /** With the largest number of rows that can come. */
+    private void replay(NormalShape shape, RankContext context, Home home, boolean onEngineStream) {
+        int rows = worstRows(shape);
+        replay(
+                shape,
+                context,
+                r -> r.numWorstTokens(rows),
+                c -> c.worstCase(rows),
+                home,
+                onEngineStream);
+    }
+
     /** The first that the backend has groups for. */
     private NormalShape firstShape() {
         return NormalShape.few(backend).findFirst().orElseThrow();
@@ -204,14 +216,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     @Cases
     @MethodSource(FEW)
     public void views(NormalShape shape, RankContext context) {
-        int rows = worstRows(shape);
-        replay(
-                shape,
-                context,
-                r -> r.numWorstTokens(rows),
-                c -> c.worstCase(rows),
-                Home.BF16,
-                false);
+        replay(shape, context, Home.BF16, false);
     }
 
     @Cases
@@ -231,36 +236,21 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     @Cases
     @MethodSource("io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes")
     public void fp8Home(NormalShape shape, RankContext context) {
-        int rows = worstRows(shape);
-        replay(
-                shape,
-                context,
-                r -> r.numWorstTokens(rows),
-                c -> c.worstCase(rows),
-                Home.CAST,
-                true);
+        replay(shape, context, Home.CAST, true);
     }
 
     /** What is FP8 already is copied into the buffer by each replay. */
     @Cases
     @MethodSource("io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes")
     public void fp8Rows(NormalShape shape, RankContext context) {
-        int rows = worstRows(shape);
-        replay(shape, context, r -> r.numWorstTokens(rows), c -> c.worstCase(rows), Home.FP8, true);
+        replay(shape, context, Home.FP8, true);
     }
 
     /** What is FP8 already and lies in the buffer is read there by each replay. */
     @Cases
     @MethodSource("io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes")
     public void fp8RowsInPlace(NormalShape shape, RankContext context) {
-        int rows = worstRows(shape);
-        replay(
-                shape,
-                context,
-                r -> r.numWorstTokens(rows),
-                c -> c.worstCase(rows),
-                Home.FP8_IN_PLACE,
-                true);
+        replay(shape, context, Home.FP8_IN_PLACE, true);
     }
 
     @Cases
