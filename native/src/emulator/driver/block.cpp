@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "grid.h"
@@ -26,6 +27,14 @@ constexpr size_t kStackEnd = 64;  // bytes at a stack's low end that must stay a
 constexpr uint8_t kStackMark = 0xd5, kSharedPoison = 0xcb;
 constexpr int kNumBarriers = 16;
 constexpr uint32_t kWatchRounds = 2000;  // some seconds
+constexpr uint32_t kMeetings = 8;  // of a thread between two looks in vain, at most: with more it is at work
+constexpr int kWords = 4;          // that a thread looks at in turns while it waits
+
+// A word that a thread has looked at, and what it held.
+struct Look {
+    const void* address = nullptr;
+    uint64_t value = 0;
+};
 
 struct Fiber {
     jmp_buf resume_at;
@@ -34,6 +43,8 @@ struct Fiber {
     uint32_t open_group = 0;  // of bulk stores
     bool started = false;
     const void* looks_at = nullptr;  // while it polls
+    Look looks[kWords];              // its last ones
+    uint32_t num_looks = 0, num_meetings = 0;
 };
 
 struct Gather {
@@ -100,6 +111,9 @@ class Block {
     void release(Barrier& barrier);
     void check(const Copy& copy);
     void copy(size_t i);
+    bool looks_in_vain(const void* address);
+    void meet();
+    void progress() { polls_ = idle_rounds_ = 0; }
     void idle();
     void describe() const;
     uint32_t random() { return seed_ = seed_ * 1664525 + 1013904223, seed_ >> 8; }
@@ -171,6 +185,7 @@ void Block::resume(Fiber* fiber) {
     if (_setjmp(scheduler_) != 0) return;
     if (fiber->started) _longjmp(fiber->resume_at, 1);
     fiber->started = true;
+    progress();
     ucontext_t begin;
     getcontext(&begin);
     begin.uc_stack.ss_sp = stacks_ + fiber->number * kStackBytes + kStackEnd;
@@ -193,7 +208,6 @@ void Block::fail(const char* what, long a, long b) {
 }
 
 void Block::ready(Fiber* fiber) {
-    polls_ = idle_rounds_ = 0;
     if (random() & 1)
         ready_.push_back(fiber);
     else
@@ -272,7 +286,7 @@ void Block::exit_thread() {
     Warp& warp = warps_[current_->number / 32];
     warp.live &= ~(1u << current_->number % 32);
     --num_live_;
-    polls_ = idle_rounds_ = 0;
+    progress();
     for (auto& g : warp.gathers)
         if (g.arrived != 0 && (g.mask & warp.live & ~g.arrived) == 0) release(g);
     Barrier& all = barriers_[0];
@@ -280,8 +294,28 @@ void Block::exit_thread() {
     _longjmp(scheduler_, 1);
 }
 
+// Whether the word is as the thread has seen it before.
+bool Block::looks_in_vain(const void* address) {
+    uint64_t value = 0;  // no more than the word is sure to have
+    if (address) memcpy(&value, address, reinterpret_cast<uintptr_t>(address) % 8 == 0 ? 8 : 4);
+    for (Look& look : current_->looks)
+        if (look.address == address) return value == std::exchange(look.value, value);
+    current_->looks[current_->num_looks++ % kWords] = {address, value};
+    return false;
+}
+
+// A thread that waits may meet others between its looks, and a warp that waits does so all the time.
+void Block::meet() {
+    if (++current_->num_meetings > kMeetings) progress();
+}
+
 void Block::poll(const void* address) {
-    ++polls_;
+    if (looks_in_vain(address)) {
+        ++polls_;
+        current_->num_meetings = 0;
+    } else {
+        progress();
+    }
     current_->looks_at = address;
     ready_.push_back(current_);
     suspend();
@@ -296,6 +330,7 @@ void Block::release(Gather& g) {
 }
 
 const uint64_t* Block::gather(uint32_t mask, uint64_t value, Collective kind) {
+    meet();
     uint32_t lane = current_->number % 32;
     Warp& warp = warps_[current_->number / 32];
     if (!(mask >> lane & 1)) fail("lane %ld is not in its mask %lx", lane, mask);
@@ -329,6 +364,7 @@ void Block::release(Barrier& b) {
 }
 
 uint32_t Block::barrier(int id, uint32_t num_threads, uint32_t value) {
+    meet();
     if (id < 0 || id >= kNumBarriers || num_threads % 32 != 0) fail("barrier %ld of %ld threads", id, num_threads);
     Barrier& b = barriers_[id];
     uint32_t needed = num_threads ? num_threads : num_live_;
