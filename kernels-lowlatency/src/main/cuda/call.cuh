@@ -466,7 +466,12 @@ __device__ inline void finish_open(const Group& g, Kind kind, const Opening& ope
     int warp = threadIdx.x / 32;
     if (warp == kPublishWarp && is_publishing_block()) fence_sys();
     if (warp != kOpenWarp) return;
-    if (kHasNetwork && opening.claimed == opening.launch && opening.launch != 0) await_sent(g);
+    if constexpr (kHasNetwork) {
+        // Another block of this launch may have failed by now, which hides whether the last launch had. Lanes may have
+        // seen either.
+        uint64_t claimed = __shfl_sync(~0u, opening.claimed, 0);
+        if (claimed >= opening.launch && opening.launch != 0) await_sent(g);
+    }
     open_call(g, kind, opening, call);
 }
 
