@@ -53,7 +53,14 @@ __device__ __forceinline__ bool has_reached(uint32_t value, uint32_t epoch) {
     return static_cast<int32_t>(value - epoch) >= 0;
 }
 
-enum Barrier : int { kBarrierSend = 1, kBarrierSend2 = 2, kBarrierReceive = 3, kBarrierPlan = 4, kBarrierOpen = 5 };
+enum Barrier : int {
+    kBarrierSend = 1,
+    kBarrierSend2 = 2,
+    kBarrierReceive = 3,
+    kBarrierPlan = 4,
+    kBarrierOpen = 5,
+    kBarrierPlanned = 6
+};
 
 // The threads that receive: those behind the first kSendThreads, or all threads of a launch that does not send.
 template <int kSendThreads>

@@ -1,9 +1,9 @@
 // Rows of a dispatch that go to remote ranks in batches: one put with a signal for each batch.
 //
-// A batch is some slots of a receiver, one after the other; its flag is that of the first one. Blocks compose rows in
-// the outbox, where they lie as they do at the receiver, and count them; who counts the last one sends the batch. How
-// many rows there are in all is known to the block that announces them, which counts the slots that the last batch
-// lacks. A row has no flag of its own, so it carries its tag itself.
+// A batch is some slots of a receiver, one after the other; its flag, a word of 64 bits, has the number of the first
+// one. Blocks compose rows in the outbox, where they lie as they do at the receiver, and count them; who counts the
+// last one sends the batch. How many rows there are in all is known to the block that announces them, which counts the
+// slots that the last batch lacks. A row has no flag of its own, so it carries what that would say.
 //
 // Counters lie in the outbox, where the flags of batches would be composed.
 #pragma once
@@ -20,10 +20,8 @@ __device__ __forceinline__ RankCells rows_of(const DispatchParams& p) { return {
 
 __device__ __forceinline__ int batch_of(int slot) { return slot / kDispatchBatchRows; }
 
-// The slot whose flag vouches for a row from `source`.
-__device__ __forceinline__ int flagged_slot(const DispatchParams& p, int source, int slot) {
-    return is_remote(p.group, source) ? batch_of(slot) * kDispatchBatchRows : slot;
-}
+// The slot whose flag vouches for a row from a remote source.
+__device__ __forceinline__ int first_in_batch(int slot) { return batch_of(slot) * kDispatchBatchRows; }
 
 // Where in a row its tag lies.
 __device__ __forceinline__ uint64_t tag_offset(const DispatchParams& p) {

@@ -1,9 +1,9 @@
 // The receive half of dispatch: rows out of the slots to where the experts read them, packed per expert in the order
 // (source rank, token, selection).
 //
-// Every block learns from the headers where each source's rows begin at each expert; a row brings its order among those
-// of its source. A warp waits for one part of a row, reads it once and writes it to each of its experts: the senders as
-// soon as they have sent, beside the placers that wait for headers, then these too.
+// Every block learns from the headers where each source's rows begin at each expert; a row's flag says its order among
+// those of its source. A warp waits for one part of a row, reads it once and writes it to each of its experts: the
+// senders as soon as they have sent, beside the placers that wait for headers, then these too.
 #pragma once
 
 #include "call.cuh"
@@ -180,6 +180,7 @@ __device__ inline void place_sources(const DispatchParams& p, const Call& call, 
     }
     barrier_arrive(&shared.placed);  // release, by each placer for itself; pairs with the tests in receive_rows
     barrier_wait(&shared.placed, 0);
+    if (team.thread == 0) allow_next_launch();  // all ranks have begun this one
     if (!shared.odd || !is_reporting_block() || team.warp() != 0) return;
     Fault fault = judge_headers(p, table, shared.present(g));
     if (team.thread == 0 && !shared.lost) record_fault(g, call, fault);
@@ -310,12 +311,13 @@ __device__ __forceinline__ uint32_t pack_place(const Place& place) {
     return static_cast<uint32_t>(place.expert) << kRowBits | place.row;
 }
 
-// A part of a row that has come, with lane k's selection of it. All lanes.
+// A part of the row that a flag stands for. word: lane k's of the flag. All lanes.
 template <bool kCast>
 __device__ __forceinline__ void unpack_part(const DispatchParams& p, const CountTable& table, int source, int part,
-                                            uint32_t selection, RowPart& r, uint32_t tag, uint64_t rows, int slot) {
+                                            RowPart& r, const uint4& word, int slot) {
     int lane = threadIdx.x % 32;
-    Place place = place_of(table, source, selection);
+    uint32_t tag = word.w;
+    Place place = place_of(table, source, lane < p.topk ? word.y : ~0u);
     bool valid = place.row >= 0;
     uint32_t selected = __ballot_sync(~0u, valid);
     if (kCast && p.format == kFp8Ue8m0) r.scale = pack_ue8m0(r.scale);
@@ -327,9 +329,7 @@ __device__ __forceinline__ void unpack_part(const DispatchParams& p, const Count
     // For a combine that sums before it sends.
     if (p.topk_weights && lane < p.topk) {
         size_t row = static_cast<size_t>(source) * p.max_tokens + slot;
-        uint64_t weights = rows + static_cast<uint64_t>(slot) * p.row_stride + p.weights_offset;
-        uint32_t weight = at<const uint32_t>(weights)[lane];
-        at<RowSelection>(p.row_selections)[row * p.max_topk + lane] = {valid ? pack_place(place) : ~0u, weight};
+        at<RowSelection>(p.row_selections)[row * p.max_topk + lane] = {valid ? pack_place(place) : ~0u, word.z};
         at<uint32_t>(p.row_tokens)[row] = token;
     }
     if (!valid) return;
@@ -350,22 +350,29 @@ __device__ inline void receive_rows(const DispatchParams& p, const Call& call, c
     const Group& g = p.group;
     uint32_t parity = call.epoch & 1;
     int num_parts = (row_bytes<kCast>(p) + kPartBytes - 1) / kPartBytes, lane = threadIdx.x % 32;
-    int without = g.phases & kSend ? 1 : 0, warp = threadIdx.x / 32;  // the flag warp, if there is one
-    Deal deal(g.num_ranks * num_parts, warp > kFlagWarp ? warp - without : warp, kThreads / 32 - without,
+    int without = g.phases & kSend ? 1 : 0, warp = threadIdx.x / 32;  // the courier, if there is one
+    Deal deal(g.num_ranks * num_parts, warp > kCourier ? warp - without : warp, kThreads / 32 - without,
               gridDim.x - 1 - blockIdx.x);
+    int k = lane - small_div(lane, p.topk) * p.topk;
     bool placed = false;
 #pragma unroll 1
     for (int group = deal.group; group < g.num_ranks * num_parts; group += deal.next_group) {
         int part = small_div(group, g.num_ranks), source = group - part * g.num_ranks;
-        auto flags = at<const uint64_t>(g.heap[g.rank],
-                                        p.flag_offset + parity * p.flag_parity_stride + source * p.flag_rank_stride);
+        uint64_t flags =
+            g.heap[g.rank] + p.flag_offset + parity * p.flag_parity_stride + source * p.flag_rank_stride;
         uint64_t rows = g.heap[g.rank] + p.row_offset + parity * p.row_parity_stride + source * p.row_rank_stride;
 #pragma unroll 1
         for (int slot = deal.item; slot < p.max_tokens; slot += deal.next_item) {
-            uint64_t seen = 0;
+            uint4 word;  // of lane k, and of every topk-th lane after it: that of selection k
             auto look = [&] {
-                // Pairs with the release in flag_rows, or the signal in count_slots.
-                return word_epoch(seen = load_acquire_sys(flags + flagged_slot(p, source, slot)));
+                // acquire; pairs with the release in send_elements, or the signal in count_slots
+                if (is_remote(g, source)) {
+                    word.x = word_epoch(load_acquire_sys(at<const uint64_t>(flags) + first_in_batch(slot)));
+                } else {
+                    uint64_t flag = flags + slot * p.flag_stride;
+                    word = load_acquire_sys_b128(at<const uint4>(flag) + k);
+                }
+                return word.x;
             };
             auto is_row = [&] { return shared.ok() && slot < table.word(source, kNumRows); };
             bool came = false;
@@ -379,15 +386,19 @@ __device__ inline void receive_rows(const DispatchParams& p, const Call& call, c
                 came = await(g, call, wait, call.epoch, look);
                 if (!__all_sync(~0u, came)) break;  // lost after its header; what it announced is undefined
             }
-            uint64_t row = rows + static_cast<uint64_t>(slot) * p.row_stride;
-            uint32_t selection = lane < p.topk ? at<const uint32_t>(row + p.selections_offset)[lane] : ~0u;
+            int place = is_remote(g, source) ? slot : word.w & ((1 << kTokenBits) - 1);
+            uint64_t row = rows + static_cast<uint64_t>(place) * p.row_stride;
             RowPart r = {};
             load_part<kCast>(p, row, part, r);
+            if (is_remote(g, source)) {
+                word.y = at<const uint32_t>(row + p.selections_offset)[k];
+                if (p.topk_weights) word.z = at<const uint32_t>(row + p.weights_offset)[k];
+                word.w = *at<const uint32_t>(row + tag_offset(p));
+            }
             if (!placed) barrier_wait(&shared.placed, 0);
             placed = true;
             if (!is_row()) break;
-            uint32_t tag = is_remote(g, source) ? *at<const uint32_t>(row + tag_offset(p)) : word_value(seen);
-            unpack_part<kCast>(p, table, source, part, selection, r, tag, rows, slot);
+            unpack_part<kCast>(p, table, source, part, r, word, slot);
         }
     }
 }

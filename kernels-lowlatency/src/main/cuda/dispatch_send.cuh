@@ -1,21 +1,26 @@
 // The send half of dispatch: each token once to every rank that holds one of its experts, then a flag for the row.
 //
-// Tokens go round the blocks. The senders of a block cast a token in registers and store it straight into the slots of
-// its receivers; then one warp per receiver stores what belongs to the row, and one flags it for all. A slot is the
-// number of earlier tokens that go to the same receiver, and a selection's order the number of earlier selections of
-// its expert, so every block counts the tokens before its own. The planners, its other warps, do so for the first token
-// while the senders fetch and cast it; those of the last block count all and announce.
+// Tokens go round the blocks. The senders of a block cast a token into shared memory, and one of their warps, the
+// courier, has the copy engine take it to its receivers: to the slot with the token's number, so it is under way before
+// anything has been counted. Its flag follows and says what it is for: a word for each selection, with the epoch in it.
+// A flag's number is that of earlier tokens that go to the same receiver, and a selection's order the number of earlier
+// selections of its expert, so every block counts the tokens before its own. The planners, its other warps, do so for
+// the first token while the senders fetch and cast it; those of the last block count all and announce.
+//
+// Over a network rows travel in batches. There a row's slot has the number of its flag, and its selections follow its
+// elements.
 #pragma once
 
 #include "call.cuh"
 #include "dispatch_batches.cuh"
+#include "deepep/bulk_copy.cuh"
 #include "deepep/fp8.cuh"
 
 namespace deepep::lowlatency {
 
 constexpr int kDispatchSenders = 512;
 constexpr int kPlanners = kThreads - kDispatchSenders - 32;  // without the warp that opens the call
-constexpr int kFlagWarp = kDispatchSenders / 32 - 1;         // of the senders; plans later tokens too
+constexpr int kCourier = kDispatchSenders / 32 - 1;          // of the senders; plans later tokens too
 constexpr int kCountBatch = 4;                               // tokens, or groups of them, that a warp has under way
 constexpr int kLaneChannels = 16;                            // that one lane casts
 constexpr int kScaleLanes = kScaleChannels / kLaneChannels;  // that share a scale
@@ -23,6 +28,8 @@ constexpr int kWarpChannels = 32 * kLaneChannels;
 static_assert(kScaleChannels == kFp8ScaleChannels);
 constexpr int kDests = kRanks < kMaxTopk ? kRanks : kMaxTopk;  // of a token
 constexpr int kPieceChannels = kDispatchSenders / 32 * kWarpChannels;
+constexpr int kOpenThreads = kDispatchSenders + 32;  // the senders, and the warp that opens the call
+constexpr int kPlannedThreads = 64;                  // the warp that plans the first token, and the courier
 
 struct TokenCounts {
     uint32_t rows[kRanks];        // tokens to each rank
@@ -35,8 +42,9 @@ struct TokenCounts {
 struct TokenPlan {
     int32_t num_dests;
     int32_t dest[kDests];
-    uint64_t row[kDests];   // its slot, and the flag of that, were the epoch even; of a remote rank, where in its heap
-    uint64_t flag[kDests];  // the flag lies
+    uint64_t flag[kDests];  // were the epoch even
+    uint64_t row[kDests];   // its slot in the outbox, were the epoch even; with a network
+    uint32_t slot[kDests];  // with a network
     uint32_t tag[kDests];   // number of the first selection << kTokenBits | token
     int32_t selection_dest[kMaxTopk];
     uint32_t selection[kMaxTopk];
@@ -48,7 +56,7 @@ struct DispatchSendShared {
     TokenPlan plan;
 };
 
-__device__ __forceinline__ bool is_flag_warp() { return threadIdx.x / 32 == kFlagWarp; }
+__device__ __forceinline__ bool is_courier() { return threadIdx.x / 32 == kCourier; }
 
 // The last block: it has a token to send, and rows to receive, only when there are many.
 __device__ __forceinline__ bool is_reporting_block() { return blockIdx.x == gridDim.x - 1; }
@@ -202,32 +210,31 @@ struct RowPiece {
         x = load_vectors<2, kCast ? 16 : 512>(row + offset(piece), row + p.hidden * 2);
     }
 
-    __device__ void cast(const DispatchParams& p, int piece, float* scales) {
-        if (!kCast || (piece * kPieceChannels + threadIdx.x / 32 * kWarpChannels) >= p.hidden) return;
-        Fp8Lane<2> fp8 = cast_fp8(x, p.format != kFp8);
-        x.v[0] = make_uint4(fp8.words[0], fp8.words[1], fp8.words[2], fp8.words[3]);
-        int first = offset(piece);
-        if (first < p.hidden * 2 && threadIdx.x % kScaleLanes == 0) scales[first / (2 * kScaleChannels)] = fp8.scale;
-    }
-
-    __device__ void store(const DispatchParams& p, uint64_t to, int piece) const {
+    __device__ void stage(const DispatchParams& p, int piece, uint8_t* row) const {
         int first = offset(piece);
         if (kCast) {
-            if (first < p.hidden * 2) *at<uint4>(to + first / 2) = x.v[0];
+            if (piece * kPieceChannels + static_cast<int>(threadIdx.x / 32) * kWarpChannels >= p.hidden) return;
+            Fp8Lane<2> fp8 = cast_fp8(x, p.format != kFp8);
+            if (first >= p.hidden * 2) return;
+            *reinterpret_cast<uint4*>(row + first / 2) =
+                make_uint4(fp8.words[0], fp8.words[1], fp8.words[2], fp8.words[3]);
+            auto scales = reinterpret_cast<float*>(row + p.hidden);
+            if (threadIdx.x % kScaleLanes == 0) scales[first / (2 * kScaleChannels)] = fp8.scale;
         } else {
-            if (first < p.hidden * 2) *at<uint4>(to + first) = x.v[0];
-            if (first + 512 < p.hidden * 2) *at<uint4>(to + first + 512) = x.v[1];
+            if (first < p.hidden * 2) *reinterpret_cast<uint4*>(row + first) = x.v[0];
+            if (first + 512 < p.hidden * 2) *reinterpret_cast<uint4*>(row + first + 512) = x.v[1];
         }
     }
 };
 
-// What the warp that plans a token can find before the tokens before it have been counted: lane k selection k, and
-// where rows begin at the k-th rank behind this one; in large groups, at the rank of the selection.
+// What a warp knows of a token before the tokens before it have been counted: lane k selection k, and where its row
+// goes at the k-th rank behind this one; in large groups, at the rank of the selection.
 struct PlanAhead {
     int64_t expert = -1;
     float weight = 0;
     int32_t dest = 0;
-    uint64_t row = 0, flag = 0;
+    uint64_t row = 0;   // the token's slot, or of a remote rank the first slot, were the epoch even
+    uint64_t flag = 0;  // the first flag, were the epoch even
 
     // t < 0: of no token, for the other warps.
     __device__ PlanAhead(const DispatchParams& p, int t) {
@@ -238,18 +245,35 @@ struct PlanAhead {
         if (lane < p.topk && p.topk_weights) weight = at<const float>(p.topk_weights)[selection];
         if constexpr (kIsWide) {
             if (is_expert(expert, p.num_experts)) dest = small_div(static_cast<int>(expert), p.experts_per_rank);
-            find_rows(p);
+            find_row(p, t);
             return;
         }
         if (lane >= p.group.num_ranks) return;
         dest = p.group.rank + 1 + lane;
         if (dest >= p.group.num_ranks) dest -= p.group.num_ranks;
-        find_rows(p);
+        find_row(p, t);
     }
 
-    __device__ __forceinline__ void find_rows(const DispatchParams& p) {
+    __device__ __forceinline__ void find_row(const DispatchParams& p, int t) {
         row = outgoing(p.group, rows_of(p), dest);
+        if (!is_remote(p.group, dest)) row += static_cast<uint64_t>(t) * p.row_stride;
         flag = p.group.heap[dest] + p.flag_offset + p.group.rank * p.flag_rank_stride;
+    }
+
+    // The rank that selection k goes to, or -1.
+    __device__ __forceinline__ int dest_of_selection(const DispatchParams& p) const {
+        return is_expert(expert, p.num_experts) ? small_div(static_cast<int>(expert), p.experts_per_rank) : -1;
+    }
+
+    // Whether the token goes to the lane's rank; in one lane for each rank. All lanes.
+    __device__ __forceinline__ bool goes(const DispatchParams& p) const {
+        int lane = threadIdx.x % 32, dest_of_k = dest_of_selection(p);
+        if constexpr (kIsWide) {
+            uint32_t same = __match_any_sync(~0u, dest_of_k);
+            return dest_of_k >= 0 && lane == __ffs(same) - 1;
+        }
+        uint32_t dests = __reduce_or_sync(~0u, dest_of_k >= 0 ? 1u << dest_of_k : 0);
+        return lane < p.group.num_ranks && (dests >> dest & 1);
     }
 };
 
@@ -267,25 +291,20 @@ __device__ __forceinline__ int nearer_lanes(const Group& g, uint32_t all, int ra
 __device__ inline void plan_token(const DispatchParams& p, int t, const PlanAhead& ahead, const uint32_t* hist,
                                   const TokenCounts& counts, TokenPlan& plan) {
     int lane = threadIdx.x % 32;
-    bool valid = is_expert(ahead.expert, p.num_experts);
+    int dest_of_k = ahead.dest_of_selection(p);
+    bool valid = dest_of_k >= 0, goes = ahead.goes(p);
     int e = valid ? static_cast<int>(ahead.expert) : -1;
-    int dest_of_k = valid ? small_div(e, p.experts_per_rank) : -1;
-    bool goes;
-    if constexpr (kIsWide) {
-        uint32_t same = __match_any_sync(~0u, dest_of_k);
-        goes = valid && lane == __ffs(same) - 1;
-    } else {
-        uint32_t dests = __reduce_or_sync(~0u, valid ? 1u << dest_of_k : 0);
-        goes = lane < p.group.num_ranks && (dests >> ahead.dest & 1);
-    }
     uint32_t all = __ballot_sync(~0u, goes);
     int nearer = kIsWide ? nearer_lanes(p.group, all, ahead.dest) : 0;
     if (goes) {
         int i = kIsWide ? nearer : __popc(all & ((1u << lane) - 1));
         uint32_t slot = counts.rows[ahead.dest];
         plan.dest[i] = ahead.dest;
-        plan.row[i] = ahead.row + static_cast<uint64_t>(slot) * p.row_stride;
-        plan.flag[i] = ahead.flag + slot * sizeof(uint64_t);
+        plan.flag[i] = ahead.flag + slot * p.flag_stride;
+        if constexpr (kHasNetwork) {
+            plan.row[i] = ahead.row + static_cast<uint64_t>(slot) * p.row_stride;
+            plan.slot[i] = slot;
+        }
         plan.tag[i] = counts.selections[ahead.dest] << kTokenBits | t;
     }
     if (lane == 0) plan.num_dests = __popc(all);
@@ -329,91 +348,116 @@ __device__ inline void plan_first(const DispatchParams& p, int thread, uint32_t*
         count_tokens(p, before, 0, t, thread, hist, shared.earlier);
     }
     team_barrier(kBarrierPlan, kPlanners);
-    if (plans) plan_token(p, t, ahead, hist, shared.earlier, shared.plan);
+    if (plans) {
+        plan_token(p, t, ahead, hist, shared.earlier, shared.plan);
+        __syncwarp();
+        team_arrive(kBarrierPlanned, kPlannedThreads);
+    }
     if (!announces) return;
 #pragma unroll 1
     for (int e = thread; e < p.num_experts; e += kPlanners)
         if (all_hist[e] > p.max_tokens) atomicMin(&shared.all.crowded, e);
 }
 
-// What belongs to the row besides its elements: the receivers go round the warps.
-template <bool kCast>
-__device__ __forceinline__ void store_row_end(const DispatchParams& p, const Call& call, const TokenPlan& plan,
-                                              const float* scales) {
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+// The courier, once the call is open: elements and scales of the token that the block has staged, to all receivers but
+// remote ones, whose slot is not known yet. They come before whatever the courier stores from then on.
+__device__ __forceinline__ void send_elements(const DispatchParams& p, const Call& call, const PlanAhead& ahead,
+                                              const uint8_t* staged) {
+    if (ahead.goes(p) && (call.reached >> ahead.dest & 1) && !is_remote(p.group, ahead.dest)) {
+        uint64_t row = ahead.row + (call.epoch & 1) * p.row_parity_stride;
+        bulk_store(at<void>(row), staged, p.selections_offset);
+        bulk_commit();
+        bulk_wait_written();
+    }
+    __syncwarp();
+    fence_sys();  // release, with the stores of send_flags; pairs with the acquire in receive_rows
+}
+
+// The courier, with the plan: the row for remote receivers, into the outbox.
+__device__ __noinline__ void send_remote_rows(const DispatchParams& p, const Call& call, const TokenPlan& plan,
+                                              const uint8_t* staged) {
+    int lane = threadIdx.x % 32, dest = lane < plan.num_dests ? plan.dest[lane] : 0;
+    bool remote = lane < plan.num_dests && (call.reached >> dest & 1) && is_remote(p.group, dest);
+    if (!__any_sync(~0u, remote)) return;
+    uint64_t parity_offset = (call.epoch & 1) * p.row_parity_stride;
+    if (remote) {
+        uint64_t row = plan.row[lane] + parity_offset;
+        bulk_store(at<void>(row), staged, p.selections_offset);
+        bulk_commit();
+        *at<uint32_t>(row + tag_offset(p)) = plan.tag[lane];
+    }
 #pragma unroll 1
-    for (int to = warp; to < plan.num_dests; to += kDispatchSenders / 32) {
-        int dest = plan.dest[to];
-        if (!(call.reached >> dest & 1)) continue;
-        uint64_t row = plan.row[to] + (call.epoch & 1) * p.row_parity_stride;
-        if (kCast)
+    for (int i = lane; i < plan.num_dests * p.topk; i += 32) {
+        int to = small_div(i, p.topk), k = i - to * p.topk, rank = plan.dest[to];
+        if (!(call.reached >> rank & 1) || !is_remote(p.group, rank)) continue;
+        uint64_t row = plan.row[to] + parity_offset;
+        at<uint32_t>(row + p.selections_offset)[k] = plan.selection_dest[k] == rank ? plan.selection[k] : ~0u;
+        if (p.topk_weights) at<float>(row + p.weights_offset)[k] = plan.weight[k];
+    }
+    if (remote) bulk_wait_written();
+    __syncwarp();
+    fence_sys();  // release, with the signal in count_slots; pairs with the acquire in receive_rows
+    count_slots(p, call, remote, dest, remote ? batch_of(plan.slot[lane]) : 0, kOneRow);
+}
+
+// The courier, with the plan: the flags of what send_elements has sent.
+__device__ __forceinline__ void send_flags(const DispatchParams& p, const Call& call, const TokenPlan& plan) {
+    uint64_t parity_offset = (call.epoch & 1) * p.flag_parity_stride;
 #pragma unroll 1
-            for (int i = lane; i < p.hidden / kScaleChannels; i += 32) at<float>(row + p.hidden)[i] = scales[i];
-        if (lane < p.topk)
-            at<uint32_t>(row + p.selections_offset)[lane] =
-                plan.selection_dest[lane] == dest ? plan.selection[lane] : ~0u;
-        if (lane < p.topk && p.topk_weights) at<float>(row + p.weights_offset)[lane] = plan.weight[lane];
-        if (lane == 0 && is_remote(p.group, dest)) *at<uint32_t>(row + tag_offset(p)) = plan.tag[to];
+    for (int i = threadIdx.x % 32; i < plan.num_dests * p.topk; i += 32) {
+        int to = small_div(i, p.topk), k = i - to * p.topk, dest = plan.dest[to];
+        if (!(call.reached >> dest & 1) || is_remote(p.group, dest)) continue;
+        uint32_t selection = plan.selection_dest[k] == dest ? plan.selection[k] : ~0u;
+        store_relaxed_sys_b128(at<uint4>(plan.flag[to] + parity_offset) + k,
+                               make_uint4(call.epoch, selection, __float_as_uint(plan.weight[k]), plan.tag[to]));
     }
 }
 
-// One warp, after all stores of the row: a fence for all of them, because a block's fences wait for one another.
-__device__ __forceinline__ void flag_rows(const DispatchParams& p, const Call& call, const TokenPlan& plan) {
-    int lane = threadIdx.x % 32;
-    fence_sys();  // release, with the stores below; pairs with the acquire in receive_rows
-    bool flags = lane < plan.num_dests && (call.reached >> plan.dest[lane] & 1);
-    uint64_t flag = flags ? plan.flag[lane] + (call.epoch & 1) * p.flag_parity_stride : 0;
-    uint64_t word = flags ? pack_word(call.epoch, plan.tag[lane]) : 0;
-    bool remote = flags && is_remote(p.group, plan.dest[lane]);
-    if (flags && !remote) store_relaxed_sys(at<uint64_t>(flag), word);
-    if constexpr (kHasNetwork) {
-        int dest = remote ? plan.dest[lane] : 0;
-        uint64_t first_flag = p.flag_offset + p.group.rank * p.flag_rank_stride;
-        int slot = remote ? static_cast<int>((plan.flag[lane] - first_flag) / sizeof(uint64_t)) : 0;
-        count_slots(p, call, remote, dest, batch_of(slot), kOneRow);
-    }
-}
-
-// The senders of every block, from the launch's beginning: a block's first token is ready when the call is open.
+// The senders of every block, from the launch's beginning: a block's first token is staged when the call is open.
 template <bool kCast>
 __device__ inline void send_tokens(const DispatchParams& p, const Call& call, uint32_t* hist,
-                                   DispatchSendShared& shared, float* scales) {
+                                   DispatchSendShared& shared, uint8_t* staged) {
     TokenPlan& plan = shared.plan;
-    bool flags = is_flag_warp();
+    bool courier = is_courier();
 #pragma unroll 1
     for (int t = blockIdx.x, counted = t;; counted = t, t += gridDim.x) {
+        bool is_first = t == blockIdx.x, has_token = t < p.num_tokens;
+        if (!is_first && !has_token) return;
         RowPiece<kCast> row;
-        bool is_first = t == blockIdx.x;
-        if (t < p.num_tokens) row.load(p, t, 0);
-        if (is_first) keep_step_with_planners(kBarrierSend, kDispatchSenders);
-        if (t < p.num_tokens && !is_first) {
-            PlanAhead ahead(p, flags ? t : -1);
-            count_tokens(p, counted, t, threadIdx.x, kDispatchSenders, hist, shared.earlier);
-            team_barrier(kBarrierSend, kDispatchSenders);  // and the last token's plan and scales have been read
-            if (flags) plan_token(p, t, ahead, hist, shared.earlier, plan);
-        }
-        if (t < p.num_tokens) row.cast(p, 0, scales);
+        if (has_token) row.load(p, t, 0);
+        PlanAhead ahead(p, courier && has_token ? t : -1);
         if (is_first) {
-            __syncthreads();  // the call is open
+            keep_step_with_planners(kBarrierSend, kDispatchSenders);
+        } else {
+            team_barrier(kBarrierSend, kDispatchSenders);  // the courier is done with the last token
+        }
+        if (has_token) {
+#pragma unroll 1
+            for (int piece = 0;;) {
+                row.stage(p, piece, staged);
+                if (++piece * kPieceChannels >= p.hidden) break;
+                row.load(p, t, piece);
+            }
+            fence_async_proxy_shared();
+        }
+        if (is_first) {
+            team_barrier(kBarrierOpen, kOpenThreads);  // the call is open
+            if (!has_token) return;
         } else {
             team_barrier(kBarrierSend, kDispatchSenders);
         }
-        if (t >= p.num_tokens) return;
-        uint64_t parity_offset = (call.epoch & 1) * p.row_parity_stride;
-#pragma unroll 1
-        for (int piece = 0;;) {
-#pragma unroll 2
-            for (int i = 0; i < plan.num_dests; ++i)
-                if (call.reached >> plan.dest[i] & 1) row.store(p, plan.row[i] + parity_offset, piece);
-            if (++piece * kPieceChannels >= p.hidden) break;
-            row.load(p, t, piece);
-            row.cast(p, piece, scales);
+        if (courier) send_elements(p, call, ahead, staged);
+        if (is_first) {
+            if (courier) team_barrier(kBarrierPlanned, kPlannedThreads);
+        } else {
+            count_tokens(p, counted, t, threadIdx.x, kDispatchSenders, hist, shared.earlier);
+            team_barrier(kBarrierSend, kDispatchSenders);
+            if (courier) plan_token(p, t, ahead, hist, shared.earlier, plan);
+            __syncwarp();
         }
-        // The scales of the first piece were there when the call was open or the plan was.
-        if (kCast && p.hidden > kPieceChannels) team_barrier(kBarrierSend, kDispatchSenders);
-        store_row_end<kCast>(p, call, plan, scales);
-        team_barrier(kBarrierSend, kDispatchSenders);
-        if (flags) flag_rows(p, call, plan);
+        if (!courier) continue;
+        send_flags(p, call, plan);
+        if constexpr (kHasNetwork) send_remote_rows(p, call, plan, staged);
     }
 }
 

@@ -12,7 +12,7 @@
 //
 // Launch: overlapping the previous one; any number of blocks, resident together with those of the other ranks on the
 // GPU; kThreads threads. Dynamic shared memory: u32 [num_experts]; at counts_shared_offset i32 [num_ranks *
-// (header_words + local experts)] or u32 [num_experts], what is more; at scales_shared_offset f32 [hidden / 128].
+// (header_words + local experts)] or u32 [num_experts], what is more; at row_shared_offset a row's elements and scales.
 // Outputs are 16-byte aligned; x may start anywhere, but is read fastest from 16-byte boundaries.
 #include "deepep/block.cuh"
 #include "dispatch_receive.cuh"
@@ -32,10 +32,9 @@ __device__ __forceinline__ void dispatch(const DispatchParams& p) {
     auto hist = reinterpret_cast<uint32_t*>(dynamic);
     CountTable table(p, dynamic);
     if (threadIdx.x < kDispatchSenders) {
-        auto scales = reinterpret_cast<float*>(dynamic + p.scales_shared_offset);
         if (sends) {
-            send_tokens<kCast>(p, call, hist, send, scales);
-            if (is_flag_warp()) return;  // it is busy longest
+            send_tokens<kCast>(p, call, hist, send, dynamic + p.row_shared_offset);
+            if (is_courier()) return;  // it is busy longest
         } else {
             __syncthreads();  // the call is open
         }
@@ -44,11 +43,16 @@ __device__ __forceinline__ void dispatch(const DispatchParams& p) {
         auto bank = at<Bank>(p.bank);
         auto all_hist = reinterpret_cast<uint32_t*>(dynamic + p.counts_shared_offset);
         Opening opening = begin_open(g, kDispatch, &bank->epoch);
-        if (team.thread == 0) received.init();
+        if (threadIdx.x == kOpenWarp * 32) received.init();
         if (sends && team.thread < kPlanners) plan_first(p, team.thread, hist, all_hist, send);
-        if (sends && team.thread >= kPlanners) keep_step_with_planners(kBarrierOpen, 32);
+        if (sends && team.thread >= kPlanners) keep_step_with_planners(kBarrierSend2, 32);
         finish_open(g, kDispatch, opening, call);
-        __syncthreads();
+        if (sends) {  // the call is open, for the senders, and for the placers
+            if (team.thread >= kPlanners) team_barrier(kBarrierOpen, kOpenThreads);
+            team.sync();
+        } else {
+            __syncthreads();
+        }
         bool publishes = threadIdx.x / 32 == kPublishWarp;
         if (publishes) publish(g, call, opening);
         if (sends && is_reporting_block()) {

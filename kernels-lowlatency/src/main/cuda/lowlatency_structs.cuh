@@ -207,9 +207,10 @@ static_assert(offsetof(RowSelection, weight) == 4);
 // See lowlatency_dispatch.cu.
 struct DispatchParams {
     Group group;
-    uint64_t flag_offset;               // u64 [parity][source][max_tokens]: epoch | tag << 32
+    uint64_t flag_offset;               // [parity][source][max_tokens]: flag_stride each
     uint64_t flag_parity_stride;        // bytes
     uint64_t flag_rank_stride;          // bytes
+    uint64_t flag_stride;               // bytes: u32 [topk][4], which are epoch, selection, weight, tag
     uint64_t row_offset;                // [parity][source][max_tokens]: row_stride each
     uint64_t row_parity_stride;         // bytes
     uint64_t row_rank_stride;           // bytes
@@ -240,50 +241,51 @@ struct DispatchParams {
     int32_t max_topk;
     int32_t header_words;               // of a dispatch; even
     int32_t row_stride;                 // bytes, a multiple of 128; of this format
-    int32_t selections_offset;          // in a row: u32 [topk], and a tag in batches
-    int32_t weights_offset;             // in a row: f32 [topk]
+    int32_t selections_offset;          // in a row of a batch: u32 [topk], and a tag
+    int32_t weights_offset;             // in a row of a batch: f32 [topk]
     int32_t counts_shared_offset;       // in dynamic shared memory
-    int32_t scales_shared_offset;       // in dynamic shared memory
+    int32_t row_shared_offset;          // in dynamic shared memory
 };
-static_assert(sizeof(DispatchParams) == 688);
+static_assert(sizeof(DispatchParams) == 696);
 static_assert(offsetof(DispatchParams, group) == 0);
 static_assert(offsetof(DispatchParams, flag_offset) == 448);
 static_assert(offsetof(DispatchParams, flag_parity_stride) == 456);
 static_assert(offsetof(DispatchParams, flag_rank_stride) == 464);
-static_assert(offsetof(DispatchParams, row_offset) == 472);
-static_assert(offsetof(DispatchParams, row_parity_stride) == 480);
-static_assert(offsetof(DispatchParams, row_rank_stride) == 488);
-static_assert(offsetof(DispatchParams, x) == 496);
-static_assert(offsetof(DispatchParams, x_stride) == 504);
-static_assert(offsetof(DispatchParams, topk_idx) == 512);
-static_assert(offsetof(DispatchParams, topk_weights) == 520);
-static_assert(offsetof(DispatchParams, bank) == 528);
-static_assert(offsetof(DispatchParams, selections) == 536);
-static_assert(offsetof(DispatchParams, sent_topk_idx) == 544);
-static_assert(offsetof(DispatchParams, sent_items) == 552);
-static_assert(offsetof(DispatchParams, row_selections) == 560);
-static_assert(offsetof(DispatchParams, row_tokens) == 568);
-static_assert(offsetof(DispatchParams, out_x) == 576);
-static_assert(offsetof(DispatchParams, out_scales) == 584);
-static_assert(offsetof(DispatchParams, out_src_info) == 592);
-static_assert(offsetof(DispatchParams, out_layout_range) == 600);
-static_assert(offsetof(DispatchParams, out_counts) == 608);
-static_assert(offsetof(DispatchParams, cumulative_stats) == 616);
-static_assert(offsetof(DispatchParams, wait_stats) == 624);
-static_assert(offsetof(DispatchParams, num_tokens) == 632);
-static_assert(offsetof(DispatchParams, topk) == 636);
-static_assert(offsetof(DispatchParams, num_experts) == 640);
-static_assert(offsetof(DispatchParams, experts_per_rank) == 644);
-static_assert(offsetof(DispatchParams, hidden) == 648);
-static_assert(offsetof(DispatchParams, format) == 652);
-static_assert(offsetof(DispatchParams, max_tokens) == 656);
-static_assert(offsetof(DispatchParams, max_topk) == 660);
-static_assert(offsetof(DispatchParams, header_words) == 664);
-static_assert(offsetof(DispatchParams, row_stride) == 668);
-static_assert(offsetof(DispatchParams, selections_offset) == 672);
-static_assert(offsetof(DispatchParams, weights_offset) == 676);
-static_assert(offsetof(DispatchParams, counts_shared_offset) == 680);
-static_assert(offsetof(DispatchParams, scales_shared_offset) == 684);
+static_assert(offsetof(DispatchParams, flag_stride) == 472);
+static_assert(offsetof(DispatchParams, row_offset) == 480);
+static_assert(offsetof(DispatchParams, row_parity_stride) == 488);
+static_assert(offsetof(DispatchParams, row_rank_stride) == 496);
+static_assert(offsetof(DispatchParams, x) == 504);
+static_assert(offsetof(DispatchParams, x_stride) == 512);
+static_assert(offsetof(DispatchParams, topk_idx) == 520);
+static_assert(offsetof(DispatchParams, topk_weights) == 528);
+static_assert(offsetof(DispatchParams, bank) == 536);
+static_assert(offsetof(DispatchParams, selections) == 544);
+static_assert(offsetof(DispatchParams, sent_topk_idx) == 552);
+static_assert(offsetof(DispatchParams, sent_items) == 560);
+static_assert(offsetof(DispatchParams, row_selections) == 568);
+static_assert(offsetof(DispatchParams, row_tokens) == 576);
+static_assert(offsetof(DispatchParams, out_x) == 584);
+static_assert(offsetof(DispatchParams, out_scales) == 592);
+static_assert(offsetof(DispatchParams, out_src_info) == 600);
+static_assert(offsetof(DispatchParams, out_layout_range) == 608);
+static_assert(offsetof(DispatchParams, out_counts) == 616);
+static_assert(offsetof(DispatchParams, cumulative_stats) == 624);
+static_assert(offsetof(DispatchParams, wait_stats) == 632);
+static_assert(offsetof(DispatchParams, num_tokens) == 640);
+static_assert(offsetof(DispatchParams, topk) == 644);
+static_assert(offsetof(DispatchParams, num_experts) == 648);
+static_assert(offsetof(DispatchParams, experts_per_rank) == 652);
+static_assert(offsetof(DispatchParams, hidden) == 656);
+static_assert(offsetof(DispatchParams, format) == 660);
+static_assert(offsetof(DispatchParams, max_tokens) == 664);
+static_assert(offsetof(DispatchParams, max_topk) == 668);
+static_assert(offsetof(DispatchParams, header_words) == 672);
+static_assert(offsetof(DispatchParams, row_stride) == 676);
+static_assert(offsetof(DispatchParams, selections_offset) == 680);
+static_assert(offsetof(DispatchParams, weights_offset) == 684);
+static_assert(offsetof(DispatchParams, counts_shared_offset) == 688);
+static_assert(offsetof(DispatchParams, row_shared_offset) == 692);
 
 // See lowlatency_combine.cu.
 struct CombineParams {
@@ -368,7 +370,7 @@ static_assert(offsetof(CombineParams, reserved) == 700);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0xac573d03c518df46;
+__device__ uint64_t deepep_lowlatency_structs = 0x7ca60c51471bf191;
 }
 
 }  // namespace deepep::lowlatency

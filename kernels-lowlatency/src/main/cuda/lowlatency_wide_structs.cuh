@@ -209,9 +209,10 @@ static_assert(offsetof(RowSelection, weight) == 4);
 // See lowlatency_dispatch.cu.
 struct DispatchParams {
     Group group;
-    uint64_t flag_offset;               // u64 [parity][source][max_tokens]: epoch | tag << 32
+    uint64_t flag_offset;               // [parity][source][max_tokens]: flag_stride each
     uint64_t flag_parity_stride;        // bytes
     uint64_t flag_rank_stride;          // bytes
+    uint64_t flag_stride;               // bytes: u32 [topk][4], which are epoch, selection, weight, tag
     uint64_t row_offset;                // [parity][source][max_tokens]: row_stride each
     uint64_t row_parity_stride;         // bytes
     uint64_t row_rank_stride;           // bytes
@@ -242,50 +243,51 @@ struct DispatchParams {
     int32_t max_topk;
     int32_t header_words;               // of a dispatch; even
     int32_t row_stride;                 // bytes, a multiple of 128; of this format
-    int32_t selections_offset;          // in a row: u32 [topk], and a tag in batches
-    int32_t weights_offset;             // in a row: f32 [topk]
+    int32_t selections_offset;          // in a row of a batch: u32 [topk], and a tag
+    int32_t weights_offset;             // in a row of a batch: f32 [topk]
     int32_t counts_shared_offset;       // in dynamic shared memory
-    int32_t scales_shared_offset;       // in dynamic shared memory
+    int32_t row_shared_offset;          // in dynamic shared memory
 };
-static_assert(sizeof(DispatchParams) == 2480);
+static_assert(sizeof(DispatchParams) == 2488);
 static_assert(offsetof(DispatchParams, group) == 0);
 static_assert(offsetof(DispatchParams, flag_offset) == 2240);
 static_assert(offsetof(DispatchParams, flag_parity_stride) == 2248);
 static_assert(offsetof(DispatchParams, flag_rank_stride) == 2256);
-static_assert(offsetof(DispatchParams, row_offset) == 2264);
-static_assert(offsetof(DispatchParams, row_parity_stride) == 2272);
-static_assert(offsetof(DispatchParams, row_rank_stride) == 2280);
-static_assert(offsetof(DispatchParams, x) == 2288);
-static_assert(offsetof(DispatchParams, x_stride) == 2296);
-static_assert(offsetof(DispatchParams, topk_idx) == 2304);
-static_assert(offsetof(DispatchParams, topk_weights) == 2312);
-static_assert(offsetof(DispatchParams, bank) == 2320);
-static_assert(offsetof(DispatchParams, selections) == 2328);
-static_assert(offsetof(DispatchParams, sent_topk_idx) == 2336);
-static_assert(offsetof(DispatchParams, sent_items) == 2344);
-static_assert(offsetof(DispatchParams, row_selections) == 2352);
-static_assert(offsetof(DispatchParams, row_tokens) == 2360);
-static_assert(offsetof(DispatchParams, out_x) == 2368);
-static_assert(offsetof(DispatchParams, out_scales) == 2376);
-static_assert(offsetof(DispatchParams, out_src_info) == 2384);
-static_assert(offsetof(DispatchParams, out_layout_range) == 2392);
-static_assert(offsetof(DispatchParams, out_counts) == 2400);
-static_assert(offsetof(DispatchParams, cumulative_stats) == 2408);
-static_assert(offsetof(DispatchParams, wait_stats) == 2416);
-static_assert(offsetof(DispatchParams, num_tokens) == 2424);
-static_assert(offsetof(DispatchParams, topk) == 2428);
-static_assert(offsetof(DispatchParams, num_experts) == 2432);
-static_assert(offsetof(DispatchParams, experts_per_rank) == 2436);
-static_assert(offsetof(DispatchParams, hidden) == 2440);
-static_assert(offsetof(DispatchParams, format) == 2444);
-static_assert(offsetof(DispatchParams, max_tokens) == 2448);
-static_assert(offsetof(DispatchParams, max_topk) == 2452);
-static_assert(offsetof(DispatchParams, header_words) == 2456);
-static_assert(offsetof(DispatchParams, row_stride) == 2460);
-static_assert(offsetof(DispatchParams, selections_offset) == 2464);
-static_assert(offsetof(DispatchParams, weights_offset) == 2468);
-static_assert(offsetof(DispatchParams, counts_shared_offset) == 2472);
-static_assert(offsetof(DispatchParams, scales_shared_offset) == 2476);
+static_assert(offsetof(DispatchParams, flag_stride) == 2264);
+static_assert(offsetof(DispatchParams, row_offset) == 2272);
+static_assert(offsetof(DispatchParams, row_parity_stride) == 2280);
+static_assert(offsetof(DispatchParams, row_rank_stride) == 2288);
+static_assert(offsetof(DispatchParams, x) == 2296);
+static_assert(offsetof(DispatchParams, x_stride) == 2304);
+static_assert(offsetof(DispatchParams, topk_idx) == 2312);
+static_assert(offsetof(DispatchParams, topk_weights) == 2320);
+static_assert(offsetof(DispatchParams, bank) == 2328);
+static_assert(offsetof(DispatchParams, selections) == 2336);
+static_assert(offsetof(DispatchParams, sent_topk_idx) == 2344);
+static_assert(offsetof(DispatchParams, sent_items) == 2352);
+static_assert(offsetof(DispatchParams, row_selections) == 2360);
+static_assert(offsetof(DispatchParams, row_tokens) == 2368);
+static_assert(offsetof(DispatchParams, out_x) == 2376);
+static_assert(offsetof(DispatchParams, out_scales) == 2384);
+static_assert(offsetof(DispatchParams, out_src_info) == 2392);
+static_assert(offsetof(DispatchParams, out_layout_range) == 2400);
+static_assert(offsetof(DispatchParams, out_counts) == 2408);
+static_assert(offsetof(DispatchParams, cumulative_stats) == 2416);
+static_assert(offsetof(DispatchParams, wait_stats) == 2424);
+static_assert(offsetof(DispatchParams, num_tokens) == 2432);
+static_assert(offsetof(DispatchParams, topk) == 2436);
+static_assert(offsetof(DispatchParams, num_experts) == 2440);
+static_assert(offsetof(DispatchParams, experts_per_rank) == 2444);
+static_assert(offsetof(DispatchParams, hidden) == 2448);
+static_assert(offsetof(DispatchParams, format) == 2452);
+static_assert(offsetof(DispatchParams, max_tokens) == 2456);
+static_assert(offsetof(DispatchParams, max_topk) == 2460);
+static_assert(offsetof(DispatchParams, header_words) == 2464);
+static_assert(offsetof(DispatchParams, row_stride) == 2468);
+static_assert(offsetof(DispatchParams, selections_offset) == 2472);
+static_assert(offsetof(DispatchParams, weights_offset) == 2476);
+static_assert(offsetof(DispatchParams, counts_shared_offset) == 2480);
+static_assert(offsetof(DispatchParams, row_shared_offset) == 2484);
 
 // See lowlatency_combine.cu.
 struct CombineParams {
@@ -370,7 +372,7 @@ static_assert(offsetof(CombineParams, reserved) == 2492);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0xc1536109f4bb1866;
+__device__ uint64_t deepep_lowlatency_structs = 0x225525edd5ae2646;
 }
 
 }  // namespace deepep::lowlatency

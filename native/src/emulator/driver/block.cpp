@@ -93,7 +93,7 @@ class Block {
 
     void poll(const void* address);
     const uint64_t* gather(uint32_t mask, uint64_t value, Collective kind);
-    uint32_t barrier(int id, uint32_t num_threads, uint32_t value);
+    uint32_t barrier(int id, uint32_t num_threads, uint32_t value, bool waits = true);
     void load(void* to, const void* from, uint32_t num_bytes, uint64_t* barrier);
     void store(void* to, const void* from, uint32_t num_bytes);
     void commit() { ++current_->open_group; }
@@ -363,7 +363,7 @@ void Block::release(Barrier& b) {
     b.waiting.clear();
 }
 
-uint32_t Block::barrier(int id, uint32_t num_threads, uint32_t value) {
+uint32_t Block::barrier(int id, uint32_t num_threads, uint32_t value, bool waits) {
     meet();
     if (id < 0 || id >= kNumBarriers || num_threads % 32 != 0) fail("barrier %ld of %ld threads", id, num_threads);
     Barrier& b = barriers_[id];
@@ -374,7 +374,7 @@ uint32_t Block::barrier(int id, uint32_t num_threads, uint32_t value) {
     b.sum += value;
     if (++b.arrived >= needed) {
         release(b);
-    } else {
+    } else if (waits) {
         b.waiting.push_back(current_);
         suspend();
     }
@@ -432,6 +432,8 @@ void poll(const void* address) { block->poll(address); }
 const uint64_t* gather(uint32_t mask, uint64_t value, Collective kind) { return block->gather(mask, value, kind); }
 
 uint32_t barrier(int id, uint32_t num_threads, uint32_t value) { return block->barrier(id, num_threads, value); }
+
+void barrier_arrive(int id, uint32_t num_threads) { block->barrier(id, num_threads, 0, false); }
 
 void mbarrier_init(uint64_t* barrier, uint32_t num_arrivals) {
     MBarrier fresh = {};

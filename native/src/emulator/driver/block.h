@@ -36,6 +36,9 @@ const uint64_t* gather(uint32_t mask, uint64_t value, Collective kind);
 // Meets num_threads of the block, 0 for all of them. The sum of what they brought.
 uint32_t barrier(int id, uint32_t num_threads, uint32_t value = 0);
 
+// Is counted there, but does not wait.
+void barrier_arrive(int id, uint32_t num_threads);
+
 // mbarriers and the bulk copies that complete on them. Copies happen late, in any order: at the latest when they are
 // waited for.
 void mbarrier_init(uint64_t* barrier, uint32_t num_arrivals);

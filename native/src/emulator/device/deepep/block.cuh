@@ -7,6 +7,8 @@ namespace deepep {
 
 inline void team_barrier(int id, int num_threads) { emulator::barrier(id, num_threads); }
 
+inline void team_arrive(int id, int num_threads) { emulator::barrier_arrive(id, num_threads); }
+
 inline uint8_t* dynamic_shared() { return emulator::self.dynamic_shared; }
 
 inline void barrier_init(uint64_t* barrier, uint32_t num_arrivals) { emulator::mbarrier_init(barrier, num_arrivals); }

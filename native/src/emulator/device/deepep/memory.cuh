@@ -54,6 +54,12 @@ inline uint4 load_relaxed_sys_b128(const uint4* p) {
     return v;
 }
 
+inline uint4 load_acquire_sys_b128(const uint4* p) {
+    uint4 v = load_relaxed_sys_b128(p);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return v;
+}
+
 inline void store_relaxed_sys_b128(uint4* p, uint4 v) {
     asm volatile("movdqu %1, %%xmm0; movdqa %%xmm0, %0" : "=m"(*p) : "m"(v) : "xmm0");
 }
@@ -68,6 +74,7 @@ inline void max_release_gpu(uint64_t* p, uint64_t v) {
 
 inline void prefetch_l2(const void*) {}
 inline void await_previous_launch() {}  // launches of a stream run one after the other
+inline void allow_next_launch() {}
 inline void fence_sys() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 inline uint64_t now_ns() {

@@ -10,6 +10,11 @@ __device__ __forceinline__ void team_barrier(int id, int num_threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(num_threads) : "memory");
 }
 
+// A warp of the team that does not wait for the others.
+__device__ __forceinline__ void team_arrive(int id, int num_threads) {
+    asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(num_threads) : "memory");
+}
+
 // The block's dynamic shared memory, aligned to 128 bytes.
 __device__ __forceinline__ uint8_t* dynamic_shared() {
     extern __shared__ __align__(128) uint8_t deepep_dynamic_shared[];

@@ -64,6 +64,17 @@ __device__ __forceinline__ void store_relaxed_sys_v2(uint64_t* p, uint64_t first
 }
 
 // One access of 16 bytes, which arrive together.
+__device__ __forceinline__ uint4 load_acquire_sys_b128(const uint4* p) {
+    uint4 v;
+    asm volatile(
+        "{ .reg .b128 q; .reg .b64 low, high; ld.acquire.sys.global.b128 q, [%4]; mov.b128 {low, high}, q;"
+        " mov.b64 {%0, %1}, low; mov.b64 {%2, %3}, high; }"
+        : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+        : "l"(p)
+        : "memory");
+    return v;
+}
+
 __device__ __forceinline__ uint4 load_relaxed_sys_b128(const uint4* p) {
     uint4 v;
     asm volatile(
@@ -119,6 +130,10 @@ __device__ __forceinline__ void fence_sys() { asm volatile("fence.acq_rel.sys;" 
 // By every thread, before anything that an earlier launch of the stream may use is read or written: blocks of a launch
 // with LaunchConfig.overlapsPrevious begin before that one's end has been processed. Otherwise it does nothing.
 __device__ __forceinline__ void await_previous_launch() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+// By one thread of each block, once the launch waits only for what runs already: blocks of the next one may begin where
+// there is room, and wait in await_previous_launch.
+__device__ __forceinline__ void allow_next_launch() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 
 // Asks for the 128 bytes around p, which nobody waits for.
 __device__ __forceinline__ void prefetch_l2(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }

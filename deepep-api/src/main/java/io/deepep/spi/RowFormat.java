@@ -14,9 +14,9 @@ import io.deepep.Tensor;
  *   padding                   zeros up to a 128-byte line, which NVLink moves 12 to 15 % faster
  * </pre>
  *
- * If a row carries its selections, as in low-latency mode, they are before the padding, aligned to
- * 16 bytes: i32 or u32 {@code [numTopk]}, a word for the number of the row, then F32 weights {@code
- * [numTopk]}.
+ * If a row carries its selections, as in low-latency mode over a network, they are before the
+ * padding, aligned to 16 bytes: i32 or u32 {@code [numTopk]}, a word for the number of the row,
+ * then F32 weights {@code [numTopk]}.
  *
  * @param dtype type of the elements, BF16 or FP8_E4M3
  * @param hidden elements of a row; with FP8, a remainder of fewer than 128 has no scale

@@ -15,13 +15,13 @@ import io.deepep.spi.RowFormat;
  * <pre>
  *   acks             [R]           the epochs whose slots that rank has freed, by kind and parity: 4 x u32
  *   dispatchHeaders  [2][R]        what the source announces, {@link DispatchWord}s, by parity of the epoch
- *   dispatchFlags    [2][R][T]     word of a row that has come; its value is a tag, see {@link CallWord}; where rows
- *                                  come in batches, of the first one's
+ *   dispatchFlags    [2][R][T]     that a row has come, [K] of its selections: u32 epoch, selection, weight and tag, see
+ *                                  {@link CallWord}; where rows come in batches, words of u64
  *   combineHeaders   [2][R]        what the sender announces, {@link CombineWord}s
  *   combineFlags     [2][T][parts] u32, or across nodes u64, [R][K]: the epoch when that part of a source's row has come
  *   combinePacks     [2][R][P]     the same for an owner with few tokens, in packs that carry the epoch; GPUs of one node
- *   dispatchRows     [2][R][T]     i-th token the source sends here: elements, scales, u32 selection[K], u32 tag where
- *                                  rows come in batches, f32 weight[K]
+ *   dispatchRows     [2][R][T]     a token of the source: elements, scales; where rows come in batches, the i-th that it
+ *                                  sends here, with u32 selection[K], u32 tag, f32 weight[K]
  *   combineRows      [2][R][T*K]   the source's result of selection k of token t, in the {@link io.deepep.CombineFormat};
  *                                  where rows come in batches, the i-th of the results that the source has
  * </pre>
@@ -97,7 +97,8 @@ public record LowLatencyLayout(
                         PARITIES,
                         numRanks);
         Region dispatchFlags =
-                builder.region("dispatchFlags", Long.BYTES, PARITIES, numRanks, numTokens);
+                builder.region(
+                        "dispatchFlags", dispatchFlagBytes(numTopk), PARITIES, numRanks, numTokens);
         Region combineHeaders =
                 builder.region(
                         "combineHeaders",
@@ -171,14 +172,27 @@ public record LowLatencyLayout(
         return DispatchWord.COUNT + Math.ceilDiv(limits.numLocalExperts(numRanks), 2) * 2;
     }
 
+    /**
+     * Bytes of the flag of a dispatched row: 16 for each selection of its token, which arrive
+     * together.
+     */
+    public static long dispatchFlagBytes(int numTopk) {
+        return 4L * Integer.BYTES * numTopk;
+    }
+
+    /** Where the flag of the i-th row from a source lies. */
+    public long dispatchFlag(int parity, int source, int i, int numTopk) {
+        return dispatchFlags.at(parity, source, 0) + i * dispatchFlagBytes(numTopk);
+    }
+
     /** How a dispatch's rows lie in their slots. */
     public static RowFormat rows(LowLatencyFormat format, int hidden) {
         return format.isFp8() ? RowFormat.fp8(hidden) : RowFormat.bf16(hidden);
     }
 
     /**
-     * Where the i-th row from a source lies. Rows are as close together as their format allows, on
-     * lines, and so one range for whoever puts several.
+     * Where the row of a source's token lies, or of batches the i-th. Rows are as close together as
+     * their format allows, on lines, and so one range for whoever puts several.
      *
      * @param numTopk of the dispatch, at most the limit
      */

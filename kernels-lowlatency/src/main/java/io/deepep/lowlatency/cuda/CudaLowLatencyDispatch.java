@@ -18,6 +18,7 @@ import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.lowlatency.RunsInFlight;
+import io.deepep.spi.Layout;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
@@ -32,7 +33,6 @@ import java.util.Objects;
  * plan is prepared, for either bank; a run only launches.
  */
 final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchResult> {
-    private static final long VECTOR_BYTES = 16;
 
     private final CudaLowLatencyState state;
     private final LowLatencyDispatchPlan plan;
@@ -66,7 +66,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         CudaFunction kernel = fp8 ? state.gpu.dispatchFp8 : state.gpu.dispatchBf16;
         this.event = new CallEvent(state.stream);
         this.status = state.newStatus(this, event, Kind.DISPATCH, plan);
-        int sharedBytes = (int) (scalesSharedOffset() + RowFormat.fp8(hidden()).scaleBytes());
+        int sharedBytes = (int) (rowSharedOffset() + rows().selectionsOffset());
         requireShared(sharedBytes);
         for (int i = 0; i < Banks.COUNT; i++) {
             CudaBank bank = state.banks.at(i);
@@ -98,20 +98,20 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         return state.limits.numLocalExperts(state.topology.numRanks());
     }
 
-    private static long alignToVector(long bytes) {
-        return Math.ceilDiv(bytes, VECTOR_BYTES) * VECTOR_BYTES;
-    }
-
     private long countsSharedOffset() {
-        return alignToVector((long) Integer.BYTES * state.limits.numExperts());
+        return Layout.alignToLine((long) Integer.BYTES * state.limits.numExperts());
     }
 
     /** After what comes from each source, or the counts of all experts: what is more. */
-    private long scalesSharedOffset() {
+    private long rowSharedOffset() {
         int numRanks = state.topology.numRanks();
         long table = (long) numRanks * (headerWords() + (long) numLocalExperts());
         return countsSharedOffset()
-                + alignToVector(Integer.BYTES * Math.max(state.limits.numExperts(), table));
+                + Layout.alignToLine(Integer.BYTES * Math.max(state.limits.numExperts(), table));
+    }
+
+    private RowFormat rows() {
+        return LowLatencyLayout.rows(plan.format(), hidden());
     }
 
     private int headerWords() {
@@ -137,10 +137,11 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         LowLatencyLayout layout = state.layout;
         CudaBank bank = state.banks.at(bankIdx);
         LowLatencyFormat format = plan.format();
-        RowFormat rows = LowLatencyLayout.rows(format, hidden());
+        RowFormat rows = rows();
         params.set("flag_offset", layout.dispatchFlags().offset())
                 .set("flag_parity_stride", layout.dispatchFlags().stride0())
                 .set("flag_rank_stride", layout.dispatchFlags().stride1())
+                .set("flag_stride", LowLatencyLayout.dispatchFlagBytes(numTopk))
                 .set("row_offset", layout.dispatchRows().offset())
                 .set("row_parity_stride", layout.dispatchRows().stride0())
                 .set("row_rank_stride", layout.dispatchRows().stride1())
@@ -174,7 +175,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .setInt("selections_offset", (int) rows.selectionsOffset())
                 .setInt("weights_offset", (int) rows.weightsOffset(numTopk))
                 .setInt("counts_shared_offset", (int) countsSharedOffset())
-                .setInt("scales_shared_offset", (int) scalesSharedOffset());
+                .setInt("row_shared_offset", (int) rowSharedOffset());
     }
 
     private static long addressOf(Tensor tensor) {

@@ -224,9 +224,10 @@ final class LowLatencyStructs {
     private static KernelStruct dispatch(KernelStruct group) {
         return KernelStruct.builder("DispatchParams", "See lowlatency_dispatch.cu.")
                 .struct("group", group)
-                .u64("flag_offset", "u64 [parity][source][max_tokens]: epoch | tag << 32")
+                .u64("flag_offset", "[parity][source][max_tokens]: flag_stride each")
                 .u64("flag_parity_stride", "bytes")
                 .u64("flag_rank_stride", "bytes")
+                .u64("flag_stride", "bytes: u32 [topk][4], which are epoch, selection, weight, tag")
                 .u64("row_offset", "[parity][source][max_tokens]: row_stride each")
                 .u64("row_parity_stride", "bytes")
                 .u64("row_rank_stride", "bytes")
@@ -261,10 +262,10 @@ final class LowLatencyStructs {
                 .i32("max_topk", "")
                 .i32("header_words", "of a dispatch; even")
                 .i32("row_stride", "bytes, a multiple of 128; of this format")
-                .i32("selections_offset", "in a row: u32 [topk], and a tag in batches")
-                .i32("weights_offset", "in a row: f32 [topk]")
+                .i32("selections_offset", "in a row of a batch: u32 [topk], and a tag")
+                .i32("weights_offset", "in a row of a batch: f32 [topk]")
                 .i32("counts_shared_offset", "in dynamic shared memory")
-                .i32("scales_shared_offset", "in dynamic shared memory")
+                .i32("row_shared_offset", "in dynamic shared memory")
                 .build();
     }
 

@@ -132,24 +132,23 @@ final class DispatchReceiver {
         int numRows = headers.get(call, source, DispatchWord.NUM_ROWS);
         bank.receivedRows[source] = numRows;
         for (int i = 0; i < numRows; i++) {
-            long slot = layout.dispatchRow(parity, source, i, format, bank.numTopk());
-            long flag = local.get(LONG, layout.dispatchFlags().at(parity, source, i));
-            if (CallWord.epoch(flag) != CallEpoch.of(call)) {
+            long flag = layout.dispatchFlag(parity, source, i, bank.numTopk());
+            if (DispatchFlag.epoch(local, flag) != CallEpoch.of(call)) {
                 throw new IllegalStateException(
                         "row " + i + " from rank " + source + " is not of dispatch " + call);
             }
-            int token = CallWord.token(CallWord.value(flag));
+            int token = CallWord.token(DispatchFlag.tag(local, flag));
+            long slot = layout.dispatchRow(parity, source, token, format, bank.numTopk());
             if (bank.weighted) {
                 bank.weightedRows.setToken(source, i, token);
             }
             for (int k = 0; k < bank.numTopk(); k++) {
-                int selection = local.get(INT, slot + format.selectionsOffset() + 4L * k);
+                int selection = DispatchFlag.selection(local, flag, k);
                 boolean isHere = selection != CallWord.NO_SELECTION;
                 int expert = isHere ? CallWord.expert(selection) : -1;
                 int row = isHere ? firstRow(bank, expert, source) + CallWord.order(selection) : 0;
                 if (bank.weighted) {
-                    long weights = slot + format.weightsOffset(bank.numTopk());
-                    float weight = local.get(FLOAT, weights + 4L * k);
+                    float weight = DispatchFlag.weight(local, flag, k);
                     bank.weightedRows.setSelection(source, i, k, expert, row, weight);
                 }
                 if (isHere) {

@@ -196,12 +196,14 @@ final class DispatchSender {
         MemorySegment topk = plan.topkIdx().segment();
         int numTopk = (int) plan.topkIdx().size(1);
         long first = 8L * token * numTopk;
+        MemorySegment weights = plan.topkWeights() == null ? null : plan.topkWeights().segment();
         MemorySegment to = rdma.of(peer);
         int row = numRows[peer]++;
         int tag = CallWord.tag(numSelections[peer], token);
-        long slot = layout.dispatchRow(epoch & 1, rank, row, format, numTopk);
+        long slot = layout.dispatchRow(epoch & 1, rank, token, format, numTopk);
         MemorySegment.copy(wire, 0, to, slot, format.dataBytes());
-        long selections = slot + format.selectionsOffset();
+        // What orders the row is the header, which comes last.
+        long flag = layout.dispatchFlag(epoch & 1, rank, row, numTopk);
         for (int k = 0; k < numTopk; k++) {
             long expert = topk.get(LONG, first + 8L * k);
             int selection = CallWord.NO_SELECTION;
@@ -210,18 +212,9 @@ final class DispatchSender {
                 selection = CallWord.selection((int) expert % numLocalExperts, order);
                 numSelections[peer]++;
             }
-            to.set(INT, selections + 4L * k, selection);
+            int weight = weights == null ? 0 : weights.get(INT, first / 2 + 4L * k);
+            DispatchFlag.set(to, flag, k, epoch, selection, weight, tag);
         }
-        if (plan.topkWeights() != null) {
-            MemorySegment.copy(
-                    plan.topkWeights().segment(),
-                    4L * token * numTopk,
-                    to,
-                    slot + format.weightsOffset(numTopk),
-                    4L * numTopk);
-        }
-        // What orders the row is the header, which comes last.
-        to.set(LONG, layout.dispatchFlags().at(epoch & 1, rank, row), CallWord.of(epoch, tag));
     }
 
     private void announce(LowLatencyDispatchPlan plan, int epoch, int peer) {
