@@ -482,6 +482,12 @@ __device__ inline void finish_open(const Group& g, Kind kind, const Opening& ope
     open_call(g, kind, opening, call);
 }
 
+// One thread of each block, when all ranks have begun the call: from then on it waits only for what runs already. Were
+// the next launch allowed sooner, its blocks could keep those of a rank that shares the GPU from beginning this one.
+__device__ __forceinline__ void allow_next(const Group& g) {
+    if (g.phases & kAllowNext) allow_next_launch();
+}
+
 // kPublishWarp of the publishing block, as soon as the call is open: peers may wait for it with theirs.
 __device__ inline void publish(const Group& g, const Call& call, const Opening& opening) {
     if (is_publishing_block()) publish_received(g, call.masked, opening.received);

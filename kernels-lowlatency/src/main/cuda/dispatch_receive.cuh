@@ -180,7 +180,7 @@ __device__ inline void place_sources(const DispatchParams& p, const Call& call, 
     }
     barrier_arrive(&shared.placed);  // release, by each placer for itself; pairs with the tests in receive_rows
     barrier_wait(&shared.placed, 0);
-    if (team.thread == 0) allow_next_launch();  // all ranks have begun this one
+    if (team.thread == 0) allow_next(g);
     if (!shared.odd || !is_reporting_block() || team.warp() != 0) return;
     Fault fault = judge_headers(p, table, shared.present(g));
     if (team.thread == 0 && !shared.lost) record_fault(g, call, fault);

@@ -73,7 +73,7 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
         if (receives) {
             if (team.warp() == kCollectWarp) collect_senders(p, call, run, collected);
             team.sync();
-            if (team.thread == 0) allow_next_launch();  // all ranks have begun this one
+            if (team.thread == 0) allow_next(g);
         }
         if (publishes && advance_epoch(g, call) && sends) *noted = run;
     }

@@ -44,6 +44,7 @@ constexpr int kCombineHeaderWords = 8;
 enum Phases : int32_t {
     kSend = 1,
     kReceive = 2,
+    kAllowNext = 4,
 };
 
 // See Kind.
@@ -370,7 +371,7 @@ static_assert(offsetof(CombineParams, reserved) == 700);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x7ca60c51471bf191;
+__device__ uint64_t deepep_lowlatency_structs = 0x5847990133211e37;
 }
 
 }  // namespace deepep::lowlatency

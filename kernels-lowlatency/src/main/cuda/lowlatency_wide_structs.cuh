@@ -44,6 +44,7 @@ constexpr int kCombineHeaderWords = 8;
 enum Phases : int32_t {
     kSend = 1,
     kReceive = 2,
+    kAllowNext = 4,
 };
 
 // See Kind.
@@ -372,7 +373,7 @@ static_assert(offsetof(CombineParams, reserved) == 2492);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x225525edd5ae2646;
+__device__ uint64_t deepep_lowlatency_structs = 0x1139549eca785280;
 }
 
 }  // namespace deepep::lowlatency

@@ -30,7 +30,12 @@ public final class CallEvent implements DeviceEvent {
 
     /** The present end of the stream is the end of the run. */
     public void record() {
-        inGraph = stream.isCapturing();
+        record(stream.isCapturing());
+    }
+
+    /** The same where it is known whether the stream is being captured. */
+    public void record(boolean capturing) {
+        inGraph = capturing;
         if (followsStream) {
             return;
         }

@@ -32,6 +32,9 @@ final class CudaLowLatencyState implements AutoCloseable {
     static final int RECEIVE = LowLatencyStructs.Phases.RECEIVE.value();
     static final int BOTH = SEND | RECEIVE;
 
+    /** See {@link LowLatencyStructs.Phases}. */
+    static final int ALLOW_NEXT = LowLatencyStructs.Phases.ALLOW_NEXT.value();
+
     final CudaContext context;
     final CudaStream stream;
     final EpTopology topology;

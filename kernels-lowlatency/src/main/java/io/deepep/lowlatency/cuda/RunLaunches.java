@@ -29,6 +29,9 @@ final class RunLaunches {
     /** Whether the launch that receives counts waits for observers. */
     private final boolean[] countsWaits = new boolean[RUNS];
 
+    /** By run: whether kernels are told to allow the next launch. */
+    private final boolean[] allowsNext = new boolean[RUNS];
+
     /** Used in turn; null before somebody observes. */
     private final RunTrace[] traces = new RunTrace[RUNS];
 
@@ -96,6 +99,7 @@ final class RunLaunches {
             prepareReceive(sends[run], run, trace);
         }
         observed[run] = trace;
+        boolean capturing = prepareNext(run);
         kernel.launch(launch, sends[run].memory(), state.stream);
         if (trace != null) {
             trace.sent(bank);
@@ -103,21 +107,41 @@ final class RunLaunches {
                 trace.received(bank);
             }
         }
-        event.record();
+        event.record(capturing);
     }
 
     /** The second launch of a run. */
     void receive(int run, CudaBank bank) {
-        RunTrace trace = observed[run];
-        if (trace != null && state.stream.isCapturing()) {
-            trace = null; // a replay would overwrite it
-        }
+        boolean capturing = prepareNext(run);
+        RunTrace trace = capturing ? null : observed[run]; // a replay would overwrite it
         prepareReceive(receives[run], run, trace);
         kernel.launch(launch, receives[run].memory(), state.stream);
         if (trace != null) {
             trace.received(bank);
         }
-        event.record();
+        event.record(capturing);
+    }
+
+    /** Kernels in a graph allow the next one to begin early. Whether the stream is captured. */
+    private boolean prepareNext(int run) {
+        boolean capturing = state.stream.isCapturing();
+        if (capturing != allowsNext[run]) {
+            allowsNext[run] = capturing;
+            boolean hooked = receives[run] != null;
+            setPhases(
+                    sends[run],
+                    hooked ? CudaLowLatencyState.SEND : CudaLowLatencyState.BOTH,
+                    capturing);
+            if (hooked) {
+                setPhases(receives[run], CudaLowLatencyState.RECEIVE, capturing);
+            }
+        }
+        return capturing;
+    }
+
+    private void setPhases(Params params, int halves, boolean allowsNext) {
+        new Params(state.gpu.structs.group, params.memory())
+                .setInt("phases", allowsNext ? halves | CudaLowLatencyState.ALLOW_NEXT : halves);
     }
 
     /** Kernels count waits only where somebody wants to know. */
