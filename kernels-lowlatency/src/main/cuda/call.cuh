@@ -30,6 +30,7 @@ struct Call {
     RankSet reached;      // send half: ranks whose slots are free
     uint64_t launch;      // the number of this launch, from 1: never the same again
     Kind kind;
+    bool opened_late;  // it took so long that other blocks may have given up ranks meanwhile
 };
 
 __device__ __forceinline__ RankState* state_of(const Group& g) { return at<RankState>(g.state); }
@@ -148,6 +149,7 @@ struct Wait {
     Phase phase;
     bool waited = false;
     bool hurries = false;  // the peer makes the other kind of call, and this call's header must follow soon
+    bool agreed = false;  // other blocks have seen the peer's header: no matter who gives it up now, it has come
     bool lost = false;  // the peer never will come, as it makes the other kind of call; or this call has failed
     uint8_t asked = 0;  // when the host was asked last, in steps of kAskNs modulo 256
     int gone = 0;  // 1 + the rank because of which the peer will not come, as the host knew at the look before
@@ -178,6 +180,16 @@ __device__ __noinline__ bool decide(const Group& g, const Call& call, int peer, 
         if (old == seen) return gone;
         seen = old;
     }
+}
+
+// The same of a wait for a header. Where others have seen it, at least a part of it, the rest is given as long as rows
+// are, once.
+__device__ inline bool is_gone(const Group& g, const Call& call, Wait& wait, uint64_t now) {
+    if (decide(g, call, wait.peer, true)) return true;
+    wait.agreed = true;
+    wait.phase = kPhaseRows;
+    wait.deadline = now + g.timeout_ns;
+    return false;
 }
 
 // A peer is given up: it becomes masked, or that is a fault, of this launch and of all that follow.
@@ -261,7 +273,9 @@ __device__ __noinline__ bool is_over(const Group& g, const Call& call, Wait& wai
     bool failed = state->claimed == call.launch;
     if (failed) wait.lost = true;
     int word = word_of(wait.peer);
-    if (failed || (state->masked[word] | state->lost[word]) >> bit_of(wait.peer) & 1) return true;
+    if (failed) return true;
+    bool given_up = (state->masked[word] | state->lost[word]) >> bit_of(wait.peer) & 1;
+    if (given_up && !wait.agreed) return !wait.decides() || is_gone(g, call, wait, now);
     if (wait.decides()) {
         Kind other = static_cast<Kind>(1 - call.kind);
         const uint64_t* header = header_from(g, other, wait.peer, call.next_other);
@@ -278,12 +292,7 @@ __device__ __noinline__ bool is_over(const Group& g, const Call& call, Wait& wai
         wait.gone = ask_host(g, wait, now);
         return false;
     }
-    if (wait.decides() && !decide(g, call, wait.peer, true)) {
-        // Others have seen the header, at least a part of it: the rest is given as long as rows are, once.
-        wait.phase = kPhaseRows;
-        wait.deadline = now + g.timeout_ns;
-        return false;
-    }
+    if (wait.decides() && !is_gone(g, call, wait, now)) return false;
     give_up(g, call, wait, expected, seen);
     return true;
 }
@@ -303,7 +312,8 @@ __device__ __forceinline__ bool await(const Group& g, const Call& call, Wait& wa
         }
         if (spins % kSpinsPerLook == 0 && is_over(g, call, wait, epoch, seen)) return false;
     }
-    return !wait.decides() || wait.deadline == 0 || !decide(g, call, wait.peer, false);
+    bool agrees = wait.deadline != 0 || call.opened_late;  // else no block can have given up by now
+    return !wait.decides() || !agrees || !decide(g, call, wait.peer, false);
 }
 
 // What the opening warp has asked for and not looked at yet.
@@ -390,6 +400,7 @@ __device__ inline void await_free_slots(const Group& g, Call& call) {
                 uint32_t seen = load_acquire_sys(ack_of(w));  // acquire; pairs with the release in publish_received
                 return has_reached(seen, needed) ? needed : seen;
             });
+            if (wait.deadline != 0) call.opened_late = true;
         }
         uint32_t reached = __ballot_sync(~0u, is_free);
         if (threadIdx.x % 32 == 0) call.reached.word[w] = reached;
@@ -407,6 +418,7 @@ __device__ inline void open_call(const Group& g, Kind kind, const Opening& openi
         call.next_other = sends ? epoch_after(opening.other) : opening.other;
         call.launch = opening.launch + 1;
         call.kind = kind;
+        call.opened_late = false;
     }
     __syncwarp();
     if (lost != 0 && lane == __ffs(lost) - 1) record_lost(g, call, opening.lost, lane);
@@ -416,14 +428,14 @@ __device__ inline void open_call(const Group& g, Kind kind, const Opening& openi
 #else
 // A send half may write into the slots of its epoch's parity at a peer once that has received the epoch before the
 // last. One warp; lane r answers for rank r, and has had its first look at the acknowledgement.
-__device__ inline uint32_t await_free_slots(const Group& g, const Call& call, uint2 ack) {
+__device__ inline void await_free_slots(const Group& g, Call& call, uint2 ack) {
     int lane = threadIdx.x % 32;
     uint32_t needed = epoch_before_last(call.epoch);
     auto look = [&] {
         uint32_t seen = call.epoch & 1 ? ack.y : ack.x;
         return has_reached(seen, needed) ? needed : seen;
     };
-    bool is_free = lane < g.num_ranks && !(call.masked >> lane & 1);
+    bool is_free = lane < g.num_ranks && !(call.masked >> lane & 1), late = false;
     bool waits = is_free && look() != needed;
     // A peer may wait for what the last launch here has received, and it too could tell only when its call is open: so
     // after two calls were received, the later one first.
@@ -438,8 +450,10 @@ __device__ inline uint32_t await_free_slots(const Group& g, const Call& call, ui
             ack = load_acquire_sys_v2(acks_from(g, lane) + call.kind * 2);
             return look();
         });
+        late = wait.deadline != 0;
     }
-    return __ballot_sync(~0u, is_free);
+    call.reached = __ballot_sync(~0u, is_free);
+    call.opened_late = __any_sync(~0u, late);
 }
 
 // The opening warp: what the block is told.
@@ -450,9 +464,10 @@ __device__ __forceinline__ void open_call(const Group& g, Kind kind, const Openi
                  opening.masked | opening.lost,
                  {},
                  opening.launch + 1,
-                 kind};
+                 kind,
+                 false};
     if (opening.lost != 0) record_lost(g, mine, opening.lost);
-    if (sends) mine.reached = await_free_slots(g, mine, opening.ack);
+    if (sends) await_free_slots(g, mine, opening.ack);
     if (threadIdx.x % 32 == 0) call = mine;
 }
 
