@@ -11,8 +11,8 @@
 // of use then, and the next call works.
 //
 // Launch: overlapping the previous one; any number of blocks, resident together with those of the other ranks on the
-// GPU; kThreads threads. Dynamic shared memory: u32 [num_experts]; at counts_shared_offset i32 [num_ranks *
-// (header_words + local experts)] or u32 [num_experts], what is more; at row_shared_offset a row's elements and scales.
+// GPU; kThreads threads. Dynamic shared memory: u32 [num_experts]; at counts_shared_offset a CountTable or u32
+// [num_experts], what is more; at row_shared_offset a row's elements and scales.
 // Outputs are 16-byte aligned; x may start anywhere, but is read fastest from 16-byte boundaries.
 #include "deepep/block.cuh"
 #include "dispatch_receive.cuh"

@@ -104,8 +104,8 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
 
     /** After what comes from each source, or the counts of all experts: what is more. */
     private long rowSharedOffset() {
-        int numRanks = state.topology.numRanks();
-        long table = (long) numRanks * (headerWords() + (long) numLocalExperts());
+        int firstRows = LowLatencyLayout.isSmallNode(state.topology) ? 0 : numLocalExperts();
+        long table = (long) state.topology.numRanks() * (headerWords() + firstRows);
         return countsSharedOffset()
                 + Layout.alignToLine(Integer.BYTES * Math.max(state.limits.numExperts(), table));
     }
