@@ -104,7 +104,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
 
     /** After what comes from each source, or the counts of all experts: what is more. */
     private long rowSharedOffset() {
-        int firstRows = LowLatencyLayout.isSmallNode(state.topology) ? 0 : numLocalExperts();
+        int firstRows = state.place.isSmallNode() ? 0 : numLocalExperts();
         long table = (long) state.topology.numRanks() * (headerWords() + firstRows);
         return countsSharedOffset()
                 + Layout.alignToLine(Integer.BYTES * Math.max(state.limits.numExperts(), table));

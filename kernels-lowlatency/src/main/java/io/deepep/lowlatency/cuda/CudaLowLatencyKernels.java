@@ -49,7 +49,13 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
             Network network,
             int ranksOnDevice,
             long goneRanks,
-            CallTimeouts timeouts) {}
+            CallTimeouts timeouts) {
+
+        /** Whether the kernels of one small node are used. */
+        boolean isSmallNode() {
+            return network == null && LowLatencyLayout.isSmallNode(topology);
+        }
+    }
 
     /**
      * How ranks are reached whose heap is not mapped here: by kernels that were built with a

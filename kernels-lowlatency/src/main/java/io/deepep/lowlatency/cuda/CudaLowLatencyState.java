@@ -48,7 +48,7 @@ final class CudaLowLatencyState implements AutoCloseable {
     /** i64 [R]: nanoseconds that observed calls waited for each rank. */
     final DevicePool.Block waitStats;
 
-    private final CudaLowLatencyKernels.Place place;
+    final CudaLowLatencyKernels.Place place;
     private final boolean maskTimedOutRanks;
     final Banks<CudaBank> banks;
     private final RankMask mask;

@@ -8,7 +8,6 @@ import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.DeviceCode;
 import io.deepep.cuda.NetworkLibrary;
 import io.deepep.cuda.memory.PinnedSlots;
-import io.deepep.lowlatency.LowLatencyLayout;
 import java.util.EnumMap;
 import java.util.Locale;
 import java.util.Map;
@@ -81,11 +80,7 @@ final class LowLatencyGpu {
         CudaContext context = place.context();
         LowLatencyStructs structs = LowLatencyStructs.of(place.topology().numRanks());
         return switch (place.network()) {
-            case null ->
-                    shared(
-                            context,
-                            structs,
-                            LowLatencyLayout.isSmallNode(place.topology()) ? "" : MAPPED_KERNELS);
+            case null -> shared(context, structs, place.isSmallNode() ? "" : MAPPED_KERNELS);
             case CudaLowLatencyKernels.Queues _ -> shared(context, structs, QUEUE_KERNELS);
             case CudaLowLatencyKernels.Library over -> over(over.library(), context, structs);
         };
