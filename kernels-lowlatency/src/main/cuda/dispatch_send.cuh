@@ -38,6 +38,9 @@ struct TokenCounts {
     uint32_t crowded;             // smallest expert that has more of them than a source may have tokens, or ~0
 };
 
+// x, y, z and w of a word of a row's flag.
+static_assert(kFlagEpoch == 0 && kFlagSelection == 1 && kFlagWeight == 2 && kFlagTag == 3);
+
 // Where the token at hand goes; ranks behind this one first, so that ranks do not all send to the same.
 struct TokenPlan {
     int32_t num_dests;

@@ -75,6 +75,14 @@ enum DispatchHeaderWord : int32_t {
     kNumTokens = 9,           // tokens of the source, whoever receives them
 };
 
+// See DispatchFlagWord.
+enum DispatchFlagWord : int32_t {
+    kFlagEpoch = 0,           // of the call
+    kFlagSelection = 1,       // local expert << kOrderBits | order, or ~0 if it is another rank's
+    kFlagWeight = 2,          // f32, or 0
+    kFlagTag = 3,             // number of the row's first selection << kTokenBits | token
+};
+
 // See CombineWord.
 enum CombineHeaderWord : int32_t {
     kDispatchEpoch = 0,       // of the dispatch whose tokens are combined
@@ -213,7 +221,7 @@ struct DispatchParams {
     uint64_t flag_offset;               // [parity][source][max_tokens]: flag_stride each
     uint64_t flag_parity_stride;        // bytes
     uint64_t flag_rank_stride;          // bytes
-    uint64_t flag_stride;               // bytes: u32 [topk][4], which are epoch, selection, weight, tag
+    uint64_t flag_stride;               // bytes: u32 DispatchFlagWord [topk][4]
     uint64_t row_offset;                // [parity][source][max_tokens]: row_stride each
     uint64_t row_parity_stride;         // bytes
     uint64_t row_rank_stride;           // bytes
@@ -373,7 +381,7 @@ static_assert(offsetof(CombineParams, reserved) == 2492);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x1139549eca785280;
+__device__ uint64_t deepep_lowlatency_structs = 0xe28236f9427c2d4d;
 }
 
 }  // namespace deepep::lowlatency

@@ -15,8 +15,8 @@ import io.deepep.spi.RowFormat;
  * <pre>
  *   acks             [R]           the epochs whose slots that rank has freed, by kind and parity: 4 x u32
  *   dispatchHeaders  [2][R]        what the source announces, {@link DispatchWord}s, by parity of the epoch
- *   dispatchFlags    [2][R][T]     that a row has come, [K] of its selections: u32 epoch, selection, weight and tag, see
- *                                  {@link CallWord}; where rows come in batches, words of u64
+ *   dispatchFlags    [2][R][T]     that a row has come, {@link DispatchFlagWord}s[K] of its selections; where rows come in
+ *                                  batches, words of u64
  *   combineHeaders   [2][R]        what the sender announces, {@link CombineWord}s
  *   combineFlags     [2][T][parts] u32, or across nodes u64, [R][K]: the epoch when that part of a source's row has come
  *   combinePacks     [2][R][P]     the same for an owner with few tokens, in packs that carry the epoch; GPUs of one node
@@ -172,12 +172,9 @@ public record LowLatencyLayout(
         return DispatchWord.COUNT + Math.ceilDiv(limits.numLocalExperts(numRanks), 2) * 2;
     }
 
-    /**
-     * Bytes of the flag of a dispatched row: 16 for each selection of its token, which arrive
-     * together.
-     */
+    /** Bytes of the flag of a dispatched row, which says something of each selection. */
     public static long dispatchFlagBytes(int numTopk) {
-        return 4L * Integer.BYTES * numTopk;
+        return (long) DispatchFlagWord.BYTES * numTopk;
     }
 
     /** Where the flag of the i-th row from a source lies. */

@@ -14,6 +14,7 @@ import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.CombineWord;
+import io.deepep.lowlatency.DispatchFlagWord;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Fp8Parts;
 import io.deepep.lowlatency.Kind;
@@ -232,7 +233,7 @@ final class LowLatencyStructs {
                 .u64("flag_offset", "[parity][source][max_tokens]: flag_stride each")
                 .u64("flag_parity_stride", "bytes")
                 .u64("flag_rank_stride", "bytes")
-                .u64("flag_stride", "bytes: u32 [topk][4], which are epoch, selection, weight, tag")
+                .u64("flag_stride", "bytes: u32 DispatchFlagWord [topk][4]")
                 .u64("row_offset", "[parity][source][max_tokens]: row_stride each")
                 .u64("row_parity_stride", "bytes")
                 .u64("row_rank_stride", "bytes")
@@ -357,6 +358,7 @@ final class LowLatencyStructs {
                 .enumeration("Kind", "int32_t", "", Kind.class)
                 .enumeration("Format", "int32_t", "", LowLatencyFormats.Code.class)
                 .enumeration("DispatchHeaderWord", "int32_t", "", DispatchWord.class)
+                .enumeration("DispatchFlagWord", "int32_t", "Flag", DispatchFlagWord.class)
                 .enumeration("CombineHeaderWord", "int32_t", "", CombineWord.class)
                 .struct(group)
                 .struct(run)

@@ -6,6 +6,7 @@ import io.deepep.Tensor;
 import io.deepep.Ue8m0;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
+import io.deepep.lowlatency.DispatchFlagWord;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyErrors;
@@ -133,22 +134,23 @@ final class DispatchReceiver {
         bank.receivedRows[source] = numRows;
         for (int i = 0; i < numRows; i++) {
             long flag = layout.dispatchFlag(parity, source, i, bank.numTopk());
-            if (DispatchFlag.epoch(local, flag) != CallEpoch.of(call)) {
+            if (DispatchFlagWord.EPOCH.get(local, flag, 0) != CallEpoch.of(call)) {
                 throw new IllegalStateException(
                         "row " + i + " from rank " + source + " is not of dispatch " + call);
             }
-            int token = CallWord.token(DispatchFlag.tag(local, flag));
+            int token = CallWord.token(DispatchFlagWord.TAG.get(local, flag, 0));
             long slot = layout.dispatchRow(parity, source, token, format, bank.numTopk());
             if (bank.weighted) {
                 bank.weightedRows.setToken(source, i, token);
             }
             for (int k = 0; k < bank.numTopk(); k++) {
-                int selection = DispatchFlag.selection(local, flag, k);
+                int selection = DispatchFlagWord.SELECTION.get(local, flag, k);
                 boolean isHere = selection != CallWord.NO_SELECTION;
                 int expert = isHere ? CallWord.expert(selection) : -1;
                 int row = isHere ? firstRow(bank, expert, source) + CallWord.order(selection) : 0;
                 if (bank.weighted) {
-                    float weight = DispatchFlag.weight(local, flag, k);
+                    float weight =
+                            Float.intBitsToFloat(DispatchFlagWord.WEIGHT.get(local, flag, k));
                     bank.weightedRows.setSelection(source, i, k, expert, row, weight);
                 }
                 if (isHere) {

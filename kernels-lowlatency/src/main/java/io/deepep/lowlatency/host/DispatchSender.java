@@ -7,6 +7,7 @@ import io.deepep.host.HostHeap;
 import io.deepep.host.RowMath;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
+import io.deepep.lowlatency.DispatchFlagWord;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyFormats;
@@ -213,7 +214,10 @@ final class DispatchSender {
                 numSelections[peer]++;
             }
             int weight = weights == null ? 0 : weights.get(INT, first / 2 + 4L * k);
-            DispatchFlag.set(to, flag, k, epoch, selection, weight, tag);
+            DispatchFlagWord.EPOCH.set(to, flag, k, epoch);
+            DispatchFlagWord.SELECTION.set(to, flag, k, selection);
+            DispatchFlagWord.WEIGHT.set(to, flag, k, weight);
+            DispatchFlagWord.TAG.set(to, flag, k, tag);
         }
     }
 
