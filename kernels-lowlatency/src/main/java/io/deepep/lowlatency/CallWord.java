@@ -32,7 +32,7 @@ public final class CallWord {
         return (int) (word >>> Integer.SIZE);
     }
 
-    /** A selection as it travels with a row. */
+    /** A selection as a row's flag says it. */
     public static int selection(int localExpert, int order) {
         return localExpert << ORDER_BITS | order;
     }
@@ -47,7 +47,7 @@ public final class CallWord {
         return selection & ((1 << ORDER_BITS) - 1);
     }
 
-    /** The value of a dispatched row's flag. */
+    /** What the flag of a dispatched row says of the row itself. */
     public static int tag(int firstSelection, int token) {
         return firstSelection << TOKEN_BITS | token;
     }
