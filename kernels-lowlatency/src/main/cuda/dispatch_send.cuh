@@ -247,7 +247,7 @@ struct PlanAhead {
         if (lane < p.topk) expert = at<const int64_t>(p.topk_idx)[selection];
         if (lane < p.topk && p.topk_weights) weight = at<const float>(p.topk_weights)[selection];
         if constexpr (kIsWide) {
-            if (is_expert(expert, p.num_experts)) dest = small_div(static_cast<int>(expert), p.experts_per_rank);
+            dest = max(dest_of_selection(p), 0);
             find_row(p, t);
             return;
         }

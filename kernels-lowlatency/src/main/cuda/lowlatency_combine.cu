@@ -18,6 +18,7 @@
 #include "combine_packs.cuh"
 #include "combine_receive.cuh"
 #include "combine_send.cuh"
+#include "open.cuh"
 #include "deepep/block.cuh"
 
 namespace deepep::lowlatency {

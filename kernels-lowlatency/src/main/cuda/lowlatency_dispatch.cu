@@ -17,6 +17,7 @@
 #include "deepep/block.cuh"
 #include "dispatch_receive.cuh"
 #include "dispatch_send.cuh"
+#include "open.cuh"
 
 namespace deepep::lowlatency {
 

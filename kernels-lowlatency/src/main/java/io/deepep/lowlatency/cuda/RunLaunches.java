@@ -18,6 +18,10 @@ final class RunLaunches {
     private final CudaFunction kernel;
     private final LaunchConfig launch;
     private final CallEvent event;
+
+    /** The halves of a run's first launch. */
+    private final int first;
+
     private final Params[] sends = new Params[RUNS];
 
     /** Nulls without a hook. */
@@ -73,7 +77,7 @@ final class RunLaunches {
                         .overlapsPrevious();
         this.event = event;
         this.source = source;
-        int first = hooked ? CudaLowLatencyState.SEND : CudaLowLatencyState.BOTH;
+        this.first = hooked ? CudaLowLatencyState.SEND : CudaLowLatencyState.BOTH;
         for (int run = 0; run < RUNS; run++) {
             sends[run] = params.params(arena, run, first);
             receives[run] = hooked ? params.params(arena, run, CudaLowLatencyState.RECEIVE) : null;
@@ -127,12 +131,8 @@ final class RunLaunches {
         boolean capturing = state.stream.isCapturing();
         if (capturing != allowsNext[run]) {
             allowsNext[run] = capturing;
-            boolean hooked = receives[run] != null;
-            setPhases(
-                    sends[run],
-                    hooked ? CudaLowLatencyState.SEND : CudaLowLatencyState.BOTH,
-                    capturing);
-            if (hooked) {
+            setPhases(sends[run], first, capturing);
+            if (receives[run] != null) {
                 setPhases(receives[run], CudaLowLatencyState.RECEIVE, capturing);
             }
         }
