@@ -153,7 +153,10 @@ class FlightRecorderTest {
         ProcessBuilder program =
                 Programs.java(GarbageProgram.class, List.of("--add-modules=jdk.incubator.vector"));
         String said = Programs.run(program).requireSuccess();
-        assertThat(said.lines()).filteredOn(GarbageProgram.CLEAN::equals).hasSize(NUM_RANKS);
+        assertThat(said.lines())
+                .as(said)
+                .filteredOn(GarbageProgram.CLEAN::equals)
+                .hasSize(NUM_RANKS);
     }
 
     /**

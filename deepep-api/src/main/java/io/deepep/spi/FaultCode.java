@@ -42,6 +42,9 @@ public enum FaultCode implements KernelEnum {
     /** A rank that selects an expert more often than {@code maxTokens}. */
     SELECTED_TOO_OFTEN("rank; k = the expert, seen = how often, expected = the limit");
 
+    /** Kept: calls look codes up while they wait, and each {@code values()} is a new array. */
+    private static final FaultCode[] BY_VALUE = values();
+
     private final String comment;
 
     FaultCode(String comment) {
@@ -50,12 +53,10 @@ public enum FaultCode implements KernelEnum {
 
     /** The code with the given value. */
     public static FaultCode of(int value) {
-        for (FaultCode code : values()) {
-            if (code.value() == value) {
-                return code;
-            }
+        if (value < 0 || value >= BY_VALUE.length) {
+            throw new IllegalStateException("kernel status " + value + " is unknown");
         }
-        throw new IllegalStateException("kernel status " + value + " is unknown");
+        return BY_VALUE[value];
     }
 
     @Override

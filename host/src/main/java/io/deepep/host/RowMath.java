@@ -33,17 +33,6 @@ public final class RowMath {
     }
 
     /**
-     * {@code acc[i] += src[i]} for {@code n} BF16 elements from byte {@code offset} of {@code src}.
-     */
-    public static void addBf16(float[] acc, MemorySegment src, long offset, int n) {
-        if (VECTORIZED) {
-            VectorRows.addBf16(acc, src, offset, n);
-        } else {
-            PlainRows.addScaledBf16(acc, 1f, src, offset, 0, n);
-        }
-    }
-
-    /**
      * {@code acc[i] += weight * src[i]} for {@code n} BF16 elements. The product is rounded to fp32
      * before it is added: no fused multiply-add, so that a GPU that does the same gets the same
      * bits.

@@ -19,6 +19,7 @@ public final class RowSum {
     private final MemorySegment[] memories;
     private final long[] offsets;
     private final boolean[] fp8;
+    private final float[] ones;
     private final float[] accumulator;
     private final MemorySegment zeros;
     private int count;
@@ -30,6 +31,8 @@ public final class RowSum {
         memories = new MemorySegment[padded];
         offsets = new long[padded];
         fp8 = new boolean[padded];
+        ones = new float[padded];
+        Arrays.fill(ones, 1);
         accumulator = new float[maxElements];
         // Off-heap like every row, so that the loops see one kind of memory.
         zeros = HostMemory.allocate(Arena.ofAuto(), 2L * maxElements);
@@ -61,30 +64,33 @@ public final class RowSum {
 
     /** Writes the sum of the first {@code n} elements of the rows; zeros if there are none. */
     public void store(MemorySegment target, long offset, int n) {
-        if (RowMath.isVectorized() && !anyFp8) {
-            int padded = Math.ceilDiv(count, VectorRows.GROUP_ROWS) * VectorRows.GROUP_ROWS;
-            Arrays.fill(memories, count, padded, zeros);
-            Arrays.fill(offsets, count, padded, 0);
-            if (padded == VectorRows.GROUP_ROWS) {
-                VectorRows.sumGroup(memories, offsets, target, offset, n);
-                return;
-            }
-            RowMath.clear(accumulator, n);
-            for (int first = 0; first < padded; first += VectorRows.GROUP_ROWS) {
-                VectorRows.addGroup(accumulator, memories, offsets, first, n);
-            }
-        } else {
+        if (anyFp8 || !RowMath.isVectorized()) {
             RowMath.clear(accumulator, n);
             for (int row = 0; row < count; row++) {
-                long at = offsets[row];
-                if (fp8[row]) {
-                    RowMath.addScaledFp8(accumulator, 0, 1, memories[row], at, at + n, n);
-                } else {
-                    RowMath.addBf16(accumulator, memories[row], at, n);
-                }
+                addRow(row, n);
             }
+            RowMath.storeBf16(accumulator, target, offset, n);
+            return;
         }
+        int padded = Math.ceilDiv(count, VectorRows.GROUP_ROWS) * VectorRows.GROUP_ROWS;
+        Arrays.fill(memories, count, padded, zeros);
+        Arrays.fill(offsets, count, padded, 0);
+        if (padded == VectorRows.GROUP_ROWS) {
+            VectorRows.sumGroup(memories, offsets, target, offset, n);
+            return;
+        }
+        RowMath.clear(accumulator, n);
+        RowMath.addScaledBf16(accumulator, ones, memories, offsets, padded, n);
         RowMath.storeBf16(accumulator, target, offset, n);
+    }
+
+    private void addRow(int row, int n) {
+        long at = offsets[row];
+        if (fp8[row]) {
+            RowMath.addScaledFp8(accumulator, 0, 1, memories[row], at, at + n, n);
+        } else {
+            RowMath.addScaledBf16(accumulator, 1, memories[row], at, n);
+        }
     }
 
     /** Writes the sums of {@code n} floats that lie at the offsets added. */

@@ -1,5 +1,12 @@
 package io.deepep.host;
 
+import static jdk.incubator.vector.VectorOperators.B2I;
+import static jdk.incubator.vector.VectorOperators.I2B;
+import static jdk.incubator.vector.VectorOperators.I2S;
+import static jdk.incubator.vector.VectorOperators.LSHL;
+import static jdk.incubator.vector.VectorOperators.LSHR;
+import static jdk.incubator.vector.VectorOperators.S2I;
+
 import io.deepep.Bf16;
 import io.deepep.Fp8E4m3;
 import java.lang.foreign.MemorySegment;
@@ -17,6 +24,9 @@ import jdk.incubator.vector.VectorSpecies;
 /**
  * {@link RowMath} with the Vector API. Only to be touched where the module {@code
  * jdk.incubator.vector} is present.
+ *
+ * <p>No method takes or returns a vector: where the compiler does not inline such a call, and in a
+ * large caller it may not, every vector becomes an object. So loops repeat how a row is read.
  */
 final class VectorRows {
     private static final VectorSpecies<Float> FLOATS = FloatVector.SPECIES_PREFERRED;
@@ -39,8 +49,8 @@ final class VectorRows {
      */
     static final int ROWS_AT_ONCE = 4;
 
-    /** Rows that {@link #sumGroup} and {@link #addGroup} read side by side. */
-    static final int GROUP_ROWS = 8;
+    /** Rows that {@link #sumGroup} reads side by side. */
+    static final int GROUP_ROWS = 2 * ROWS_AT_ONCE;
 
     private static final short INFINITY = 0x7f80;
 
@@ -51,41 +61,25 @@ final class VectorRows {
         return FLOATS.vectorBitSize() >= 128;
     }
 
-    private static FloatVector load(MemorySegment src, long offset) {
-        ShortVector bits = ShortVector.fromMemorySegment(SHORTS, src, offset, ORDER);
-        return ((IntVector) bits.convertShape(VectorOperators.S2I, INTS, 0))
-                .lanewise(VectorOperators.LSHL, 16)
-                .reinterpretAsFloats();
-    }
-
-    static void addBf16(float[] acc, MemorySegment src, long offset, int n) {
-        int whole = FLOATS.loopBound(n);
-        for (int i = 0; i < whole; i += LANES) {
-            FloatVector.fromArray(FLOATS, acc, i).add(load(src, offset + 2L * i)).intoArray(acc, i);
-        }
-        PlainRows.addScaledBf16(acc, 1f, src, offset, whole, n);
-    }
-
     static void addScaledBf16(float[] acc, float weight, MemorySegment src, long offset, int n) {
         int whole = FLOATS.loopBound(n);
         for (int i = 0; i < whole; i += LANES) {
-            FloatVector.fromArray(FLOATS, acc, i)
-                    .add(load(src, offset + 2L * i).mul(weight))
-                    .intoArray(acc, i);
+            FloatVector sum = FloatVector.fromArray(FLOATS, acc, i);
+            ShortVector row = ShortVector.fromMemorySegment(SHORTS, src, offset + 2L * i, ORDER);
+            IntVector bits = (IntVector) row.convertShape(S2I, INTS, 0);
+            sum = sum.add(bits.lanewise(LSHL, 16).reinterpretAsFloats().mul(weight));
+            sum.intoArray(acc, i);
         }
         PlainRows.addScaledBf16(acc, weight, src, offset, whole, n);
     }
 
-    /**
-     * Adds {@link #ROWS_AT_ONCE} rows, beginning with row {@code first} of the arrays; null weights
-     * are all 1, which changes no bits.
-     */
+    /** Adds {@link #ROWS_AT_ONCE} rows, beginning with row {@code first} of the arrays. */
     static void addRows(
             float[] acc, float[] weights, MemorySegment[] src, long[] offsets, int first, int n) {
-        float w0 = weight(weights, first);
-        float w1 = weight(weights, first + 1);
-        float w2 = weight(weights, first + 2);
-        float w3 = weight(weights, first + 3);
+        float w0 = weights[first];
+        float w1 = weights[first + 1];
+        float w2 = weights[first + 2];
+        float w3 = weights[first + 3];
         MemorySegment s0 = src[first];
         MemorySegment s1 = src[first + 1];
         MemorySegment s2 = src[first + 2];
@@ -97,20 +91,24 @@ final class VectorRows {
         int whole = FLOATS.loopBound(n);
         for (int i = 0; i < whole; i += LANES) {
             long at = 2L * i;
-            FloatVector.fromArray(FLOATS, acc, i)
-                    .add(load(s0, o0 + at).mul(w0))
-                    .add(load(s1, o1 + at).mul(w1))
-                    .add(load(s2, o2 + at).mul(w2))
-                    .add(load(s3, o3 + at).mul(w3))
-                    .intoArray(acc, i);
+            FloatVector sum = FloatVector.fromArray(FLOATS, acc, i);
+            ShortVector row = ShortVector.fromMemorySegment(SHORTS, s0, o0 + at, ORDER);
+            IntVector bits = (IntVector) row.convertShape(S2I, INTS, 0);
+            sum = sum.add(bits.lanewise(LSHL, 16).reinterpretAsFloats().mul(w0));
+            row = ShortVector.fromMemorySegment(SHORTS, s1, o1 + at, ORDER);
+            bits = (IntVector) row.convertShape(S2I, INTS, 0);
+            sum = sum.add(bits.lanewise(LSHL, 16).reinterpretAsFloats().mul(w1));
+            row = ShortVector.fromMemorySegment(SHORTS, s2, o2 + at, ORDER);
+            bits = (IntVector) row.convertShape(S2I, INTS, 0);
+            sum = sum.add(bits.lanewise(LSHL, 16).reinterpretAsFloats().mul(w2));
+            row = ShortVector.fromMemorySegment(SHORTS, s3, o3 + at, ORDER);
+            bits = (IntVector) row.convertShape(S2I, INTS, 0);
+            sum = sum.add(bits.lanewise(LSHL, 16).reinterpretAsFloats().mul(w3));
+            sum.intoArray(acc, i);
         }
         for (int row = first; row < first + ROWS_AT_ONCE; row++) {
-            PlainRows.addScaledBf16(acc, weight(weights, row), src[row], offsets[row], whole, n);
+            PlainRows.addScaledBf16(acc, weights[row], src[row], offsets[row], whole, n);
         }
-    }
-
-    private static float weight(float[] weights, int row) {
-        return weights == null ? 1f : weights[row];
     }
 
     /**
@@ -127,20 +125,48 @@ final class VectorRows {
         MemorySegment s5 = src[5];
         MemorySegment s6 = src[6];
         MemorySegment s7 = src[7];
+        long o0 = offsets[0];
+        long o1 = offsets[1];
+        long o2 = offsets[2];
+        long o3 = offsets[3];
+        long o4 = offsets[4];
+        long o5 = offsets[5];
+        long o6 = offsets[6];
+        long o7 = offsets[7];
         int whole = FLOATS.loopBound(n);
         for (int i = 0; i < whole; i += LANES) {
             long at = 2L * i;
-            FloatVector sum =
-                    FloatVector.zero(FLOATS)
-                            .add(load(s0, offsets[0] + at))
-                            .add(load(s1, offsets[1] + at))
-                            .add(load(s2, offsets[2] + at))
-                            .add(load(s3, offsets[3] + at))
-                            .add(load(s4, offsets[4] + at))
-                            .add(load(s5, offsets[5] + at))
-                            .add(load(s6, offsets[6] + at))
-                            .add(load(s7, offsets[7] + at));
-            round(sum).intoMemorySegment(dst, offset + at, ORDER);
+            FloatVector sum = FloatVector.zero(FLOATS);
+            ShortVector row = ShortVector.fromMemorySegment(SHORTS, s0, o0 + at, ORDER);
+            IntVector bits = (IntVector) row.convertShape(S2I, INTS, 0);
+            sum = sum.add(bits.lanewise(LSHL, 16).reinterpretAsFloats());
+            row = ShortVector.fromMemorySegment(SHORTS, s1, o1 + at, ORDER);
+            bits = (IntVector) row.convertShape(S2I, INTS, 0);
+            sum = sum.add(bits.lanewise(LSHL, 16).reinterpretAsFloats());
+            row = ShortVector.fromMemorySegment(SHORTS, s2, o2 + at, ORDER);
+            bits = (IntVector) row.convertShape(S2I, INTS, 0);
+            sum = sum.add(bits.lanewise(LSHL, 16).reinterpretAsFloats());
+            row = ShortVector.fromMemorySegment(SHORTS, s3, o3 + at, ORDER);
+            bits = (IntVector) row.convertShape(S2I, INTS, 0);
+            sum = sum.add(bits.lanewise(LSHL, 16).reinterpretAsFloats());
+            row = ShortVector.fromMemorySegment(SHORTS, s4, o4 + at, ORDER);
+            bits = (IntVector) row.convertShape(S2I, INTS, 0);
+            sum = sum.add(bits.lanewise(LSHL, 16).reinterpretAsFloats());
+            row = ShortVector.fromMemorySegment(SHORTS, s5, o5 + at, ORDER);
+            bits = (IntVector) row.convertShape(S2I, INTS, 0);
+            sum = sum.add(bits.lanewise(LSHL, 16).reinterpretAsFloats());
+            row = ShortVector.fromMemorySegment(SHORTS, s6, o6 + at, ORDER);
+            bits = (IntVector) row.convertShape(S2I, INTS, 0);
+            sum = sum.add(bits.lanewise(LSHL, 16).reinterpretAsFloats());
+            row = ShortVector.fromMemorySegment(SHORTS, s7, o7 + at, ORDER);
+            bits = (IntVector) row.convertShape(S2I, INTS, 0);
+            sum = sum.add(bits.lanewise(LSHL, 16).reinterpretAsFloats());
+            bits = sum.reinterpretAsInts();
+            IntVector odd = bits.lanewise(LSHR, 16).and(1);
+            IntVector rounded = bits.add(0x7fff).add(odd).lanewise(LSHR, 16);
+            VectorMask<Integer> nan = sum.test(VectorOperators.IS_NAN).cast(INTS);
+            ((ShortVector) rounded.blend(0x7fff, nan).convertShape(I2S, SHORTS, 0))
+                    .intoMemorySegment(dst, offset + at, ORDER);
         }
         for (int i = whole; i < n; i++) {
             float sum = 0;
@@ -151,28 +177,18 @@ final class VectorRows {
         }
     }
 
-    /** Adds {@link #GROUP_ROWS} rows, beginning with row {@code first} of the arrays. */
-    static void addGroup(float[] acc, MemorySegment[] src, long[] offsets, int first, int n) {
-        addRows(acc, null, src, offsets, first, n);
-        addRows(acc, null, src, offsets, first + ROWS_AT_ONCE, n);
-    }
-
     static void storeBf16(float[] acc, MemorySegment dst, long offset, int n) {
         int whole = FLOATS.loopBound(n);
         for (int i = 0; i < whole; i += LANES) {
-            round(FloatVector.fromArray(FLOATS, acc, i))
+            FloatVector value = FloatVector.fromArray(FLOATS, acc, i);
+            IntVector bits = value.reinterpretAsInts();
+            IntVector odd = bits.lanewise(LSHR, 16).and(1);
+            IntVector rounded = bits.add(0x7fff).add(odd).lanewise(LSHR, 16);
+            VectorMask<Integer> nan = value.test(VectorOperators.IS_NAN).cast(INTS);
+            ((ShortVector) rounded.blend(0x7fff, nan).convertShape(I2S, SHORTS, 0))
                     .intoMemorySegment(dst, offset + 2L * i, ORDER);
         }
         PlainRows.storeBf16(acc, dst, offset, whole, n);
-    }
-
-    private static ShortVector round(FloatVector value) {
-        IntVector bits = value.reinterpretAsInts();
-        IntVector odd = bits.lanewise(VectorOperators.LSHR, 16).and(1);
-        IntVector rounded = bits.add(0x7fff).add(odd).lanewise(VectorOperators.LSHR, 16);
-        VectorMask<Integer> nan = value.test(VectorOperators.IS_NAN).cast(INTS);
-        return (ShortVector)
-                rounded.blend(0x7fff, nan).convertShape(VectorOperators.I2S, SHORTS, 0);
     }
 
     static void castFp8(
@@ -195,11 +211,7 @@ final class VectorRows {
             float scale = PlainRows.scale(amax, powerOfTwo);
             float multiplier = PlainRows.multiplier(amax, scale, powerOfTwo);
             scales.set(FLOAT, scalesOffset + from / GROUP * 4L, scale);
-            for (int i = from; i < from + GROUP; i += LANES) {
-                IntVector codes = toFp8(load(bf16, offset + 2L * i).mul(multiplier));
-                ((ByteVector) codes.convertShape(VectorOperators.I2B, BYTES, 0))
-                        .intoMemorySegment(fp8, fp8Offset + i, ORDER);
-            }
+            castGroup(bf16, offset + 2L * from, multiplier, fp8, fp8Offset + from);
         }
     }
 
@@ -215,28 +227,32 @@ final class VectorRows {
         return largest.reduceLanes(VectorOperators.MAX);
     }
 
-    private static IntVector toFp8(FloatVector value) {
-        IntVector bits = value.reinterpretAsInts();
-        IntVector sign = bits.lanewise(VectorOperators.LSHR, 24).and(0x80);
-        IntVector abs = bits.and(0x7fffffff);
-        IntVector odd = abs.lanewise(VectorOperators.LSHR, 20).and(1);
-        IntVector normal =
-                abs.add((1 << 19) - 1)
-                        .add(odd)
-                        .lanewise(VectorOperators.LSHR, 20)
-                        .sub(120 << 3)
-                        .min(0x7e);
-        // Adding 2^14, whose last place is 2^-9, rounds a magnitude below 2^-6 to the multiples of
-        // 2^-9 that are the subnormal codes.
-        IntVector subnormal =
-                abs.reinterpretAsFloats()
-                        .add(0x1p14f)
-                        .reinterpretAsInts()
-                        .sub(Float.floatToRawIntBits(0x1p14f));
-        VectorMask<Integer> small =
-                abs.compare(VectorOperators.LT, Float.floatToRawIntBits(0x1p-6f));
-        VectorMask<Integer> nan = abs.compare(VectorOperators.GT, 0x7f800000);
-        return normal.blend(subnormal, small).or(sign).blend(0x7f, nan);
+    private static void castGroup(
+            MemorySegment bf16, long offset, float multiplier, MemorySegment fp8, long fp8Offset) {
+        for (int i = 0; i < GROUP; i += LANES) {
+            ShortVector row = ShortVector.fromMemorySegment(SHORTS, bf16, offset + 2L * i, ORDER);
+            IntVector wide = (IntVector) row.convertShape(S2I, INTS, 0);
+            FloatVector value = wide.lanewise(LSHL, 16).reinterpretAsFloats().mul(multiplier);
+            IntVector bits = value.reinterpretAsInts();
+            IntVector sign = bits.lanewise(LSHR, 24).and(0x80);
+            IntVector abs = bits.and(0x7fffffff);
+            IntVector odd = abs.lanewise(LSHR, 20).and(1);
+            IntVector normal =
+                    abs.add((1 << 19) - 1).add(odd).lanewise(LSHR, 20).sub(120 << 3).min(0x7e);
+            // Adding 2^14, whose last place is 2^-9, rounds a magnitude below 2^-6 to the multiples
+            // of 2^-9 that are the subnormal codes.
+            IntVector subnormal =
+                    abs.reinterpretAsFloats()
+                            .add(0x1p14f)
+                            .reinterpretAsInts()
+                            .sub(Float.floatToRawIntBits(0x1p14f));
+            VectorMask<Integer> small =
+                    abs.compare(VectorOperators.LT, Float.floatToRawIntBits(0x1p-6f));
+            VectorMask<Integer> nan = abs.compare(VectorOperators.GT, 0x7f800000);
+            IntVector codes = normal.blend(subnormal, small).or(sign).blend(0x7f, nan);
+            ((ByteVector) codes.convertShape(I2B, BYTES, 0))
+                    .intoMemorySegment(fp8, fp8Offset + i, ORDER);
+        }
     }
 
     static void addScaledFp8(
@@ -253,27 +269,31 @@ final class VectorRows {
         }
         for (int from = 0; from < n; from += GROUP) {
             float factor = weight * src.get(FLOAT, scales + from / GROUP * 4L);
-            FloatVector factors = FloatVector.broadcast(FLOATS, factor);
-            for (int i = from; i < from + GROUP; i += LANES) {
-                FloatVector sum = FloatVector.fromArray(FLOATS, acc, first + i);
-                fromFp8(src, codes + i).fma(factors, sum).intoArray(acc, first + i);
-            }
+            addGroup(acc, first + from, factor, src, codes + from);
         }
     }
 
-    private static FloatVector fromFp8(MemorySegment src, long offset) {
-        ByteVector bytes = ByteVector.fromMemorySegment(BYTES, src, offset, ORDER);
-        IntVector codes = (IntVector) bytes.convertShape(VectorOperators.B2I, INTS, 0);
-        IntVector sign = codes.lanewise(VectorOperators.LSHL, 24).and(Integer.MIN_VALUE);
-        IntVector magnitude = codes.and(0x7f);
-        // As the exponent and mantissa of a float that is 2^-120 as large; subnormals too.
-        IntVector bits =
-                magnitude
-                        .lanewise(VectorOperators.LSHL, 20)
-                        .reinterpretAsFloats()
-                        .mul(0x1p120f)
-                        .reinterpretAsInts();
-        VectorMask<Integer> nan = magnitude.compare(VectorOperators.EQ, 0x7f);
-        return bits.blend(0x7fc00000, nan).or(sign).reinterpretAsFloats();
+    private static void addGroup(
+            float[] acc, int first, float factor, MemorySegment src, long offset) {
+        FloatVector factors = FloatVector.broadcast(FLOATS, factor);
+        for (int i = 0; i < GROUP; i += LANES) {
+            IntVector codes =
+                    (IntVector)
+                            ByteVector.fromMemorySegment(BYTES, src, offset + i, ORDER)
+                                    .convertShape(B2I, INTS, 0);
+            IntVector sign = codes.lanewise(LSHL, 24).and(Integer.MIN_VALUE);
+            IntVector magnitude = codes.and(0x7f);
+            // As the exponent and mantissa of a float that is 2^-120 as large; subnormals too.
+            IntVector bits =
+                    magnitude
+                            .lanewise(LSHL, 20)
+                            .reinterpretAsFloats()
+                            .mul(0x1p120f)
+                            .reinterpretAsInts();
+            VectorMask<Integer> nan = magnitude.compare(VectorOperators.EQ, 0x7f);
+            FloatVector values = bits.blend(0x7fc00000, nan).or(sign).reinterpretAsFloats();
+            FloatVector sum = FloatVector.fromArray(FLOATS, acc, first + i);
+            values.fma(factors, sum).intoArray(acc, first + i);
+        }
     }
 }

@@ -3,14 +3,15 @@ package io.deepep.host;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.sun.management.ThreadMXBean;
 import io.deepep.Bf16;
 import io.deepep.Fp8E4m3;
-import java.io.File;
+import io.deepep.testkit.Programs;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.nio.charset.StandardCharsets;
+import java.lang.management.ManagementFactory;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -65,7 +66,7 @@ class RowMathTest {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment small = arena.allocate(2 * GROUP - 1);
             float[] acc = new float[GROUP];
-            assertThatThrownBy(() -> RowMath.addBf16(acc, small, 0, GROUP))
+            assertThatThrownBy(() -> RowMath.addScaledBf16(acc, 1, small, 0, GROUP))
                     .isInstanceOf(IndexOutOfBoundsException.class);
             assertThatThrownBy(() -> RowMath.storeBf16(acc, small, 0, GROUP))
                     .isInstanceOf(IndexOutOfBoundsException.class);
@@ -88,19 +89,20 @@ class RowMathTest {
 
     @Test
     void withoutTheVectorModuleThePlainLoopsServe() throws IOException, InterruptedException {
-        Process process =
-                new ProcessBuilder(
-                                List.of(
-                                        new File(System.getProperty("java.home"), "bin/java")
-                                                .getPath(),
-                                        "-cp",
-                                        System.getProperty("java.class.path"),
-                                        WithoutVectors.class.getName()))
-                        .redirectErrorStream(true)
-                        .start();
-        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-        assertThat(process.waitFor()).as(output).isZero();
-        assertThat(output.strip()).isEqualTo("vectorized=false sum=3.5");
+        String said = Programs.run(Programs.java(WithoutVectors.class, List.of())).requireSuccess();
+        assertThat(said.strip()).isEqualTo("vectorized=false sum=3.5");
+    }
+
+    /** As in a caller that has grown too large for the compiler to inline more of our methods. */
+    @Test
+    void whereNothingIsInlinedNothingIsAllocated() throws IOException, InterruptedException {
+        List<String> options =
+                List.of(
+                        "--add-modules=jdk.incubator.vector",
+                        "-XX:CompileCommand=quiet",
+                        "-XX:CompileCommand=dontinline,io.deepep.host.VectorRows::*");
+        String said = Programs.run(Programs.java(NotInlined.class, options)).requireSuccess();
+        assertThat(said.lines()).contains(NotInlined.CLEAN);
     }
 
     /** Run in a JVM of its own that lacks the Vector API. */
@@ -112,7 +114,7 @@ class RowMathTest {
                 MemorySegment row = arena.allocate(16, 128);
                 row.setAtIndex(ValueLayout.JAVA_SHORT, 7, Bf16.fromFloat(1.75f));
                 float[] acc = new float[8];
-                RowMath.addBf16(acc, row, 0, 8);
+                RowMath.addScaledBf16(acc, 1, row, 0, 8);
                 RowMath.storeBf16(acc, row, 0, 8);
                 RowSum twice = new RowSum(2, 8);
                 twice.add(row, 0);
@@ -120,6 +122,43 @@ class RowMathTest {
                 twice.store(row, 0, 8);
                 float sum = Bf16.toFloat(row.getAtIndex(ValueLayout.JAVA_SHORT, 7));
                 System.out.println("vectorized=" + RowMath.isVectorized() + " sum=" + sum);
+            }
+        }
+    }
+
+    /**
+     * Sums and casts until a round has left no garbage; before the compiler is done, vectors are
+     * objects.
+     */
+    static final class NotInlined {
+        static final String CLEAN = "a round without garbage";
+        private static final int MOST_ROUNDS = 2000;
+        private static final int CALLS = 1000;
+
+        private NotInlined() {}
+
+        public static void main(String[] args) {
+            var threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+            try (Arena arena = Arena.ofConfined()) {
+                MemorySegment row = arena.allocate(2 * GROUP);
+                MemorySegment codes = arena.allocate(GROUP + 4);
+                float[] acc = new float[GROUP];
+                RowSum sum = new RowSum(3, GROUP);
+                long least = Long.MAX_VALUE;
+                for (int round = 0; least >= CALLS && round < MOST_ROUNDS; round++) {
+                    long before = threads.getCurrentThreadAllocatedBytes();
+                    for (int i = 0; i < CALLS; i++) {
+                        RowMath.castFp8(row, 0, codes, 0, codes, GROUP, GROUP, (i & 1) == 0);
+                        RowMath.addScaledFp8(acc, 0, 1, codes, 0, GROUP, GROUP);
+                        RowMath.addScaledBf16(acc, 1, row, 0, GROUP);
+                        RowMath.storeBf16(acc, row, 0, GROUP);
+                        sum.clear();
+                        sum.add(row, 0);
+                        sum.store(row, 0, GROUP);
+                    }
+                    least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
+                }
+                System.out.println(least < CALLS ? CLEAN : least + " bytes in " + CALLS + " calls");
             }
         }
     }
