@@ -64,7 +64,7 @@ final class ReadmeCommand implements Callable<Integer> {
 
     private final List<Path> stale = new ArrayList<>();
 
-    /** Of each backend, that of the records on README. */
+    /** Of each mode of each backend, that of the records on README. */
     private final Map<String, String> commits = new HashMap<>();
 
     ReadmeCommand(Console console) {
@@ -178,7 +178,8 @@ final class ReadmeCommand implements Callable<Integer> {
             case "shapes" -> MarkdownTables.shapes(runs(request), sms);
             case "tokens" ->
                     MarkdownTables.tokens(run(request), sms, request.option("what", "time"));
-            case "decode" -> DecodeRun.read(path(request)).markdown();
+            case "decode" ->
+                    DecodeRun.read(path(request)).markdown(sms.equals(MarkdownTables.DEFAULT));
             case "jmh" -> JmhTable.markdown(path(request));
             case "plot" -> plot(file, request, MarkdownTables.chosen(run(request), sms));
             default ->
@@ -194,7 +195,7 @@ final class ReadmeCommand implements Callable<Integer> {
     }
 
     /**
-     * Figures of one backend on README stand side by side: they must be of the same code.
+     * Figures of one mode of a backend on README stand side by side: they must be of the same code.
      *
      * @throws UsageException if they are of several commits
      */
@@ -205,13 +206,14 @@ final class ReadmeCommand implements Callable<Integer> {
         }
         for (JsonNode each : JsonRecords.parse(records)) {
             String commit = each.path("commit").asText();
-            String other = commits.putIfAbsent(each.path("backend").asText(), commit);
+            boolean normal = !each.has("layers") && !each.path("op").asText().startsWith("ll-");
+            String other = commits.putIfAbsent(each.path("backend").asText() + normal, commit);
             if (other != null && !commit.equals(other)) {
                 throw new UsageException(
                         request.option("records")
                                 + " is of commit "
                                 + commit
-                                + ", but other records on this page are of "
+                                + ", but other records of this mode on this page are of "
                                 + other
                                 + "; measure again, all in one run: deepep report readme --measure NAME");
             }

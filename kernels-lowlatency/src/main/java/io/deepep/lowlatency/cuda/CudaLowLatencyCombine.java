@@ -55,7 +55,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
                 new RunLaunches(
                         state,
                         kernel,
-                        plan.numSms(),
+                        plan,
                         LowLatencyStructs.combineSharedBytes(plan),
                         event,
                         hooked,

@@ -78,7 +78,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 new RunLaunches(
                         state,
                         kernel,
-                        plan.numSms(),
+                        plan,
                         sharedBytes,
                         event,
                         hooked,

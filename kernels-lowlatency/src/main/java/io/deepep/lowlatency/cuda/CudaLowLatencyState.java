@@ -2,6 +2,7 @@ package io.deepep.lowlatency.cuda;
 
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
+import io.deepep.LowLatencyPlan;
 import io.deepep.Plan;
 import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.CudaContext;
@@ -169,23 +170,26 @@ final class CudaLowLatencyState implements AutoCloseable {
     /**
      * How many blocks a launch has.
      *
-     * @param wanted multiprocessors that the plan asks for, 0 for this rank's share of the GPU
      * @throws IllegalArgumentException if the ranks of this GPU cannot all have that many at once:
      *     they wait for each other
      */
-    int numBlocks(int wanted, CudaFunction kernel, int sharedBytes) {
+    int numBlocks(LowLatencyPlan plan, CudaFunction kernel, int sharedBytes) {
         int room =
                 Math.min(
                         kernel.maxResidentBlocks(LowLatencyStructs.THREADS, sharedBytes),
                         context.cudaDevice().numSms());
         int share = room / place.ranksOnDevice();
+        int wanted = plan.numSms();
         if (share < 1 || wanted > share) {
             throw new IllegalArgumentException(
                     ("numSms=%s for %s ranks on %s exceeds the %s blocks that fit there at once; ask for at"
                                     + " most %s, or put fewer ranks on the GPU")
                             .formatted(wanted, place.ranksOnDevice(), context, room, share));
         }
-        return wanted == 0 ? share : wanted;
+        if (wanted > 0 || !place.isSmallNode()) {
+            return wanted > 0 ? wanted : share;
+        }
+        return LowLatencyPlan.defaultNumSms(plan.topkIdx().numElements(), share);
     }
 
     /** Starts the next combine; returns its run number. */

@@ -1,5 +1,6 @@
 package io.deepep.lowlatency.cuda;
 
+import io.deepep.LowLatencyPlan;
 import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.LaunchConfig;
@@ -53,7 +54,6 @@ final class RunLaunches {
     /**
      * Launches of {@code kernel}.
      *
-     * @param numSms as the plan asks for them
      * @param event recorded behind each launch
      * @param hooked whether each half is a launch of its own
      * @param source what observed runs are told from
@@ -61,14 +61,14 @@ final class RunLaunches {
     RunLaunches(
             CudaLowLatencyState state,
             CudaFunction kernel,
-            int numSms,
+            LowLatencyPlan plan,
             int sharedBytes,
             CallEvent event,
             boolean hooked,
             ParamsOf params,
             RunTrace.Source source) {
         Arena arena = Arena.ofAuto();
-        int numBlocks = state.numBlocks(numSms, kernel, sharedBytes);
+        int numBlocks = state.numBlocks(plan, kernel, sharedBytes);
         this.state = state;
         this.kernel = kernel;
         this.launch =
