@@ -31,9 +31,8 @@ public final class Main {
         System.exit(run(args, new Console(out, err, isTerminal(System.console()))));
     }
 
-    @SuppressWarnings(
-            "SystemConsoleNull") // in 25 the default console is null again where there is no
-    // terminal
+    // In 25, the default console is null again where there is no terminal.
+    @SuppressWarnings("SystemConsoleNull")
     private static boolean isTerminal(java.io.Console console) {
         return console != null && console.isTerminal();
     }

@@ -3,7 +3,6 @@ package io.deepep.bench.report;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import io.deepep.LowLatencyPlan;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.measure.RoutingCounts;
 import io.deepep.bench.run.UsageException;
@@ -84,18 +83,6 @@ public record BenchRun(String name, List<OperationRecord> records) {
             throw new UsageException("no record of " + name + " has sms=" + sms);
         }
         return chosen;
-    }
-
-    /** Those with as many multiprocessors as a low-latency plan takes by itself, of the most. */
-    List<OperationRecord> withDefaultSms() {
-        int share = records.stream().mapToInt(OperationRecord::sms).max().orElseThrow();
-        return records.stream()
-                .filter(
-                        each ->
-                                each.sms()
-                                        == LowLatencyPlan.defaultNumSms(
-                                                (long) each.tokens() * each.topk(), share))
-                .toList();
     }
 
     /** The share of the ceiling: a bare copy on GPUs, a memory copy on the host; NaN if unknown. */

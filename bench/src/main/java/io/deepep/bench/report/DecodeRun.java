@@ -1,7 +1,6 @@
 package io.deepep.bench.report;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import io.deepep.LowLatencyPlan;
 import io.deepep.bench.text.MarkdownTable;
 import java.nio.file.Path;
 import java.util.List;
@@ -47,17 +46,9 @@ record DecodeRun(String name, List<JsonNode> records) {
                 JsonRecords.number(each.path("bytesPerCall"), 1));
     }
 
-    /** All records, or those with the default number of multiprocessors. */
-    String markdown(boolean onlyDefault) {
-        int share = records.stream().mapToInt(each -> each.path("sms").asInt()).max().orElse(0);
+    String markdown() {
         MarkdownTable table = new MarkdownTable(0, COLUMNS);
-        for (JsonNode each : records) {
-            long selections = each.path("tokens").asLong() * each.path("topk").asLong();
-            int byDefault = LowLatencyPlan.defaultNumSms(selections, share);
-            if (!onlyDefault || each.path("sms").asInt() == byDefault) {
-                table.row(row(each));
-            }
-        }
+        records.forEach(each -> table.row(row(each)));
         return table.toString();
     }
 

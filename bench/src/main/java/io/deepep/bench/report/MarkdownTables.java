@@ -17,7 +17,6 @@ import java.util.TreeSet;
 final class MarkdownTables {
     private static final double GIGA = 1e9;
     private static final String BEST = "best";
-    static final String DEFAULT = "default";
 
     private MarkdownTables() {}
 
@@ -45,20 +44,13 @@ final class MarkdownTables {
         return out.toString();
     }
 
-    /**
-     * The records of one number of multiprocessors, of low-latency mode's default, or of each
-     * operation the fastest.
-     */
+    /** The records of one number of multiprocessors, or of each operation the fastest. */
     static List<OperationRecord> chosen(BenchRun run, String sms) {
         if (sms.equals(BEST)) {
             return run.fastest();
         }
-        if (sms.equals(DEFAULT)) {
-            return run.withDefaultSms();
-        }
         if (!sms.matches("[0-9]{1,4}")) {
-            throw new UsageException(
-                    "sms=" + sms + " is neither a number nor " + BEST + " nor " + DEFAULT);
+            throw new UsageException("sms=" + sms + " is neither a number nor " + BEST);
         }
         return run.withSms(Integer.parseInt(sms));
     }
