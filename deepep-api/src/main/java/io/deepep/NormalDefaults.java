@@ -36,6 +36,13 @@ public record NormalDefaults(Config dispatch, Config combine) {
                 config.withNumSms(COMBINE_SMS_ACROSS_NODES));
     }
 
+    /** The defaults of GPUs with the links of an H200, for plans of machines that are not here. */
+    public static NormalDefaults ofGpus(EpTopology topology) {
+        return topology.isInternode()
+                ? acrossNodes(topology.numRanks())
+                : recommended(topology.numRanks());
+    }
+
     /** The defaults of a buffer on {@code device} without a {@link MachineProfile}. */
     public static NormalDefaults of(EpTopology topology, Device device) {
         return device.isHost()
@@ -47,10 +54,11 @@ public record NormalDefaults(Config dispatch, Config combine) {
         if (device.isHost()) {
             return recommended(topology.numRanks());
         }
+        NormalDefaults gpus = ofGpus(topology);
         if (topology.isInternode()) {
-            return acrossNodes(topology.numRanks());
+            return gpus;
         }
-        Config config = Config.recommended(topology.numRanks());
+        Config config = gpus.dispatch();
         config = config.withNumSms(forLinks(config.numSms(), provider.linkDemand(device)));
         return new NormalDefaults(config, config);
     }

@@ -177,6 +177,11 @@ public record LowLatencyLayout(
         return (long) DispatchFlagWord.BYTES * numTopk;
     }
 
+    /** Bytes of a dispatched row, with its flag, to a rank whose memory is mapped. */
+    public static long dispatchedBytes(RowFormat rows, int numTopk) {
+        return rows.selectionsOffset() + dispatchFlagBytes(numTopk);
+    }
+
     /** Where the flag of the i-th row from a source lies. */
     public long dispatchFlag(int parity, int source, int i, int numTopk) {
         return dispatchFlags.at(parity, source, 0) + i * dispatchFlagBytes(numTopk);

@@ -58,7 +58,7 @@ public record WireFormat(
         long header = Long.BYTES * (words + experts);
         long image = Integer.BYTES * (words + experts * topology.numNvlRanks());
         long metadata = dispatch ? Integer.BYTES + 8L * shape.numTopk() : 0;
-        NormalDefaults defaults = defaults(topology);
+        NormalDefaults defaults = NormalDefaults.ofGpus(topology);
         int blocks = (dispatch ? defaults.dispatch() : defaults.combine()).numSms();
         long records =
                 dispatch
@@ -85,13 +85,14 @@ public record WireFormat(
                         * (dispatch
                                 ? LowLatencyLayout.dispatchWords(limits, topology.numRanks())
                                 : CombineWord.COUNT);
-        long sent = dispatch ? row.weightsOffset(shape.numTopk()) : row.dataBytes();
         long onNode = topology.numNvlRanks() - 1L;
         long elsewhere = topology.numRanks() - (long) topology.numNvlRanks();
         return new WireFormat(
                 row.dataBytes(),
-                sent + FLAG_BYTES,
-                dispatch ? row.strideBytes(shape.numTopk()) : sent,
+                dispatch
+                        ? LowLatencyLayout.dispatchedBytes(row, shape.numTopk())
+                        : row.dataBytes() + FLAG_BYTES,
+                dispatch ? row.strideBytes(shape.numTopk()) : row.dataBytes(),
                 onNode * (header + 2 * FLAG_BYTES),
                 elsewhere * header,
                 elsewhere * 3);
@@ -99,14 +100,7 @@ public record WireFormat(
 
     /** The configuration that a buffer is laid out for if none is given. */
     public static Config configFor(EpTopology topology) {
-        NormalDefaults defaults = defaults(topology);
+        NormalDefaults defaults = NormalDefaults.ofGpus(topology);
         return defaults.dispatch().covering(defaults.combine());
-    }
-
-    private static NormalDefaults defaults(EpTopology topology) {
-        int numRanks = topology.numRanks();
-        return topology.isInternode()
-                ? NormalDefaults.acrossNodes(numRanks)
-                : NormalDefaults.recommended(numRanks);
     }
 }

@@ -1,7 +1,6 @@
 package io.deepep.bench.lowlatency;
 
 import io.deepep.LowLatencyFormat;
-import io.deepep.bench.cuda.LinkCeiling;
 import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.run.Job;
 import io.deepep.lowlatency.LogFmt10;
@@ -41,13 +40,12 @@ final class LowLatencyBytes {
     }
 
     /**
-     * Bytes of a dispatched row as GPUs send it: elements, scales, the token's selections; in whole
-     * vectors, as a bare copy moves them.
+     * Bytes of a dispatched row as GPUs send it: elements, scales and a flag that says what it is
+     * for; whole vectors, as a bare copy moves them.
      */
     long dispatchWireRowBytes(LowLatencyFormat format) {
-        long bytes =
-                LowLatencyLayout.rows(format, job.hidden()).weightsOffset(job.routing().numTopk());
-        return Math.ceilDiv(bytes, LinkCeiling.VECTOR_BYTES) * LinkCeiling.VECTOR_BYTES;
+        return LowLatencyLayout.dispatchedBytes(
+                LowLatencyLayout.rows(format, job.hidden()), job.routing().numTopk());
     }
 
     /** Rows of a dispatch between the busiest GPU's ranks and all others, one way. */
