@@ -81,10 +81,10 @@ final class CudaCommandTest {
         }
     }
 
-    /** The selections of a token, three here, leave a row on the wire at no whole vector. */
+    /** 512 codes, 4 scales, and 16 bytes of flag for each of three selections. */
     @ParameterizedTest
     @ValueSource(strings = {"--ranks 2", "--nodes 2 --ranks-per-node 1"})
-    void lowLatencyIsMeasuredBesideCopiesOfWholeVectors(String ranks, @TempDir Path folder)
+    void lowLatencyIsMeasuredBesideCopiesOfItsRows(String ranks, @TempDir Path folder)
             throws Exception {
         Path file = folder.resolve("l.json");
         List<String> out =
@@ -94,7 +94,7 @@ final class CudaCommandTest {
                                 + " --measured-tokens 3 --json "
                                 + file
                                 + SMALL);
-        assertThat(out).anyMatch(line -> line.startsWith("bare copy, rows of 544 bytes, push: 4"));
+        assertThat(out).anyMatch(line -> line.startsWith("bare copy, rows of 576 bytes, push: 4"));
         JsonNode records = new ObjectMapper().readTree(file.toFile());
         assertThat(records).hasSizeGreaterThan(4);
         for (JsonNode each : records) {
