@@ -139,10 +139,13 @@ class RowMathTest {
 
         public static void main(String[] args) {
             var threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-            try (Arena arena = Arena.ofConfined()) {
+            try (Arena arena = Arena.ofShared()) {
                 MemorySegment row = arena.allocate(2 * GROUP);
                 MemorySegment codes = arena.allocate(GROUP + 4);
                 float[] acc = new float[GROUP];
+                MemorySegment[] rows = {row, row, row, row, row};
+                long[] offsets = new long[rows.length];
+                float[] weights = {1, 2, 3, 4, 5};
                 RowSum sum = new RowSum(3, GROUP);
                 long least = Long.MAX_VALUE;
                 for (int round = 0; least >= CALLS && round < MOST_ROUNDS; round++) {
@@ -150,7 +153,7 @@ class RowMathTest {
                     for (int i = 0; i < CALLS; i++) {
                         RowMath.castFp8(row, 0, codes, 0, codes, GROUP, GROUP, (i & 1) == 0);
                         RowMath.addScaledFp8(acc, 0, 1, codes, 0, GROUP, GROUP);
-                        RowMath.addScaledBf16(acc, 1, row, 0, GROUP);
+                        RowMath.addScaledBf16(acc, weights, rows, offsets, rows.length, GROUP);
                         RowMath.storeBf16(acc, row, 0, GROUP);
                         sum.clear();
                         sum.add(row, 0);
