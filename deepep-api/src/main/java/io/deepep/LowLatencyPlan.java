@@ -41,9 +41,9 @@ public abstract sealed class LowLatencyPlan extends Plan
     }
 
     /**
-     * The multiprocessors that a call on one node of GPUs uses by default: one for each selection,
-     * but at least 64 and at most the rank's share of its GPU. More would only be more that must
-     * begin and report together, which costs 3 % of a call of 8 tokens on an H200.
+     * The multiprocessors that a call on one node of at most 8 GPU ranks uses by default: one for
+     * each selection, but at least 64 and at most the rank's share of its GPU. More would only be
+     * more that must begin and report together, which costs 3 % of a call of 8 tokens on an H200.
      *
      * @param numSelections of the call, T * K; ranks with more tokens send more than this one
      * @param share multiprocessors that the rank has to itself
@@ -90,8 +90,9 @@ public abstract sealed class LowLatencyPlan extends Plan
 
         /**
          * Multiprocessors that the call uses on a GPU, at least 1; the host backend ignores it. By
-         * default what is fastest: on one node see {@link LowLatencyPlan#defaultNumSms}, and
-         * between nodes all, shared evenly by the ranks on the GPU.
+         * default what is fastest: on one node of at most 8 ranks see {@link
+         * LowLatencyPlan#defaultNumSms}, in other groups all, shared evenly by the ranks on the
+         * GPU.
          */
         public B numSms(int number) {
             if (number < 1) {

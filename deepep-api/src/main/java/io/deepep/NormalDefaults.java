@@ -58,8 +58,8 @@ public record NormalDefaults(Config dispatch, Config combine) {
         if (topology.isInternode()) {
             return gpus;
         }
-        Config config = gpus.dispatch();
-        config = config.withNumSms(forLinks(config.numSms(), provider.linkDemand(device)));
+        int numSms = forLinks(gpus.dispatch().numSms(), provider.linkDemand(device));
+        Config config = gpus.dispatch().withNumSms(numSms);
         return new NormalDefaults(config, config);
     }
 

@@ -27,7 +27,7 @@ import java.util.TreeMap;
  */
 public final class LinkCeiling {
     /** A row is copied in vectors of so many bytes. */
-    public static final int VECTOR_BYTES = 16;
+    private static final int VECTOR_BYTES = 16;
 
     /** Enough for a steady rate; a toy job is compared with fewer. */
     private static final long BYTES_PER_RANK = 256L << 20;

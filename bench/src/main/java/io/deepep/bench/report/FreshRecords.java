@@ -131,8 +131,8 @@ final class FreshRecords {
     /** The command that measures such records, without its file. */
     static List<String> command(List<JsonNode> records) {
         JsonNode first = records.getFirst();
-        boolean decode = first.has("layers");
-        boolean lowLatency = first.path("op").asText().startsWith("ll-");
+        boolean decode = JsonRecords.isDecode(first);
+        boolean lowLatency = JsonRecords.isLowLatency(first);
         int nodes = first.path("nodes").asInt(1);
         int mostTokens =
                 records.stream().mapToInt(each -> each.path("tokens").asInt()).max().orElseThrow();
@@ -142,7 +142,7 @@ final class FreshRecords {
         add(words, "--nodes", nodes);
         add(words, "--ranks-per-node", first.path("ranks").asInt() / nodes);
         add(words, "--num-tokens", mostTokens);
-        if (decode || lowLatency) {
+        if (lowLatency) {
             add(words, "--measured-tokens", distinct(records, "tokens"));
         }
         add(words, "--hidden", first.path("hidden").asInt());

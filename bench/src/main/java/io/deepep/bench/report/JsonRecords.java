@@ -64,6 +64,16 @@ final class JsonRecords {
         }
     }
 
+    /** Whether a bench's record is of the decoding loop, which is in low-latency mode. */
+    static boolean isDecode(JsonNode each) {
+        return each.has("layers");
+    }
+
+    /** Whether a bench's record is of low-latency mode. */
+    static boolean isLowLatency(JsonNode each) {
+        return isDecode(each) || each.path("op").asText().startsWith("ll-");
+    }
+
     /** A number with so many digits after the point; nothing where there is none. */
     static String number(JsonNode value, int digits) {
         return value.isNumber() ? Decimals.of("%." + digits + "f", value.asDouble()) : "";

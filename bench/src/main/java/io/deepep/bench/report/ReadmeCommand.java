@@ -64,8 +64,8 @@ final class ReadmeCommand implements Callable<Integer> {
 
     private final List<Path> stale = new ArrayList<>();
 
-    /** Of each mode of each backend, that of the records on README. */
-    private final Map<String, String> commits = new HashMap<>();
+    /** By backend and whether it is low-latency mode: that of the records on README. */
+    private final Map<List<Object>, String> commits = new HashMap<>();
 
     ReadmeCommand(Console console) {
         this.console = console;
@@ -205,8 +205,9 @@ final class ReadmeCommand implements Callable<Integer> {
         }
         for (JsonNode each : JsonRecords.parse(records)) {
             String commit = each.path("commit").asText();
-            boolean normal = !each.has("layers") && !each.path("op").asText().startsWith("ll-");
-            String other = commits.putIfAbsent(each.path("backend").asText() + normal, commit);
+            List<Object> mode =
+                    List.of(each.path("backend").asText(), JsonRecords.isLowLatency(each));
+            String other = commits.putIfAbsent(mode, commit);
             if (other != null && !commit.equals(other)) {
                 throw new UsageException(
                         request.option("records")

@@ -18,7 +18,10 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 
-/** {@code deepep chaos} on the host backend, in short: long runs are made with the command. */
+/**
+ * {@code deepep chaos} on the host backend, in short: long runs are made with the command. Seeds
+ * are such that no process dies before it has joined, as the others wait four time-outs for one.
+ */
 @Timeout(value = 300, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 @Execution(ExecutionMode.CONCURRENT) // its cases wait
 class ChaosTest {

@@ -186,10 +186,12 @@ final class CudaLowLatencyState implements AutoCloseable {
                                     + " most %s, or put fewer ranks on the GPU")
                             .formatted(wanted, place.ranksOnDevice(), context, room, share));
         }
-        if (wanted > 0 || !place.isSmallNode()) {
-            return wanted > 0 ? wanted : share;
+        if (wanted > 0) {
+            return wanted;
         }
-        return LowLatencyPlan.defaultNumSms(plan.topkIdx().numElements(), share);
+        return place.isSmallNode()
+                ? LowLatencyPlan.defaultNumSms(plan.topkIdx().numElements(), share)
+                : share;
     }
 
     /** Starts the next combine; returns its run number. */
