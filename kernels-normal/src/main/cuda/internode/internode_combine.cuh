@@ -64,14 +64,11 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
     const CombineParams& p = params.local;
     const Internode& b = params.between;
     const Group& g = p.group;
-    LocalState* state = state_of(g);
-    uint32_t epoch = epoch_after(state->epoch);
+    uint32_t epoch = epoch_after(state_of(g)->epoch);
     bool for_owners = !is_home_block(b);
     BlockRings block_rings = combine_rings(b);
-    uint32_t num_slots = p.num_slots - (for_owners ? kSumStages : 0);
-    uint8_t* stages = slots + num_slots * p.slot_bytes;
     Consumers consumers{kInternodeServiceWarps * 32};
-    init_slots(shared.ring, num_slots, consumers);
+    init_batches(shared.ring, consumers);
     if (threadIdx.x < kSumStages) {
         barrier_init(&shared.sum_full[threadIdx.x], consumers.count());
         barrier_init(&shared.sum_empty[threadIdx.x], 1);
@@ -90,6 +87,7 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
         give_verdict(b, epoch, open_combine(Nodes<Net>{g, b}, epoch));
     }
     bool ok = await_verdict(b, g, epoch);
+    if (threadIdx.x == 0) shared.goes_on = ok;
     if (ok && threadIdx.x < g.num_ranks) {
         shared.peers.learn(g, threadIdx.x,
                            [&](int word) { return header_word(g, g.first_rank + threadIdx.x, word, epoch); });
@@ -101,16 +99,17 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
     }
     __syncthreads();
     auto heads = reinterpret_cast<RingHead*>(rings);
+    uint32_t num_slots = num_slots_of_block(params);
+    uint8_t* stages = slots + num_slots * p.slot_bytes;
     int warp = threadIdx.x / 32;
     if (ok && warp == 0) {
         fence_async_proxy();  // rows that peers wrote by ordinary stores, now loaded by the copy engine
-        SlotWriter<Wire> writer{p, shared, slots, num_slots};
         if (for_owners)
-            load_for_homes<Net>(params, epoch, reinterpret_cast<RingTail*>(rings), writer);
+            load_for_homes<Net, Wire>(params, epoch, shared);
         else if (num_sources(params) <= 32)
-            load_own_tokens<false, Net>(params, epoch, heads, writer);
+            load_own_tokens<false, Net, Wire>(params, epoch, shared);
         else
-            load_own_tokens<true, Net>(params, epoch, heads, writer);
+            load_own_tokens<true, Net, Wire>(params, epoch, shared);
     } else if (ok && warp == 1) {
         if (for_owners)
             tell_peers<Homes<Net>, true>(b, epoch, block_rings, rings, &shared.state, 1);
@@ -126,7 +125,10 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
     } else if (ok) {
         sum_chunks<Wire>(p, shared.ring, slots, num_slots, consumers, OwnerSink<Wire>(p, shared, heads, consumers));
     }
-    if (arrive_last(&state->exit_arrivals)) finish_everywhere(Nodes<Net>{g, b}, epoch, ok);
+    // Found again, these take no registers in the loops above.
+    LocalState* state = state_of(g);
+    if (arrive_last(&state->exit_arrivals))
+        finish_everywhere(Nodes<Net>{g, b}, epoch_after(state->epoch), shared.goes_on);
 }
 
 }  // namespace deepep::normal

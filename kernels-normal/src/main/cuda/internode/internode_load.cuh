@@ -33,7 +33,7 @@ __device__ __noinline__ uint32_t await_part(Nodes<Net> nodes, uint32_t epoch, in
     return await_count<Forwarders<Net>>(nodes, epoch, node, word, taken);  // acquire; pairs with tell_peers
 }
 
-constexpr int32_t kNoRow = -1, kNoData = -2;  // no slot; a slot for a token that has no rows
+constexpr int32_t kNoRow = -1, kNoData = -2;  // nothing; a batch without rows, for a token that has none
 constexpr int kRoundsAhead = 3;  // in which rows are wanted that are brought near
 
 // Of a rank's own token: the ranks of its node, and the other nodes.
@@ -63,9 +63,7 @@ struct OwnTokens {
     }
     __device__ int set(int i) const { return rings.num_sets == 1 ? 0 : i % rings.num_sets; }
     __device__ int ring(int i, int source) const { return set(i) * between().network.num_nodes + node(source); }
-    __device__ SlotInfo info(int i, int chunk, int num_rows) const {
-        return {token(i), static_cast<int16_t>(chunk), static_cast<int16_t>(num_rows)};
-    }
+    __device__ int32_t batch_token(int i) const { return token(i); }
 
     // Where the row is at a rank, or 0 if it comes from a node, or kNoRow. Brings near what is asked for `ahead`
     // items later.
@@ -151,9 +149,7 @@ struct HomeTokens {
     __device__ int ring(int i, int) const {
         return i / turns % rings.num_sets * Homes::size(between().network) + place(i);
     }
-    __device__ SlotInfo info(int i, int chunk, int num_rows) const {
-        return {ring(i, 0), static_cast<int16_t>(chunk), static_cast<int16_t>(num_rows)};
-    }
+    __device__ int32_t batch_token(int i) const { return ring(i, 0); }
 
     __device__ int32_t row(int i, int source, int ahead) const {
         const Internode& b = between();
@@ -175,42 +171,81 @@ struct HomeTokens {
     __device__ void take(bool, int, int) const {}
 };
 
-// A chunk of each item that has a lane in `group`; of more than one, if their rows are single chunks. row: of this lane
-// in the first turn. kMany: items may have more sources than the warp has lanes. False after a fault.
-template <bool kMany, class Wire, class Items>
-__device__ inline bool load_chunks(const CombineParams& p, Items& items, SlotWriter<Wire>& writer, const LaneDeal& deal,
-                                   uint32_t group, int i, int32_t row, int chunk) {
-    int lane = threadIdx.x % 32, loaded = 0;
-    uint32_t begin = chunk * p.chunk_bytes, bytes = Wire::num_bytes(p, chunk);
+// Asks for the rows of `lanes`, those of an item after those of another. row: of this lane, of item i. others: rows of
+// the one item that come later.
+template <class Wire, class Items>
+__device__ inline void load_rows(const CombineParams& p, Items& items, InternodeCombineShared& shared,
+                                 BatchWriter<Wire>& writer, const LaneDeal& deal, uint32_t lanes, int i, int32_t row,
+                                 int source, int chunk, int others) {
+    int lane = threadIdx.x % 32;
+    bool has_row = (lanes >> lane & 1) && row >= 0;
+    uint32_t bytes = Wire::num_bytes(p, chunk);
+    const uint8_t* from = has_row ? items.from(i, source, row, chunk * p.chunk_bytes) : nullptr;
+    int ring = has_row && source >= p.group.num_ranks && chunk == p.num_chunks - 1 ? items.ring(i, source) : -1;
+    while (lanes != 0) {
+        uint32_t of_item = lanes & deal.lanes_of((__ffs(lanes) - 1) / deal.width);
+        int order = __popc(of_item & ((1u << lane) - 1));
+        bool mine = (of_item >> lane & 1) && order < kBatchRows;
+        uint32_t batch = __ballot_sync(~0u, mine), rows = __popc(__ballot_sync(~0u, mine && has_row));
+        writer.await_room(rows);
+        if (mine) shared.ring_of[writer.idx()][order] = ring;
+        __syncwarp();  // before the batch is announced
+        writer.announce(mine && order == 0, {items.batch_token(i), static_cast<uint16_t>(chunk),
+                                             static_cast<uint8_t>(rows), batch == of_item && others == 0}, bytes);
+        if (mine && has_row) writer.load(order, from, chunk, bytes);
+        writer.close(rows);
+        lanes &= ~batch;
+    }
+}
+
+// A chunk of each item that has a lane in `group`; of more than one, if their rows are single chunks. row: of this
+// lane. False after a fault.
+template <class Wire, class Items>
+__device__ inline bool load_chunks(const CombineParams& p, Items& items, InternodeCombineShared& shared,
+                                   BatchWriter<Wire>& writer, const LaneDeal& deal, uint32_t group, int i, int32_t row,
+                                   int chunk) {
+    int lane = threadIdx.x % 32;
     uint32_t mine = deal.item < deal.at_once ? deal.lanes_of(deal.item) : 0;
-    bool ends = chunk == p.num_chunks - 1;
-    int num_rows = __popc(__ballot_sync(~0u, row >= 0) & mine);
-    int turns = kMany ? deal.turns : 1;
+    bool none = (__ballot_sync(~0u, row >= 0) & mine) == 0;
+    if (Items::kMarksEmpty && mine != 0 && items.has(i) && none && deal.source == 0) row = kNoData;
+    uint32_t left = __ballot_sync(~0u, row != kNoRow) & group;
+    while (left != 0) {
+        bool comes = (left >> lane & 1) && row >= 0 && deal.source >= p.group.num_ranks;
+        uint32_t now = items.arrived(left, comes && chunk == 0, i, deal.source, deal);
+        if (now == 0) return false;
+        load_rows(p, items, shared, writer, deal, now, i, row, deal.source, chunk, 0);
+        if (chunk == p.num_chunks - 1) items.take(comes && (now >> lane & 1), i, deal.source);
+        left &= ~now;
+    }
+    return true;
+}
+
+// A chunk of an item that has more sources than the warp has lanes. False after a fault.
+template <class Wire, class Items>
+__device__ inline bool load_large(const CombineParams& p, Items& items, InternodeCombineShared& shared,
+                                  BatchWriter<Wire>& writer, const LaneDeal& deal, int i, int chunk) {
+    int lane = threadIdx.x % 32, num_rows = 0, num_left;
 #pragma unroll 1
-    for (int turn = 1; turn < turns; ++turn)
-        num_rows += __popc(__ballot_sync(~0u, items.row(i, turn * 32 + deal.source, 0) >= 0));
-    if (Items::kMarksEmpty && mine != 0 && items.has(i) && num_rows == 0 && deal.source == 0) row = kNoData;
+    for (int turn = 0; turn < deal.turns; ++turn)
+        num_rows += __popc(__ballot_sync(~0u, items.row(i, turn * 32 + lane, 0) >= 0));
+    if (num_rows == 0 && Items::kMarksEmpty) writer.mark(items.batch_token(i), chunk);
+    num_left = num_rows;
 #pragma unroll 1
-    for (int turn = 0; turn < turns; ++turn) {
-        int source = turn * 32 + deal.source;
-        if (turn != 0) row = items.row(i, source, 0);
-        uint32_t left = __ballot_sync(~0u, row != kNoRow) & group;
-        bool first = loaded == 0 && (left & mine & ((1u << lane) - 1)) == 0;
-        auto info = [&] { return items.info(i, chunk, num_rows); };
+    for (int turn = 0; turn < deal.turns && num_left > 0; ++turn) {
+        int source = turn * 32 + lane;
+        int32_t row = items.row(i, source, 0);
+        uint32_t left = __ballot_sync(~0u, row >= 0);
         while (left != 0) {
-            bool comes = (left >> lane & 1) && row >= 0 && source >= p.group.num_ranks;
+            bool comes = (left >> lane & 1) && source >= p.group.num_ranks;
             uint32_t now = items.arrived(left, comes && chunk == 0, i, source, deal);
             if (now == 0) {
-                // In a later turn, the consumers have been promised num_rows.
-                for (; turn != 0 && loaded > 0 && loaded < num_rows; ++loaded) writer.mark(items.token(i), chunk);
+                if (num_left < num_rows) writer.mark(items.batch_token(i), chunk);  // consumers wait for the last
                 return false;
             }
-            comes = comes && (now >> lane & 1);
-            writer.load(now, row >= 0 ? items.from(i, source, row, begin) : nullptr, bytes, chunk, first, info,
-                        [&] { return comes && ends ? items.ring(i, source) : -1; });
-            if (ends) items.take(comes, i, source);
+            num_left -= __popc(now);
+            load_rows(p, items, shared, writer, deal, now, i, row, source, chunk, num_left);
+            if (chunk == p.num_chunks - 1) items.take(comes && (now >> lane & 1), i, source);
             left &= ~now;
-            loaded += __popc(now);
         }
     }
     return true;
@@ -218,37 +253,48 @@ __device__ inline bool load_chunks(const CombineParams& p, Items& items, SlotWri
 
 // Warp 0 of a block, all lanes.
 template <bool kMany, class Wire, class Items>
-__device__ inline void load_items(const CombineParams& p, Items items, SlotWriter<Wire>& writer) {
+__device__ inline void load_items(const CombineParams& p, Items items, InternodeCombineShared& shared,
+                                  BatchWriter<Wire>& writer) {
     LaneDeal deal(items.num_sources());
-    int ahead = kRoundsAhead * deal.at_once, at_once = p.num_chunks == 1 ? deal.at_once : 1;
-    bool ok = true, is_dealt = deal.item < deal.at_once;
-    for (int first = 0; ok && items.has(first); first += deal.at_once) {
-        int i = first + deal.item;
-        int32_t row = is_dealt ? items.row(i, deal.source, ahead) : kNoRow;
-        for (int item = 0; ok && item < deal.at_once && items.has(first + item); item += at_once) {
-            uint32_t group = at_once == 1 ? deal.lanes_of(item) : ~0u;
+    bool ok = true;
+    if constexpr (kMany) {
+        for (int i = 0; ok && items.has(i); ++i)
             for (int chunk = 0; ok && chunk < p.num_chunks; ++chunk)
-                ok = load_chunks<kMany>(p, items, writer, deal, group, i, row, chunk);
+                ok = load_large(p, items, shared, writer, deal, i, chunk);
+    } else {
+        int ahead = kRoundsAhead * deal.at_once, at_once = p.num_chunks == 1 ? deal.at_once : 1;
+        bool is_dealt = deal.item < deal.at_once;
+        for (int first = 0; ok && items.has(first); first += deal.at_once) {
+            int i = first + deal.item;
+            int32_t row = is_dealt ? items.row(i, deal.source, ahead) : kNoRow;
+            for (int item = 0; ok && item < deal.at_once && items.has(first + item); item += at_once) {
+                uint32_t group = at_once == 1 ? deal.lanes_of(item) : ~0u;
+                for (int chunk = 0; ok && chunk < p.num_chunks; ++chunk)
+                    ok = load_chunks(p, items, shared, writer, deal, group, i, row, chunk);
+            }
         }
     }
-    writer.mark(-1, 0);
+    writer.finish();
 }
 
 // The loading warps' functions are out of line: what the rest of the kernel keeps would cost them registers.
 // They are static, because a relocatable function has as many registers as it likes, also more than its kernel.
 template <bool kMany, class Net, class Wire>
 static __device__ __noinline__ void load_own_tokens(const InternodeCombineParams& params, uint32_t epoch,
-                                                    RingHead* heads, SlotWriter<Wire>& writer) {
-    OwnTokens<Net> tokens{params, writer.shared.peers, heads, epoch, combine_rings(params.between)};
-    load_items<kMany>(params.local, tokens, writer);
+                                                    InternodeCombineShared& shared) {
+    const CombineParams& p = params.local;
+    OwnTokens<Net> tokens{params, shared.peers, rings_of_block<RingHead>(p), epoch, combine_rings(params.between)};
+    BatchWriter<Wire> writer(p, shared.ring, dynamic_shared(), num_slots_of_block(params));
+    load_items<kMany>(params.local, tokens, shared, writer);
 }
 
-// tails: of the block, of which this notes in each whose turn is the i-th.
+// Notes in the tail of the i-th ring of the block whose turn is the i-th.
 template <class Net, class Wire>
 static __device__ __noinline__ void load_for_homes(const InternodeCombineParams& params, uint32_t epoch,
-                                                   RingTail* tails, SlotWriter<Wire>& writer) {
+                                                   InternodeCombineShared& shared) {
     using Homes = normal::Homes<Net>;
     const Internode& b = params.between;
+    auto tails = rings_of_block<RingTail>(params.local);
     int lane = threadIdx.x % 32, size = Homes::size(b.network), most = 0, turns = 0;
     for (int first = 1; first < Homes::end_turn(b.network); first += 32) {
         int turn = first + lane, place = (b.network.node + turn) % size;
@@ -260,8 +306,9 @@ static __device__ __noinline__ void load_for_homes(const InternodeCombineParams&
     }
     __syncwarp();
     most = __reduce_max_sync(~0u, most);  // 0 without homes
-    HomeTokens<Net> tokens{params, writer.shared.peers, epoch, combine_rings(b), tails, most, max(turns, 1)};
-    load_items<kIsWide>(params.local, tokens, writer);
+    HomeTokens<Net> tokens{params, shared.peers, epoch, combine_rings(b), tails, most, max(turns, 1)};
+    BatchWriter<Wire> writer(params.local, shared.ring, dynamic_shared(), num_slots_of_block(params));
+    load_items<kIsWide>(params.local, tokens, shared, writer);
 }
 
 }  // namespace deepep::normal

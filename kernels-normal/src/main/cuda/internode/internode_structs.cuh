@@ -158,7 +158,7 @@ static_assert(offsetof(RailTable, ends_together) == 44);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0x843cf060f16e4f66;
+__device__ uint64_t deepep_internode_structs = 0x2d82b7614b5c86af;
 }
 
 }  // namespace deepep::normal

@@ -83,7 +83,7 @@ class StageQueue {
   private:
     __device__ int peer(int i) const { return (p_.group.rank + 1 + i) % p_.group.num_ranks; }
     __device__ int source_row(int source) const { return at<const int32_t>(p_.source_rows)[source]; }
-    __device__ void draw() { ticket_ = num_peers_ > 0 ? atomicAdd(&state_of(p_.group)->stage_cursor, 1) : 0; }
+    __device__ void draw() { ticket_ = num_peers_ > 0 ? add_relaxed_gpu(&state_of(p_.group)->stage_cursor, 1) : 0; }
 
     __device__ bool open_batch() {
         int batch = num_peers_ > 0 ? ticket_ / num_peers_ : 0;

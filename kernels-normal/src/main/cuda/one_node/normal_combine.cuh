@@ -115,7 +115,7 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     uint32_t epoch = epoch_after(state->epoch);
     OneNode node{p.group, MaskedRanks::of(p.group)};
     Consumers consumers{kServiceWarps * 32};
-    init_slots(shared.ring, p.num_slots, consumers);
+    init_batches(shared.ring, consumers);
     if (threadIdx.x < kStageWarps * kStageDepth) {
         barrier_init(&shared.stage[threadIdx.x / kStageDepth].loaded[threadIdx.x % kStageDepth], 1);
         barrier_init_fence();

@@ -69,7 +69,7 @@ struct PeerRows {
 // A row of token t that `rank` should offer, or -1; one that it does not offer is a fault.
 __device__ __forceinline__ int32_t checked_row(const Group& g, const PeerRows& peers, uint32_t epoch, int t, int rank,
                                                int32_t row) {
-    if (row < peers.num_rows[rank]) return row;
+    if (row < 0 || row < peers.num_rows[rank]) return row;
     Fault fault;
     fault.code = kRowOutOfRange;
     fault.rank = g.first_rank + g.rank;

@@ -1,7 +1,8 @@
-// The summing half of combine: one warp fills slots of shared memory with chunks of rows, in order; the consumer warps
-// sum the rows of each chunk in fp32 and hand the rounded sum to a sink.
+// The summing half of combine: the consumer warps sum the rows of each chunk in fp32 and hand the rounded sum to a
+// sink.
 #pragma once
 
+#include "combine_batches.cuh"
 #include "combine_wire.cuh"
 #include "deepep/bf16.cuh"
 #include "deepep/bulk_copy.cuh"
@@ -9,73 +10,36 @@
 
 namespace deepep::normal {
 
-// Rows that a consumer reads together: as many as it has registers for.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-constexpr int kRowBatch = 3;
-#else
-constexpr int kRowBatch = 4;
-#endif
-
-// What the rows of one chunk of a token are, in the first of their slots.
-struct SlotInfo {
-    int32_t token;  // -1: no more
-    int16_t chunk;
-    int16_t num_rows;  // in consecutive slots; 0 takes one slot, without data
-};
-static_assert(sizeof(SlotInfo) == 8);
-
-struct SlotRing {
-    uint64_t full[kMaxSlots], empty[kMaxSlots];
-    SlotInfo info[kMaxSlots];
-};
-
-// The threads of a block past its service warps, `first` threads in all.
-struct Consumers {
-    uint32_t first;
-
-    __device__ uint32_t idx() const { return threadIdx.x - first; }
-    __device__ uint32_t count() const { return blockDim.x - first; }
-};
-
-// All threads; the block synchronises before the ring is used.
-__device__ inline void init_slots(SlotRing& ring, int num_slots, Consumers consumers) {
-    for (int i = threadIdx.x; i < num_slots; i += blockDim.x) {
-        barrier_init(&ring.full[i], 1);
-        barrier_init(&ring.empty[i], consumers.count());
-        barrier_init_fence();
-    }
-}
-
 // Where sums of a rank's own tokens go: bf16 rows of `out`, the biases added in order before the rounding.
 template <class Wire>
 struct TokenSink {
     const CombineParams& p;
     static constexpr bool kAddsBias = true;
 
-    __device__ void taken(uint32_t) const {}
-    __device__ void begin(const SlotInfo&) const {}
-    __device__ void store(const SlotInfo& info, uint32_t unit, const float* sum, bool mine) const {
+    __device__ void taken(uint32_t, int) const {}
+    __device__ void begin() const {}
+    __device__ void store(const Batch& batch, uint32_t unit, const float* sum, bool mine) const {
         constexpr int kPerUnit = Wire::kChannels / 8;
+        uint64_t row = p.out + batch.token * p.out_stride;
 #pragma unroll
         for (int i = 0; i < kPerUnit; ++i)
-            if (mine)
-                store_vector(p.out + info.token * p.out_stride + (unit * kPerUnit + i) * 16, round_vector(sum + 8 * i));
+            if (mine) store_vector(row + (unit * kPerUnit + i) * 16, round_vector(sum + 8 * i));
     }
-    __device__ void end(const SlotInfo&) const {}
+    __device__ void end(const Batch&) const {}
     __device__ void finish() const {}
 };
 
-// The consumer warps: units consumer, consumer + num_consumers, ... of each chunk, kRowBatch rows at a time.
-// A sink sees, in each consumer: taken(slot) when the slot has been filled; for each chunk begin(), store() with the
-// index of the unit in the row, end(); at last finish(). Where rows have scales, store() is called by all lanes of a
-// warp, `mine` by those that have a unit.
+// The consumer warps: units consumer, consumer + num_consumers, ... of each chunk, a batch at a time.
+// A sink sees, in each consumer: taken(b, j) when row j of the batch in the ring's place b has come; for each chunk
+// begin(), store() with the index of the unit in the row, end(); at last finish(). Where rows have scales, store() is
+// called by all lanes of a warp, `mine` by those that have a unit.
 template <class Wire, class Sink>
 class ChunkSummer {
   public:
-    __device__ ChunkSummer(const CombineParams& params, SlotRing& slot_ring, const uint8_t* ring_slots, uint32_t number,
-                           Consumers consumers, Sink& to)
-        : p(params), ring(slot_ring), slots(ring_slots), num_slots(number), consumer(consumers.idx()),
-          stride(consumers.count()), sink(to) {}
+    __device__ ChunkSummer(const CombineParams& params, BatchRing& batch_ring, const uint8_t* ring_slots,
+                           uint32_t num_slots, Consumers consumers, Sink& to)
+        : p(params), ring(batch_ring), slots(ring_slots), end_of_slots(num_slots * params.slot_bytes),
+          consumer(consumers.idx()), stride(consumers.count()), sink(to) {}
 
     __device__ void run() {
         if (Sink::kAddsBias && (p.bias[0] || p.bias[1])) {
@@ -90,140 +54,166 @@ class ChunkSummer {
     static constexpr int kUnits = Wire::kUnits, kChannels = Wire::kChannels, kBiases = kChannels / 8;
     static constexpr int kShortRows = 2;
     const CombineParams& p;
-    SlotRing& ring;
+    BatchRing& ring;
     const uint8_t* slots;
-    const uint32_t num_slots, consumer, stride;
+    const uint32_t end_of_slots, consumer, stride;
     Sink& sink;
-    uint32_t slot = 0, round = 0;  // at hand
+    uint32_t number = 0, slot = 0;  // of the batch at hand, and where its next row is among the slots, in bytes
 
     struct Sum {
         float of[kUnits][kChannels];
     };
 
-    template <bool kAddsBias>
-    __device__ void run() {
-        for (;;) {
-            barrier_wait(&ring.full[slot], round & 1);
-            SlotInfo info = ring.info[slot], next;
-            if (info.token < 0) return;
-            if (!kAddsBias && is_short(info) && find_next(info, next)) {
-                sum_two(info, next);
-            } else {
-                sum_one<kAddsBias>(info);
-            }
+    // What this consumer has of a chunk.
+    struct Part {
+        uint32_t first;         // unit of the chunk in the row
+        uint32_t unit[kUnits];  // in the chunk; of those that it has not, it reads the first, as loads take no branches
+        bool has[kUnits];
+    };
+
+    __device__ Part part(const Batch& batch) const {
+        Part part;
+        part.first = batch.chunk * (static_cast<uint32_t>(p.chunk_bytes) / 16);
+        uint32_t left = static_cast<uint32_t>(p.hidden) / kChannels - part.first;
+        uint32_t num_units = min(static_cast<uint32_t>(p.chunk_bytes) / 16, left);
+#pragma unroll
+        for (int v = 0; v < kUnits; ++v) {
+            part.has[v] = consumer + v * stride < num_units;
+            part.unit[v] = part.has[v] ? consumer + v * stride : 0;
         }
+        return part;
     }
 
-    __device__ static bool is_short(const SlotInfo& info) { return info.num_rows > 0 && info.num_rows <= kShortRows; }
-    __device__ uint32_t first_unit(const SlotInfo& info) const { return info.chunk * (p.chunk_bytes / 16); }
-    __device__ uint32_t num_units(const SlotInfo& info) const {
-        return min(p.chunk_bytes / 16, p.hidden / kChannels - static_cast<int>(first_unit(info)));
-    }
-    __device__ bool has_unit(const SlotInfo& info, int v) const { return consumer + v * stride < num_units(info); }
+    // Asked for early, added last.
+    struct Biases {
+        uint4 of[2][kUnits][kBiases];
 
-    // The chunk behind one of few rows, if it is here and has few rows too. Warps may find different things.
-    __device__ bool find_next(const SlotInfo& info, SlotInfo& next) const {
-        uint32_t first = slot + info.num_rows, in_round = round;
-        if (first >= num_slots) first -= num_slots, ++in_round;
-        if (!__all_sync(~0u, barrier_test(&ring.full[first], in_round & 1))) return false;
-        next = ring.info[first];
-        return next.token >= 0 && is_short(next);
-    }
-
-    // This consumer's units of the row in the slot at hand, which has been filled.
-    __device__ void read(const SlotInfo& info, typename Wire::Unit (&row)[kUnits]) {
-        sink.taken(slot);
-        auto chunk = slots + slot * p.slot_bytes;
-#pragma unroll
-        for (int v = 0; v < kUnits; ++v)
-            if (has_unit(info, v) && info.num_rows > 0) row[v] = Wire::read(p, chunk, consumer + v * stride);
-        if (++slot == num_slots) slot = 0, ++round;
-    }
-
-    __device__ static void add(Sum& sum, const typename Wire::Unit (&row)[kUnits]) {
-#pragma unroll
-        for (int v = 0; v < kUnits; ++v) Wire::add(sum.of[v], row[v]);
-    }
-
-    __device__ void leave(uint32_t first, uint32_t count) {
-        fence_async_proxy_shared();  // read by ordinary loads, overwritten by the copy engine
-        for (uint32_t j = 0, s = first; j < count; ++j, s = s + 1 == num_slots ? 0 : s + 1)
-            barrier_arrive(&ring.empty[s]);  // release, by each reader for itself; pairs with the filling warp
-    }
-
-    __device__ void store(const SlotInfo& info, const Sum& sum) {
-        sink.begin(info);
-#pragma unroll
-        for (int v = 0; v < kUnits; ++v)
-            if (Wire::kScaled || has_unit(info, v))
-                sink.store(info, first_unit(info) + consumer + v * stride, sum.of[v], has_unit(info, v));
-        sink.end(info);
-    }
-
-    template <bool kAddsBias>
-    __device__ void sum_one(const SlotInfo& info) {
-        uint4 bias[2][kUnits][kBiases];
-        Sum sum = {};
-#pragma unroll
-        for (int v = 0; v < kUnits; ++v)
-#pragma unroll
-            for (int b = 0; b < 2; ++b)  // asked for early, added last
-#pragma unroll
-                for (int i = 0; i < kBiases; ++i)
-                    if (kAddsBias && p.bias[b] && has_unit(info, v))
-                        bias[b][v][i] = load_vector(p.bias[b] + info.token * p.bias_stride[b] +
-                                                    ((first_unit(info) + consumer + v * stride) * kBiases + i) * 16);
-        int left = info.num_rows;
-        do {
-            typename Wire::Unit rows[kRowBatch][kUnits];
-            uint32_t batch = max(1, min(left, kRowBatch)), first = slot;
-#pragma unroll
-            for (uint32_t j = 0; j < kRowBatch; ++j) {
-                if (j >= batch) continue;
-                if (j != 0 || left != info.num_rows) barrier_wait(&ring.full[slot], round & 1);
-                read(info, rows[j]);
-            }
-#pragma unroll
-            for (int j = 0; j < kRowBatch; ++j)
-                if (j < left) add(sum, rows[j]);
-            leave(first, batch);
-            left -= kRowBatch;
-        } while (left > 0);
-#pragma unroll
-        for (int v = 0; v < kUnits; ++v)
+        __device__ void load(const ChunkSummer& s, const Batch& batch, const Part& part) {
 #pragma unroll
             for (int b = 0; b < 2; ++b)
 #pragma unroll
-                for (int i = 0; i < kBiases; ++i)
-                    if (kAddsBias && p.bias[b] && has_unit(info, v))
-                        add_vector(sum.of[v] + 8 * i, bias[b][v][i]);
-        store(info, sum);
+                for (int v = 0; v < kUnits; ++v)
+#pragma unroll
+                    for (int i = 0; i < kBiases; ++i)
+                        if (s.p.bias[b] && part.has[v])
+                            of[b][v][i] = load_vector(s.p.bias[b] + batch.token * s.p.bias_stride[b] +
+                                                      ((part.first + part.unit[v]) * kBiases + i) * 16);
+        }
+        __device__ void add(const ChunkSummer& s, Sum& sum, const Part& part) const {
+#pragma unroll
+            for (int b = 0; b < 2; ++b)
+#pragma unroll
+                for (int v = 0; v < kUnits; ++v)
+#pragma unroll
+                    for (int i = 0; i < kBiases; ++i)
+                        if (s.p.bias[b] && part.has[v]) add_vector(sum.of[v] + 8 * i, of[b][v][i]);
+        }
+    };
+
+    __device__ Batch await() {
+        barrier_wait(&ring.full[BatchRing::at(number)], BatchRing::parity(number));
+        return ring.batch[BatchRing::at(number)];
+    }
+
+    template <bool kAddsBias>
+    __device__ void run() {
+        for (;;) {
+            Batch batch = await(), next;
+            if (batch.token == kNoMore) return;
+            if (!kAddsBias && is_short(batch) && find_next(next)) {
+                sum_two(batch, next);
+            } else {
+                sum_one<kAddsBias>(batch);
+            }
+        }
+    }
+
+    __device__ static bool is_short(const Batch& batch) {
+        return batch.num_rows > 0 && batch.num_rows <= kShortRows && batch.is_last;
+    }
+
+    // The batch behind a short one, if it is here and short too. Warps may find different things.
+    __device__ bool find_next(Batch& next) const {
+        uint32_t i = BatchRing::at(number + 1);
+        if (!__all_sync(~0u, barrier_test(&ring.full[i], BatchRing::parity(number + 1)))) return false;
+        next = ring.batch[i];
+        return next.token != kNoMore && is_short(next);
+    }
+
+    // Adds as many rows of the batch at hand.
+    template <int kRows>
+    __device__ void add(Sum& sum, const Part& part) {
+        typename Wire::Unit rows[kRows][kUnits];
+#pragma unroll
+        for (int j = 0; j < kRows; ++j) {
+            sink.taken(BatchRing::at(number), j);
+#pragma unroll
+            for (int v = 0; v < kUnits; ++v) rows[j][v] = Wire::read(p, slots + slot, part.unit[v]);
+            slot += p.slot_bytes;
+            if (slot == end_of_slots) slot = 0;
+        }
+#pragma unroll
+        for (int j = 0; j < kRows; ++j)
+#pragma unroll
+            for (int v = 0; v < kUnits; ++v) Wire::add(sum.of[v], rows[j][v]);
+    }
+
+    // Adds the batch at hand, and leaves it. Numbers of rows have code of their own: it runs without branches.
+    template <int kMost>
+    __device__ void add_batch(const Batch& batch, Sum& sum, const Part& part) {
+        static_assert(kBatchRows <= 4);
+        switch (batch.num_rows) {
+            case 1: add<1>(sum, part); break;
+            case 2: add<2>(sum, part); break;
+            case 3:
+                if constexpr (kMost >= 3) add<3>(sum, part);
+                break;
+            case 4:
+                if constexpr (kMost >= 4) add<4>(sum, part);
+                break;
+        }
+        fence_async_proxy_shared();  // read by ordinary loads, overwritten by the copy engine
+        barrier_arrive(&ring.empty[BatchRing::at(number)]);  // release, by each reader; pairs with await_room
+        ++number;
+    }
+
+    __device__ void store(const Batch& batch, const Sum& sum, const Part& part) {
+        sink.begin();
+#pragma unroll
+        for (int v = 0; v < kUnits; ++v)
+            if (Wire::kScaled || part.has[v])
+                sink.store(batch, part.first + part.unit[v], sum.of[v], part.has[v]);
+        sink.end(batch);
+    }
+
+    template <bool kAddsBias>
+    __device__ void sum_one(Batch batch) {
+        Part part = this->part(batch);
+        Biases bias;
+        if (kAddsBias) bias.load(*this, batch, part);
+        Sum sum = {};
+        add_batch<kBatchRows>(batch, sum, part);
+        while (!batch.is_last) {
+            batch = await();
+            add_batch<kBatchRows>(batch, sum, part);
+        }
+        if (kAddsBias) bias.add(*this, sum, part);
+        store(batch, sum, part);
     }
 
     // Two chunks of few rows together: what a chunk takes is mostly one wait after the other, not work.
-    __device__ void sum_two(const SlotInfo& info, const SlotInfo& next) {
-        uint32_t first = slot;
+    __device__ void sum_two(const Batch& batch, const Batch& next) {
         Sum sum[2] = {};
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            const SlotInfo& of = i == 0 ? info : next;
-#pragma unroll
-            for (int j = 0; j < kShortRows; ++j) {
-                if (j >= of.num_rows) continue;
-                typename Wire::Unit row[kUnits];
-                if (j != 0) barrier_wait(&ring.full[slot], round & 1);
-                read(of, row);
-                add(sum[i], row);
-            }
-        }
-        leave(first, info.num_rows + next.num_rows);
-        store(info, sum[0]);
-        store(next, sum[1]);
+        Part parts[2] = {part(batch), part(next)};
+        add_batch<kShortRows>(batch, sum[0], parts[0]);
+        add_batch<kShortRows>(next, sum[1], parts[1]);
+        store(batch, sum[0], parts[0]);
+        store(next, sum[1], parts[1]);
     }
 };
 
 template <class Wire, class Sink>
-__device__ inline void sum_chunks(const CombineParams& p, SlotRing& ring, const uint8_t* slots, uint32_t num_slots,
+__device__ inline void sum_chunks(const CombineParams& p, BatchRing& ring, const uint8_t* slots, uint32_t num_slots,
                                   Consumers consumers, Sink sink) {
     ChunkSummer<Wire, Sink>(p, ring, slots, num_slots, consumers, sink).run();
 }

@@ -93,12 +93,12 @@ __device__ inline void send_rows(const DispatchParams& p, const int32_t (*bases)
     }
     int num_first = p.num_copy_warps * gridDim.x, per_block = tokens_per_block(p.num_tokens);
     uint32_t* cursor = &state_of(p.group)->cursor;
-    uint32_t ticket = lane == 0 ? atomicAdd(cursor, 1) : 0;
+    uint32_t ticket = lane == 0 ? add_relaxed_gpu(cursor, 1) : 0;
 #pragma unroll
     for (int r = 0; r < kRounds; ++r) order[r] = token_order(p, t, dest[r], place_of_lane(r));
     for (uint32_t i = 0; t < p.num_tokens; ++i) {
         int next = num_first + __shfl_sync(~0u, ticket, 0);
-        if (lane == 0) ticket = atomicAdd(cursor, 1);
+        if (lane == 0) ticket = add_relaxed_gpu(cursor, 1);
 #pragma unroll
         for (int r = 0; r < kRounds; ++r) next_order[r] = token_order(p, next, dest[r], place_of_lane(r));
         bulk_wait_read<0>();

@@ -66,6 +66,7 @@ inline void store_relaxed_sys_b128(uint4* p, uint4 v) {
 
 inline uint32_t add_acq_rel_gpu(uint32_t* p, uint32_t v) { return __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL); }
 inline void add_release_sys(uint64_t* p, uint64_t v) { __atomic_fetch_add(p, v, __ATOMIC_RELEASE); }
+inline uint32_t add_relaxed_gpu(uint32_t* p, uint32_t v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 inline uint64_t add_relaxed_gpu(uint64_t* p, uint64_t v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 
 inline void max_release_gpu(uint64_t* p, uint64_t v) {

@@ -110,6 +110,13 @@ __device__ __forceinline__ uint32_t add_acq_rel_gpu(uint32_t* p, uint32_t v) {
     return old;
 }
 
+// Unlike atomicAdd in one lane of a warp, it does not wait for the old value at once.
+__device__ __forceinline__ uint32_t add_relaxed_gpu(uint32_t* p, uint32_t v) {
+    uint32_t old;
+    asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
+    return old;
+}
+
 __device__ __forceinline__ void add_release_sys(uint64_t* p, uint64_t v) {
     asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }

@@ -72,7 +72,7 @@ record CombineShape(
         int chunkBytes = Math.ceilDiv(Math.ceilDiv(elementBytes, fewest), unit) * unit;
         int room = state.sharedBytes() - ringBytes;
         int slotBytes = fp8 ? (int) RowFormat.fp8(chunkBytes).strideBytes() : chunkBytes;
-        int numSlots = Math.min(KernelConstants.MAX_SLOTS, room / slotBytes);
+        int numSlots = room / slotBytes;
         if (numSlots < MIN_SLOTS) {
             throw new IllegalArgumentException(
                     "rows of "

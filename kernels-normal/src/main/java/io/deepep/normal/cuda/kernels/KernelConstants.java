@@ -47,9 +47,6 @@ public final class KernelConstants {
     /** Warps of a block that do not sum in a combine across nodes. */
     public static final int INTERNODE_SERVICE_WARPS = 3;
 
-    /** Most chunks that combine holds in shared memory. */
-    public static final int MAX_SLOTS = 64;
-
     /** Warps of a staging block, each for itself. */
     public static final int STAGE_WARPS = 4;
 
@@ -103,7 +100,6 @@ public final class KernelConstants {
                 .constant("kMaxConsumers", MAX_CONSUMERS)
                 .constant("kServiceWarps", SERVICE_WARPS)
                 .constant("kInternodeServiceWarps", INTERNODE_SERVICE_WARPS)
-                .constant("kMaxSlots", MAX_SLOTS)
                 .constant("kStageWarps", STAGE_WARPS)
                 .constant("kStageDepth", STAGE_DEPTH)
                 .constant("kChunksPerBatch", CHUNKS_PER_BATCH)

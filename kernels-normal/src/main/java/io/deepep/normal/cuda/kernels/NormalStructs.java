@@ -267,7 +267,7 @@ public final class NormalStructs {
                 .i32("num_chunks", "ceil(hidden * 2 / chunk_bytes)")
                 .i32("slot_bytes", "of shared memory for a chunk")
                 .i32("row_bytes", "of a row as it travels, with its padding")
-                .i32("num_slots", "chunks in shared memory, 12 .. kMaxSlots")
+                .i32("num_slots", "chunks in shared memory, at least 12")
                 .i32("batch_rows", "rows of a batch that is staged")
                 .i32("num_stage_blocks", "blocks that stage, fewer than the launch has; or 0")
                 .i32("room", "rows of the region at x, if stage_x")
