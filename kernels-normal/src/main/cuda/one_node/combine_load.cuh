@@ -111,10 +111,11 @@ __device__ inline void load_chunks(const CombineParams& p, const OneNode& node, 
         for (int i = 0; i < tokens.count && tokens.first + i < p.num_tokens; ++i) {
             uint32_t senders = all_senders >> i * kMaxRanks & ((1u << kMaxRanks % 32) - 1);
             int order = own == i && from ? __popc(senders & ((1u << rank) - 1)) : -1;
-            load_token(p, writer, tokens.first + i, __popc(senders), [&](int chunk, uint32_t bytes, int first, int rows) {
+            auto load = [&](int chunk, uint32_t bytes, int first, int rows) {
                 if (order >= first && order < first + rows)
                     writer.load(order - first, from + chunk * p.chunk_bytes, chunk, bytes);
-            });
+            };
+            load_token(p, writer, tokens.first + i, __popc(senders), load);
         }
         tokens = next;
         row = next_row;
