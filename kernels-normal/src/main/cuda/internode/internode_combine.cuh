@@ -28,7 +28,8 @@
 
 namespace deepep::normal {
 
-// What this rank says of a combine. All threads of the leader.
+// What this rank says of a combine. All threads of the leader; x, written by earlier launches, comes before the release
+// in announce.
 template <class Net, class Wire>
 __device__ inline void combine_words(const InternodeCombineParams& params, int32_t* words) {
     const CombineParams& p = params.local;
@@ -47,7 +48,6 @@ __device__ inline void combine_words(const InternodeCombineParams& params, int32
         if (Routes<Net>::kMaskable && threadIdx.x == kMasked) value = masked;
         words[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value, masked);
     }
-    fence_sys();  // x, written by earlier launches, comes before the words that offer it
     __syncthreads();
 }
 
@@ -106,10 +106,8 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
         fence_async_proxy();  // rows that peers wrote by ordinary stores, now loaded by the copy engine
         if (for_owners)
             load_for_homes<Net, Wire>(params, epoch, shared);
-        else if (num_sources(params) <= 32)
-            load_own_tokens<false, Net, Wire>(params, epoch, shared);
         else
-            load_own_tokens<true, Net, Wire>(params, epoch, shared);
+            load_own_tokens<Net, Wire>(params, epoch, shared);
     } else if (ok && warp == 1) {
         if (for_owners)
             tell_peers<Homes<Net>, true>(b, epoch, block_rings, rings, &shared.state, 1);

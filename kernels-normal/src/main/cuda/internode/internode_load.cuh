@@ -171,31 +171,16 @@ struct HomeTokens {
     __device__ void take(bool, int, int) const {}
 };
 
-// Asks for the rows of `lanes`, those of an item after those of another. row: of this lane, of item i. others: rows of
-// the one item that come later.
+// Asks for the rows of `lanes`. row: of this lane, of item i. more: others of the item follow.
 template <class Wire, class Items>
 __device__ inline void load_rows(const CombineParams& p, Items& items, InternodeCombineShared& shared,
                                  BatchWriter<Wire>& writer, const LaneDeal& deal, uint32_t lanes, int i, int32_t row,
-                                 int source, int chunk, int others) {
-    int lane = threadIdx.x % 32;
-    bool has_row = (lanes >> lane & 1) && row >= 0;
-    uint32_t bytes = Wire::num_bytes(p, chunk);
-    const uint8_t* from = has_row ? items.from(i, source, row, chunk * p.chunk_bytes) : nullptr;
+                                 int source, int chunk, bool more) {
+    bool is_used = lanes >> (threadIdx.x % 32) & 1, has_row = is_used && row >= 0;
+    LaneRow mine{is_used, has_row, is_used ? lanes & deal.lanes_of(deal.item) : 0, items.batch_token(i),
+                 has_row ? items.from(i, source, row, chunk * p.chunk_bytes) : nullptr};
     int ring = has_row && source >= p.group.num_ranks && chunk == p.num_chunks - 1 ? items.ring(i, source) : -1;
-    while (lanes != 0) {
-        uint32_t of_item = lanes & deal.lanes_of((__ffs(lanes) - 1) / deal.width);
-        int order = __popc(of_item & ((1u << lane) - 1));
-        bool mine = (of_item >> lane & 1) && order < kBatchRows;
-        uint32_t batch = __ballot_sync(~0u, mine), rows = __popc(__ballot_sync(~0u, mine && has_row));
-        writer.await_room(rows);
-        if (mine) shared.ring_of[writer.idx()][order] = ring;
-        __syncwarp();  // before the batch is announced
-        writer.announce(mine && order == 0, {items.batch_token(i), static_cast<uint16_t>(chunk),
-                                             static_cast<uint8_t>(rows), batch == of_item && others == 0}, bytes);
-        if (mine && has_row) writer.load(order, from, chunk, bytes);
-        writer.close(rows);
-        lanes &= ~batch;
-    }
+    writer.load(mine, chunk, more, [&](uint32_t b, uint32_t j) { shared.ring_of[b][j] = ring; });
 }
 
 // A chunk of each item that has a lane in `group`; of more than one, if their rows are single chunks. row: of this
@@ -213,7 +198,7 @@ __device__ inline bool load_chunks(const CombineParams& p, Items& items, Interno
         bool comes = (left >> lane & 1) && row >= 0 && deal.source >= p.group.num_ranks;
         uint32_t now = items.arrived(left, comes && chunk == 0, i, deal.source, deal);
         if (now == 0) return false;
-        load_rows(p, items, shared, writer, deal, now, i, row, deal.source, chunk, 0);
+        load_rows(p, items, shared, writer, deal, now, i, row, deal.source, chunk, false);
         if (chunk == p.num_chunks - 1) items.take(comes && (now >> lane & 1), i, deal.source);
         left &= ~now;
     }
@@ -224,28 +209,28 @@ __device__ inline bool load_chunks(const CombineParams& p, Items& items, Interno
 template <class Wire, class Items>
 __device__ inline bool load_large(const CombineParams& p, Items& items, InternodeCombineShared& shared,
                                   BatchWriter<Wire>& writer, const LaneDeal& deal, int i, int chunk) {
-    int lane = threadIdx.x % 32, num_rows = 0, num_left;
+    int num_left = 0;
+    bool begun = false;
 #pragma unroll 1
-    for (int turn = 0; turn < deal.turns; ++turn)
-        num_rows += __popc(__ballot_sync(~0u, items.row(i, turn * 32 + lane, 0) >= 0));
-    if (num_rows == 0 && Items::kMarksEmpty) writer.mark(items.batch_token(i), chunk);
-    num_left = num_rows;
+    for (int source = threadIdx.x % 32; source < deal.turns * 32; source += 32)
+        num_left += __popc(__ballot_sync(~0u, items.row(i, source, 0) >= 0));
+    if (num_left == 0 && Items::kMarksEmpty) writer.mark(items.batch_token(i), chunk);
 #pragma unroll 1
-    for (int turn = 0; turn < deal.turns && num_left > 0; ++turn) {
-        int source = turn * 32 + lane;
+    for (int source = threadIdx.x % 32; num_left > 0; source += 32) {
         int32_t row = items.row(i, source, 0);
         uint32_t left = __ballot_sync(~0u, row >= 0);
         while (left != 0) {
-            bool comes = (left >> lane & 1) && source >= p.group.num_ranks;
+            bool comes = row >= 0 && (left >> threadIdx.x % 32 & 1) && source >= p.group.num_ranks;
             uint32_t now = items.arrived(left, comes && chunk == 0, i, source, deal);
             if (now == 0) {
-                if (num_left < num_rows) writer.mark(items.batch_token(i), chunk);  // consumers wait for the last
+                if (begun) writer.mark(items.batch_token(i), chunk);  // consumers wait for the last
                 return false;
             }
             num_left -= __popc(now);
-            load_rows(p, items, shared, writer, deal, now, i, row, source, chunk, num_left);
-            if (chunk == p.num_chunks - 1) items.take(comes && (now >> lane & 1), i, source);
+            load_rows(p, items, shared, writer, deal, now, i, row, source, chunk, num_left > 0);
+            if (chunk == p.num_chunks - 1) items.take(comes && (now >> threadIdx.x % 32 & 1), i, source);
             left &= ~now;
+            begun = true;
         }
     }
     return true;
@@ -279,13 +264,16 @@ __device__ inline void load_items(const CombineParams& p, Items items, Internode
 
 // The loading warps' functions are out of line: what the rest of the kernel keeps would cost them registers.
 // They are static, because a relocatable function has as many registers as it likes, also more than its kernel.
-template <bool kMany, class Net, class Wire>
+template <class Net, class Wire>
 static __device__ __noinline__ void load_own_tokens(const InternodeCombineParams& params, uint32_t epoch,
                                                     InternodeCombineShared& shared) {
     const CombineParams& p = params.local;
     OwnTokens<Net> tokens{params, shared.peers, rings_of_block<RingHead>(p), epoch, combine_rings(params.between)};
     BatchWriter<Wire> writer(p, shared.ring, dynamic_shared(), num_slots_of_block(params));
-    load_items<kMany>(params.local, tokens, shared, writer);
+    if (num_sources(params) <= 32)
+        load_items<false>(p, tokens, shared, writer);
+    else
+        load_items<true>(p, tokens, shared, writer);
 }
 
 // Notes in the tail of the i-th ring of the block whose turn is the i-th.

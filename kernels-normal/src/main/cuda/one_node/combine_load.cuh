@@ -54,27 +54,6 @@ __device__ __forceinline__ const uint8_t* row_at(const PeerRows& peers, int rank
     return at<const uint8_t>(peers.x_base[rank], static_cast<uint64_t>(row) * peers.x_stride[rank]);
 }
 
-// Asks for a token's rows, of which there are `count`. load(chunk, bytes, first, rows): has the lanes that stand for
-// those from the first on ask for theirs.
-template <class Wire, class Load>
-__device__ __forceinline__ void load_token(const CombineParams& p, BatchWriter<Wire>& writer, int token, int count,
-                                           Load load) {
-    for (int chunk = 0; chunk < p.num_chunks; ++chunk) {
-        uint32_t bytes = Wire::num_bytes(p, chunk);
-        int first = 0;
-        do {
-            int rows = min(count - first, kBatchRows);
-            writer.await_room(rows);
-            writer.announce(threadIdx.x % 32 == 0,
-                            {token, static_cast<uint16_t>(chunk), static_cast<uint8_t>(rows), first + rows == count},
-                            bytes);
-            load(chunk, bytes, first, rows);
-            writer.close(rows);
-            first += rows;
-        } while (first < count);
-    }
-}
-
 // Warp 0. Lane l stands for rank l % 8 and for token l / 8 of those at hand.
 template <class Wire>
 __device__ inline void load_chunks(const CombineParams& p, const OneNode& node, CombineShared& shared, uint8_t* slots,
@@ -106,16 +85,14 @@ __device__ inline void load_chunks(const CombineParams& p, const OneNode& node, 
             // After a fault nobody waits again; what is summed is void.
             waits = __all_sync(~0u, staged);
         }
-        uint32_t all_senders = __ballot_sync(~0u, row >= 0);
-        const uint8_t* from = row >= 0 ? row_at(shared.peers, rank, row) : nullptr;
-        for (int i = 0; i < tokens.count && tokens.first + i < p.num_tokens; ++i) {
-            uint32_t senders = all_senders >> i * kMaxRanks & ((1u << kMaxRanks % 32) - 1);
-            int order = own == i && from ? __popc(senders & ((1u << rank) - 1)) : -1;
-            auto load = [&](int chunk, uint32_t bytes, int first, int rows) {
-                if (order >= first && order < first + rows)
-                    writer.load(order - first, from + chunk * p.chunk_bytes, chunk, bytes);
-            };
-            load_token(p, writer, tokens.first + i, __popc(senders), load);
+        bool has_row = row >= 0, has_token = own < tokens.count && tokens.first + own < p.num_tokens;
+        constexpr uint32_t kRanks = (1u << kMaxRanks % 32) - 1;
+        uint32_t mates = __ballot_sync(~0u, has_row) & kRanks << own * kMaxRanks;
+        LaneRow mine{has_token && (has_row || (mates == 0 && rank == 0)), has_row, mates, tokens.first + own, nullptr};
+        const uint8_t* from = has_row ? row_at(shared.peers, rank, row) : nullptr;
+        for (int chunk = 0; chunk < p.num_chunks; ++chunk) {
+            mine.from = from + chunk * p.chunk_bytes;
+            writer.load(mine, chunk, false, [](uint32_t, uint32_t) {});
         }
         tokens = next;
         row = next_row;
@@ -132,23 +109,27 @@ __device__ inline void load_many_chunks(const CombineParams& p, CombineShared& s
     uint32_t* cursor = &state_of(p.group)->cursor;
     for (int t = puller(p); t < p.num_tokens;) {
         uint32_t ticket = lane == 0 ? add_relaxed_gpu(cursor, 1) : 0;  // asked for early, used for the next token
-        int32_t row[kRounds], order[kRounds], count = 0;
+        int32_t row[kRounds];
+        uint32_t mates[kRounds];
+        int last = -1;
 #pragma unroll
         for (int r = 0; r < kRounds; ++r) {
             int rank = r * 32 + lane;
             row[r] = checked_row(p.group, shared.peers, epoch, t, rank, token_row(p, t, rank));
-            uint32_t senders = __ballot_sync(~0u, row[r] >= 0);
-            order[r] = row[r] >= 0 ? count + __popc(senders & ((1u << lane) - 1)) : -1;
-            count += __popc(senders);
+            mates[r] = __ballot_sync(~0u, row[r] >= 0);
+            if (mates[r] != 0) last = r;
         }
-        load_token(p, writer, t, count, [&](int chunk, uint32_t bytes, int first, int rows) {
+        for (int chunk = 0; chunk < p.num_chunks; ++chunk) {
 #pragma unroll
-            for (int r = 0; r < kRounds; ++r)
-                if (order[r] >= first && order[r] < first + rows)
-                    writer.load(order[r] - first,
-                                row_at(shared.peers, r * 32 + lane, row[r]) + chunk * p.chunk_bytes, chunk,
-                                bytes);
-        });
+            for (int r = 0; r < kRounds; ++r) {
+                if (mates[r] == 0) continue;
+                bool mine = row[r] >= 0;
+                const uint8_t* from = mine ? row_at(shared.peers, r * 32 + lane, row[r]) : nullptr;
+                writer.load({mine, mine, mates[r], t, from + chunk * p.chunk_bytes}, chunk, r < last,
+                            [](uint32_t, uint32_t) {});
+            }
+            if (last < 0) writer.mark(t, chunk);
+        }
         t = num_pullers(p) + __shfl_sync(~0u, ticket, 0);
     }
     writer.finish();

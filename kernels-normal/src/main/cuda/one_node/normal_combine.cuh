@@ -53,8 +53,9 @@ __device__ inline void announce_combine(const CombineParams& p, const OneNode& n
         }
         table.mine[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value, masked);
     }
-    fence_sys();  // x, written by earlier launches, comes before the words that offer it
     __syncthreads();
+    // In the warps that send: x, written by earlier launches, comes before the words that offer it.
+    if (threadIdx.x / 32 < p.group.num_ranks) fence_sys();
     send_header(node, epoch, table, nullptr, 0);
 }
 

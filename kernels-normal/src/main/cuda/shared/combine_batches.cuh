@@ -55,18 +55,82 @@ __device__ inline void init_batches(BatchRing& ring, Consumers consumers) {
     barrier_init_fence();
 }
 
-// Fills the ring: for each batch await_room, announce, load in the lanes that have a row, close. All lanes of one warp.
+// A row that a lane of the loading warp stands for.
+struct LaneRow {
+    bool is_used;         // the lane stands for a row, or for a token that has none
+    bool has_row;
+    uint32_t mates;       // the used lanes of its token, beside each other and in the order of the sum
+    int32_t token;
+    const uint8_t* from;  // of a row: where the chunk's elements begin
+};
+
+constexpr int kRowsAtOnce = 8;  // that room is waited for; fewer than any block has slots
+
+// Fills the ring. All lanes of one warp.
 template <class Wire>
 class BatchWriter {
   public:
     __device__ BatchWriter(const CombineParams& params, BatchRing& batch_ring, uint8_t* ring_slots, uint32_t number)
         : p(params), ring(batch_ring), slots(ring_slots), num_slots(number), free(number) {}
 
-    // Until there is room for the next batch.
-    __device__ void await_room(uint32_t num_rows) {
-        while (free < num_rows || head - tail == kMaxBatches) {
+    // Asks for a chunk of the rows of all used lanes. more: others of their token follow. note(b, j): by each lane that
+    // has a row, which is the j-th of the batch in the ring's place b; before the batch is announced.
+    template <class Note>
+    __device__ __forceinline__ void load(const LaneRow& mine, int chunk, bool more, Note note) {
+        uint32_t lane = threadIdx.x % 32, before_me = (1u << lane) - 1, bytes = Wire::num_bytes(p, chunk);
+        uint32_t order = __popc(mine.mates & before_me), num_mates = __popc(mine.mates);
+        uint32_t j = order % kBatchRows, num_rows = mine.has_row ? min(num_mates - (order - j), kBatchRows) : 0;
+        bool leads = mine.is_used && j == 0;
+        uint32_t left = __ballot_sync(~0u, mine.is_used), leaders = __ballot_sync(~0u, leads);
+        uint32_t rows = __ballot_sync(~0u, mine.has_row);
+        uint32_t batch = __popc(leaders & before_me) - (leads ? 0 : 1), row = __popc(rows & before_me);
+        Batch my_batch{mine.token, static_cast<uint16_t>(chunk), static_cast<uint8_t>(num_rows),
+                       order + kBatchRows >= num_mates && !more};
+        while (left != 0) {
+            uint32_t done = __popc(rows & ~left);  // rows asked for
+            bool now = (left >> lane & 1) && row - j + num_rows <= done + kRowsAtOnce;
+            uint32_t group = __ballot_sync(~0u, now);
+            uint32_t count = __popc(group & rows), num_batches = __popc(group & leaders);
+            await_room(count, num_batches);
+            uint32_t b = BatchRing::at(head + batch - __popc(leaders & ~left));
+            if (now && mine.has_row) note(b, j);
+            __syncwarp();  // all of a batch is noted
+            if (now && leads) announce(b, my_batch, bytes);
+            __syncwarp();  // bytes are expected before they come
+            if (now && mine.has_row)
+                Wire::load(p, slots + wrap(slot + row - done) * p.slot_bytes, mine.from, chunk, bytes, &ring.full[b]);
+            slot = wrap(slot + count);
+            free -= count;
+            head += num_batches;
+            left &= ~group;
+        }
+    }
+
+    // A batch without rows, the last of its token's chunk.
+    __device__ void mark(int token, int chunk) {
+        await_room(0, 1);
+        if (threadIdx.x % 32 == 0)
+            announce(BatchRing::at(head), {token, static_cast<uint16_t>(chunk), 0, true}, 0);
+        ++head;
+    }
+
+    // There are no more.
+    __device__ void finish() { mark(kNoMore, 0); }
+
+  private:
+    const CombineParams& p;
+    BatchRing& ring;
+    uint8_t* slots;
+    const uint32_t num_slots;
+    uint32_t head = 0, tail = 0;  // the next batch, and the first that may not have been left
+    uint32_t slot = 0, free;      // the next slot, and how many are free
+
+    __device__ uint32_t wrap(uint32_t s) const { return s >= num_slots ? s - num_slots : s; }
+
+    __device__ void await_room(uint32_t num_rows, uint32_t num_batches) {
+        while (free < num_rows || head + num_batches - tail > kMaxBatches) {
             uint32_t i = BatchRing::at(tail);
-            // acquire; pairs with the consumers' arrivals in leave. One barrier for all lanes: racecheck follows it.
+            // acquire; pairs with the consumers' arrivals. One barrier for all lanes: racecheck follows it.
             barrier_wait(&ring.empty[i], BatchRing::parity(tail));
             free += ring.batch[i].num_rows;
             ++tail;
@@ -74,49 +138,10 @@ class BatchWriter {
         __syncwarp();  // a lane that looks late must not find the batch filled and left again
     }
 
-    // The next batch, for whose rows there is room. leads: in one lane, whose `batch` it is. bytes: of each row.
-    __device__ void announce(bool leads, const Batch& batch, uint32_t bytes) {
-        if (leads) {
-            ring.batch[idx()] = batch;
-            barrier_arrive_expect(&ring.full[idx()], batch.num_rows * bytes);
-        }
-        __syncwarp();  // bytes are expected before they come
+    __device__ void announce(uint32_t b, const Batch& batch, uint32_t bytes) {
+        ring.batch[b] = batch;
+        barrier_arrive_expect(&ring.full[b], batch.num_rows * bytes);
     }
-
-    // One lane for each row. from: where the chunk's elements begin.
-    __device__ void load(uint32_t row, const uint8_t* from, int chunk, uint32_t bytes) {
-        uint32_t s = wrap(slot + row);
-        Wire::load(p, slots + s * p.slot_bytes, from, chunk, bytes, &ring.full[idx()]);
-    }
-
-    __device__ void close(uint32_t num_rows) {
-        slot = wrap(slot + num_rows);
-        free -= num_rows;
-        ++head;
-    }
-
-    // A batch without rows.
-    __device__ void mark(int token, int chunk) {
-        await_room(0);
-        announce(threadIdx.x % 32 == 0, {token, static_cast<uint16_t>(chunk), 0, true}, 0);
-        close(0);
-    }
-
-    // There are no more.
-    __device__ void finish() { mark(kNoMore, 0); }
-
-    // Of the batch at hand, in the ring.
-    __device__ uint32_t idx() const { return BatchRing::at(head); }
-
-  private:
-    const CombineParams& p;
-    BatchRing& ring;
-    uint8_t* slots;
-    const uint32_t num_slots;
-    uint32_t head = 0, tail = 0;  // the batch at hand, and the first that may not have been left
-    uint32_t slot = 0, free;      // the first slot of the batch at hand, and how many are free
-
-    __device__ uint32_t wrap(uint32_t s) const { return s >= num_slots ? s - num_slots : s; }
 };
 
 }  // namespace deepep::normal
