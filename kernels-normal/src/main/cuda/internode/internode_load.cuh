@@ -269,7 +269,7 @@ static __device__ __noinline__ void load_own_tokens(const InternodeCombineParams
                                                     InternodeCombineShared& shared) {
     const CombineParams& p = params.local;
     OwnTokens<Net> tokens{params, shared.peers, rings_of_block<RingHead>(p), epoch, combine_rings(params.between)};
-    BatchWriter<Wire> writer(p, shared.ring, dynamic_shared(), num_slots_of_block(params));
+    BatchWriter<Wire> writer(p, shared.ring, dynamic_shared(), num_slots_of_block(params), false);
     if (num_sources(params) <= 32)
         load_items<false>(p, tokens, shared, writer);
     else
@@ -295,7 +295,7 @@ static __device__ __noinline__ void load_for_homes(const InternodeCombineParams&
     __syncwarp();
     most = __reduce_max_sync(~0u, most);  // 0 without homes
     HomeTokens<Net> tokens{params, shared.peers, epoch, combine_rings(b), tails, most, max(turns, 1)};
-    BatchWriter<Wire> writer(params.local, shared.ring, dynamic_shared(), num_slots_of_block(params));
+    BatchWriter<Wire> writer(params.local, shared.ring, dynamic_shared(), num_slots_of_block(params), false);
     load_items<kIsWide>(params.local, tokens, shared, writer);
 }
 

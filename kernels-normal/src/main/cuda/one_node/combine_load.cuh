@@ -59,7 +59,9 @@ template <class Wire>
 __device__ inline void load_chunks(const CombineParams& p, const OneNode& node, CombineShared& shared, uint8_t* slots,
                                    uint32_t epoch) {
     int lane = threadIdx.x % 32, rank = lane % kMaxRanks, own = lane / kMaxRanks;
-    BatchWriter<Wire> writer(p, shared.ring, slots, p.num_slots);
+    int32_t first_staged = rank < p.group.num_ranks ? shared.first_staged[rank] : -1;
+    bool waits = __any_sync(~0u, first_staged >= 0);
+    BatchWriter<Wire> writer(p, shared.ring, slots, p.num_slots, waits && shared.pushes);
     Tickets tickets(p);
     uint32_t* cursor = &state_of(p.group)->cursor;
     uint32_t ticket = 0;
@@ -72,8 +74,6 @@ __device__ inline void load_chunks(const CombineParams& p, const OneNode& node, 
     Tokens tokens = tickets.tokens(puller(p));
     if (puller(p) < 0) tokens = drawn(), draw();
     int32_t row = row_of(tokens);
-    int32_t first_staged = rank < p.group.num_ranks ? shared.first_staged[rank] : -1;
-    bool waits = __any_sync(~0u, first_staged >= 0);
     while (tokens.first < p.num_tokens) {
         Tokens next = drawn();
         draw();
@@ -105,7 +105,7 @@ template <class Wire>
 __device__ inline void load_many_chunks(const CombineParams& p, CombineShared& shared, uint8_t* slots,
                                         uint32_t epoch) {
     int lane = threadIdx.x % 32;
-    BatchWriter<Wire> writer(p, shared.ring, slots, p.num_slots);
+    BatchWriter<Wire> writer(p, shared.ring, slots, p.num_slots, false);
     uint32_t* cursor = &state_of(p.group)->cursor;
     for (int t = puller(p); t < p.num_tokens;) {
         uint32_t ticket = lane == 0 ? add_relaxed_gpu(cursor, 1) : 0;  // asked for early, used for the next token

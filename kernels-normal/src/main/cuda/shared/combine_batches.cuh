@@ -13,9 +13,9 @@ namespace deepep::normal {
 
 // Rows that a consumer reads together: as many as it has registers for.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-constexpr int kBatchRows = 3;
+constexpr uint32_t kBatchRows = 3;
 #else
-constexpr int kBatchRows = 4;
+constexpr uint32_t kBatchRows = 4;
 #endif
 
 constexpr uint32_t kMaxBatches = 32;  // at once; a power of two
@@ -64,14 +64,18 @@ struct LaneRow {
     const uint8_t* from;  // of a row: where the chunk's elements begin
 };
 
-constexpr int kRowsAtOnce = 8;  // that room is waited for; fewer than any block has slots
-
 // Fills the ring. All lanes of one warp.
+//
+// Room is waited for in parts of the slots: what is waited for is idle meanwhile, which rows over a link need most, but
+// asking for few rows at a time takes the warp longer.
 template <class Wire>
 class BatchWriter {
   public:
-    __device__ BatchWriter(const CombineParams& params, BatchRing& batch_ring, uint8_t* ring_slots, uint32_t number)
-        : p(params), ring(batch_ring), slots(ring_slots), num_slots(number), free(number) {}
+    // is_local: all rows lie on this GPU.
+    __device__ BatchWriter(const CombineParams& params, BatchRing& batch_ring, uint8_t* ring_slots, uint32_t number,
+                           bool is_local)
+        : p(params), ring(batch_ring), slots(ring_slots), num_slots(number),
+          most_rows(max(number / (is_local ? 2 : 4), kBatchRows)), free(number) {}
 
     // Asks for a chunk of the rows of all used lanes. more: others of their token follow. note(b, j): by each lane that
     // has a row, which is the j-th of the batch in the ring's place b; before the batch is announced.
@@ -88,7 +92,7 @@ class BatchWriter {
                        order + kBatchRows >= num_mates && !more};
         while (left != 0) {
             uint32_t done = __popc(rows & ~left);  // rows asked for
-            bool now = (left >> lane & 1) && row - j + num_rows <= done + kRowsAtOnce;
+            bool now = (left >> lane & 1) && row - j + num_rows <= done + most_rows;
             uint32_t group = __ballot_sync(~0u, now);
             uint32_t count = __popc(group & rows), num_batches = __popc(group & leaders);
             await_room(count, num_batches);
@@ -121,7 +125,7 @@ class BatchWriter {
     const CombineParams& p;
     BatchRing& ring;
     uint8_t* slots;
-    const uint32_t num_slots;
+    const uint32_t num_slots, most_rows;
     uint32_t head = 0, tail = 0;  // the next batch, and the first that may not have been left
     uint32_t slot = 0, free;      // the next slot, and how many are free
 

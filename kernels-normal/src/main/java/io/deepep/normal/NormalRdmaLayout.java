@@ -15,7 +15,7 @@ import io.deepep.spi.RowFormat;
  * <pre>
  *   headers      [R][2]               32 + R + experts per node words i32 by parity of the epoch, relayed to the node
  *   records      [cells][maxTokens]   dispatch: a token's rows on this node, experts, weights; combine: f32 [maxTokens][K]
- *   slots        [cells][channels][rdmaRecvChunk, at least 8]  rows; a call divides its cell among its rings
+ *   slots        [cells][channels][rdmaRecvChunk, at least 6]  rows; a call divides its cell among its rings
  *   endings      [R]                  as a done flag
  *   outbox       all above once more: what a network that reads registered memory sends from
  *   headerFlags  [R][2]               epoch

@@ -15,7 +15,7 @@ public record RingShape(int numChannels, int numSlots, int sendChunk, int numHom
     public static final int MOST_DISPATCH_RINGS = 8;
 
     /** The same of a combine. */
-    public static final int MOST_COMBINE_RINGS = 4;
+    public static final int MOST_COMBINE_RINGS = 3;
 
     /** Rings that a channel has flags for. */
     public static final int MOST_RINGS = Math.max(MOST_DISPATCH_RINGS, MOST_COMBINE_RINGS);

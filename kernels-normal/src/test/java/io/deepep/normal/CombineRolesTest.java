@@ -2,6 +2,7 @@ package io.deepep.normal;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.DType;
 import io.deepep.EpTopology;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -11,17 +12,20 @@ import org.junit.jupiter.params.provider.CsvSource;
 class CombineRolesTest {
     @ParameterizedTest
     @CsvSource({
-        "2, 2, 24, 16",
-        "2, 2, 16, 10",
-        "2, 2, 8, 5",
-        "2, 2, 2, 1",
-        "2, 1, 24, 16",
-        "2, 4, 20, 10",
-        "4, 2, 24, 12",
-        "4, 8, 14, 7"
+        "BF16, 2, 2, 24, 16",
+        "BF16, 2, 2, 20, 12",
+        "BF16, 2, 2, 16, 8",
+        "BF16, 2, 2, 8, 4",
+        "BF16, 2, 2, 2, 1",
+        "BF16, 2, 1, 24, 16",
+        "BF16, 2, 4, 20, 12",
+        "BF16, 4, 2, 24, 12",
+        "BF16, 4, 8, 14, 7",
+        "FP8_E4M3, 2, 2, 24, 12",
+        "FP8_E4M3, 2, 2, 16, 8"
     })
-    void homeBlocksFollowFromWhatTheyLoad(int nodes, int perNode, int numSms, int home) {
-        CombineRoles roles = roles(nodes, perNode, numSms);
+    void homeBlocksFollowFromTheWork(DType rowType, int nodes, int perNode, int numSms, int home) {
+        CombineRoles roles = roles(rowType, nodes, perNode, numSms);
         assertThat(roles).isEqualTo(new CombineRoles(home, numSms - home));
     }
 
@@ -29,7 +33,7 @@ class CombineRolesTest {
     void tokensOfAChannelShareTheirBlocks() {
         for (int nodes = 2; nodes <= 33; nodes++) {
             for (int numSms = 2; numSms <= 256; numSms += 2) {
-                CombineRoles roles = roles(nodes, 8, numSms);
+                CombineRoles roles = roles(DType.BF16, nodes, 8, numSms);
                 int channels = roles.numChannels();
                 assertThat(channels % roles.numHomeBlocks()).isZero();
                 assertThat(channels % roles.numSummingBlocks()).isZero();
@@ -38,7 +42,7 @@ class CombineRolesTest {
         }
     }
 
-    private static CombineRoles roles(int nodes, int perNode, int numSms) {
-        return CombineRoles.of(numSms, new EpTopology(0, nodes * perNode, perNode));
+    private static CombineRoles roles(DType rowType, int nodes, int perNode, int numSms) {
+        return CombineRoles.of(numSms, new EpTopology(0, nodes * perNode, perNode), rowType);
     }
 }

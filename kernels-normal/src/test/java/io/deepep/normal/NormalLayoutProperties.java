@@ -3,6 +3,7 @@ package io.deepep.normal;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Config;
+import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.spi.Layout;
@@ -140,7 +141,10 @@ class NormalLayoutProperties {
             shapes.add(RingShape.ofDispatch(call, warps));
         }
         if (c.topology.isInternode()) {
-            shapes.add(RingShape.ofCombine(call, CombineRoles.of(call.numSms(), c.topology)));
+            for (DType type : List.of(DType.BF16, DType.FP8_E4M3)) {
+                CombineRoles roles = CombineRoles.of(call.numSms(), c.topology, type);
+                shapes.add(RingShape.ofCombine(call, roles));
+            }
         }
         for (RingShape rings : shapes) {
             assertThat(rings.sendChunk()).isPositive();

@@ -55,7 +55,8 @@ record CombineShape(
         CudaFunction maskedKernel = masked == null ? null : masked.combine(fp8);
         int elementBytes = (int) format.elementBytes();
         int bytesPerConsumer = KernelConstants.VECTOR_BYTES * (fp8 ? 1 : KernelConstants.VECTORS);
-        CombineRoles roles = internode ? CombineRoles.of(config.numSms(), state.topology) : null;
+        CombineRoles roles =
+                internode ? CombineRoles.of(config.numSms(), state.topology, format.dtype()) : null;
         int ringBytes =
                 internode
                         ? KernelConstants.RING_STATE_BYTES

@@ -74,7 +74,8 @@ final class HostCombine implements Operation<CombineResult> {
         this.offered = new OfferedRows(state, sent);
         boolean internode = state.topology.isInternode();
         if (internode) {
-            CombineRoles blocks = CombineRoles.of(config.numSms(), state.topology);
+            CombineRoles blocks =
+                    CombineRoles.of(config.numSms(), state.topology, sent.format().dtype());
             ringShape = RingShape.ofCombine(config, blocks);
             rings = Rings.ofCombine(state, ringShape, sent.format().strideBytes());
         } else {
