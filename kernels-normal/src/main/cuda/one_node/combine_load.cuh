@@ -2,8 +2,8 @@
 // memory.
 #pragma once
 
-#include "../shared/combine_peers.cuh"
 #include "../shared/combine_batches.cuh"
+#include "../shared/combine_peers.cuh"
 #include "combine_stage.cuh"
 #include "deepep/bulk_copy.cuh"
 
