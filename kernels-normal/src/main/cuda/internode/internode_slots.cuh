@@ -1,15 +1,15 @@
 // Combine across nodes: the shared memory through which rows come, and the sums that leave.
 #pragma once
 
-#include "../shared/combine_peers.cuh"
 #include "../shared/combine_batches.cuh"
+#include "../shared/combine_peers.cuh"
 #include "../shared/combine_sum.cuh"
 #include "internode_rings.cuh"
 
 namespace deepep::normal {
 
 constexpr int kSumStages = 3;
-constexpr int kPutsPending = 4;   // stores of a putting warp that may be on their way
+constexpr int kPutsPending = 4;  // stores of a putting warp that may be on their way
 
 struct InternodeCombineShared {
     BatchRing ring;
@@ -102,9 +102,5 @@ struct OwnerSink : TokenSink<Wire> {
         if (consumers.idx() == 0) note_more(&shared.state, kFinished);
     }
 };
-
-__device__ __forceinline__ const uint8_t* peer_chunk(const PeerRows& peers, int rank, int32_t row, uint32_t begin) {
-    return at<const uint8_t>(peers.x_base[rank] + begin, static_cast<uint64_t>(row) * peers.x_stride[rank]);
-}
 
 }  // namespace deepep::normal

@@ -50,10 +50,6 @@ __device__ __forceinline__ int32_t token_row(const CombineParams& p, int t, int 
     return at<const int32_t>(p.token_rows)[static_cast<size_t>(t) * p.group.num_ranks + rank];
 }
 
-__device__ __forceinline__ const uint8_t* row_at(const PeerRows& peers, int rank, int32_t row) {
-    return at<const uint8_t>(peers.x_base[rank], static_cast<uint64_t>(row) * peers.x_stride[rank]);
-}
-
 // Warp 0. Lane l stands for rank l % 8 and for token l / 8 of those at hand.
 template <class Wire>
 __device__ inline void load_chunks(const CombineParams& p, const OneNode& node, CombineShared& shared, uint8_t* slots,
@@ -89,7 +85,7 @@ __device__ inline void load_chunks(const CombineParams& p, const OneNode& node, 
         constexpr uint32_t kRanks = (1u << kMaxRanks % 32) - 1;
         uint32_t mates = __ballot_sync(~0u, has_row) & kRanks << own * kMaxRanks;
         LaneRow mine{has_token && (has_row || (mates == 0 && rank == 0)), has_row, mates, tokens.first + own, nullptr};
-        const uint8_t* from = has_row ? row_at(shared.peers, rank, row) : nullptr;
+        const uint8_t* from = has_row ? peer_chunk(shared.peers, rank, row, 0) : nullptr;
         for (int chunk = 0; chunk < p.num_chunks; ++chunk) {
             mine.from = from + chunk * p.chunk_bytes;
             writer.load(mine, chunk, false, [](uint32_t, uint32_t) {});
@@ -124,7 +120,7 @@ __device__ inline void load_many_chunks(const CombineParams& p, CombineShared& s
             for (int r = 0; r < kRounds; ++r) {
                 if (mates[r] == 0) continue;
                 bool mine = row[r] >= 0;
-                const uint8_t* from = mine ? row_at(shared.peers, r * 32 + lane, row[r]) : nullptr;
+                const uint8_t* from = mine ? peer_chunk(shared.peers, r * 32 + lane, row[r], 0) : nullptr;
                 writer.load({mine, mine, mates[r], t, from + chunk * p.chunk_bytes}, chunk, r < last,
                             [](uint32_t, uint32_t) {});
             }

@@ -66,6 +66,11 @@ struct PeerRows {
     }
 };
 
+// Where a row at `rank` lies, from byte `begin` of it on.
+__device__ __forceinline__ const uint8_t* peer_chunk(const PeerRows& peers, int rank, int32_t row, uint32_t begin) {
+    return at<const uint8_t>(peers.x_base[rank] + begin, static_cast<uint64_t>(row) * peers.x_stride[rank]);
+}
+
 // A row of token t that `rank` should offer, or -1; one that it does not offer is a fault.
 __device__ __forceinline__ int32_t checked_row(const Group& g, const PeerRows& peers, uint32_t epoch, int t, int rank,
                                                int32_t row) {

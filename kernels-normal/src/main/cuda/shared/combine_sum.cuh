@@ -88,25 +88,25 @@ class ChunkSummer {
     struct Biases {
         uint4 of[2][kUnits][kBiases];
 
-        __device__ void load(const ChunkSummer& s, const Batch& batch, const Part& part) {
+        // body(b, v, i): of each bias there is, in order, what this consumer has.
+        template <class Body>
+        __device__ static void for_each(const ChunkSummer& s, const Part& part, Body body) {
 #pragma unroll
             for (int b = 0; b < 2; ++b)
 #pragma unroll
                 for (int v = 0; v < kUnits; ++v)
 #pragma unroll
                     for (int i = 0; i < kBiases; ++i)
-                        if (s.p.bias[b] && part.has[v])
-                            of[b][v][i] = load_vector(s.p.bias[b] + batch.token * s.p.bias_stride[b] +
-                                                      ((part.first + part.unit[v]) * kBiases + i) * 16);
+                        if (s.p.bias[b] && part.has[v]) body(b, v, i);
+        }
+        __device__ void load(const ChunkSummer& s, const Batch& batch, const Part& part) {
+            for_each(s, part, [&](int b, int v, int i) {
+                of[b][v][i] = load_vector(s.p.bias[b] + batch.token * s.p.bias_stride[b] +
+                                          ((part.first + part.unit[v]) * kBiases + i) * 16);
+            });
         }
         __device__ void add(const ChunkSummer& s, Sum& sum, const Part& part) const {
-#pragma unroll
-            for (int b = 0; b < 2; ++b)
-#pragma unroll
-                for (int v = 0; v < kUnits; ++v)
-#pragma unroll
-                    for (int i = 0; i < kBiases; ++i)
-                        if (s.p.bias[b] && part.has[v]) add_vector(sum.of[v] + 8 * i, of[b][v][i]);
+            for_each(s, part, [&](int b, int v, int i) { add_vector(sum.of[v] + 8 * i, of[b][v][i]); });
         }
     };
 
