@@ -59,18 +59,17 @@ __device__ __forceinline__ uint32_t pack_row(const CombineParams& p, uint32_t to
 template <typename Rows>
 __device__ __forceinline__ void store_packs(Rows& rows, uint64_t to, int num_channels, uint32_t epoch) {
     int lane = threadIdx.x % 32;
-    uint4 v[kUnitChunks];
-#pragma unroll
+    uint4 fourths = make_uint4(0, 0, 0, epoch);
+#pragma unroll Rows::kUnroll
     for (int c = 0; c < kUnitChunks; ++c) {
-        v[c] = rows.next(c, num_channels);
+        uint4 v = rows.next(c, num_channels);
+        fourths.x = fourths.y, fourths.y = fourths.z, fourths.z = v.w;
         if (c * kChunkChannels + lane * 8 < num_channels)
-            store_relaxed_sys_b128(at<uint4>(to + c * kPackVectorBytes) + lane,
-                                   make_uint4(v[c].x, v[c].y, v[c].z, epoch));
+            store_relaxed_sys_b128(at<uint4>(to + c * kPackVectorBytes) + lane, make_uint4(v.x, v.y, v.z, epoch));
     }
-    // All pair with the loads in await_packs.
+    // All pair with the loads in add_packs.
     if (lane * 8 < num_channels)
-        store_relaxed_sys_b128(at<uint4>(to + kUnitChunks * kPackVectorBytes) + lane,
-                               make_uint4(v[0].w, v[1].w, v[2].w, epoch));
+        store_relaxed_sys_b128(at<uint4>(to + kUnitChunks * kPackVectorBytes) + lane, fourths);
 }
 
 // What a warp sends in packs, to the owners that have few tokens: the units of a row go round the warps of the senders.

@@ -35,7 +35,7 @@ __device__ inline void collect_senders(const CombineParams& p, const Call& call,
                                        CollectShared& shared) {
     constexpr int kPairs = kCombineHeaderWords / 2, kAtOnce = 32 / kPairs;
     const Group& g = p.group;
-    uint64_t start = now_ns();
+    uint64_t start = p.wait_stats ? now_ns() : 0;
     int lane = threadIdx.x % 32, word = lane % kPairs * 2;
     RankSet ranks = {};
     bool lost = false, differs = false;
@@ -59,10 +59,8 @@ __device__ inline void collect_senders(const CombineParams& p, const Call& call,
         bool other_format = came && word == kDispatchEpoch && word_value(second) != static_cast<uint32_t>(p.row_format);
         bool bad_status = came && word == kHasRows && word_value(second) != kOk;
         uint32_t differ = __ballot_sync(~0u, other_epoch || other_format), bad = __ballot_sync(~0u, bad_status);
-        uint32_t has_rows = __ballot_sync(~0u, came && word == kHasRows && word_value(first) != 0);
-        for (int r = 0; r < kAtOnce; ++r)
-            word_at(ranks, word_of(first_sender)) |= (has_rows >> (r * kPairs + kHasRows / 2) & 1)
-                                                     << (bit_of(first_sender) + r);
+        bool has_rows = came && word == kHasRows && word_value(first) != 0;
+        word_at(ranks, word_of(first_sender)) |= __reduce_or_sync(~0u, has_rows ? 1u << bit_of(sender) : 0);
         uint32_t culprit = differ != 0 ? differ : bad;
         if (culprit == 0 || differs || (differ == 0 && fault.code != kOk)) continue;
         differs = differ != 0;

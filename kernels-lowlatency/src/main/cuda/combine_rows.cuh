@@ -52,12 +52,13 @@ __device__ __forceinline__ uint64_t part_offset(int part) {
                                                                : kPartChannels * 2);
 }
 
-// A warp's part as fp8. vector(c): the lane's 8 channels of chunk c, bf16; zeros beyond the row.
-template <int kChunks, class Vector>
+// A warp's part as fp8. vector(c): the lane's 8 channels of chunk c, bf16; zeros beyond the row. kUnroll: chunks whose
+// code is written out.
+template <int kChunks, int kUnroll, class Vector>
 __device__ __forceinline__ void send_fp8(uint64_t to, int num_channels, Vector vector) {
     int lane = threadIdx.x % 32;
     float scale = 0;  // lane i: of channels 128 i, 128 i + 1, ...
-#pragma unroll
+#pragma unroll kUnroll
     for (int c = 0; c < kChunks; ++c) {
         Fp8Lane<1> codes = cast_fp8(Vectors<1>{vector(c)}, false);
         if (c * kChunkChannels + lane * 8 < num_channels)
@@ -140,6 +141,7 @@ template <Wire kWire, int kNumChunks>
 struct SelectionRows {
     using Item = uint2;  // a Selection, if there is one
     static constexpr int kChunks = kNumChunks;
+    static constexpr int kUnroll = kChunks;  // chunks are in registers
     static constexpr int kStageBytes = kWire == Wire::kLogFmt ? kLogStageBytes : 0;
 
     CombinePart<kWire, kChunks> part;
@@ -161,7 +163,7 @@ struct SelectionRows {
         if constexpr (kWire == Wire::kLogFmt) {
             part.encode(to, num_channels, stage);
         } else if constexpr (kWire == Wire::kFp8) {
-            send_fp8<kChunks>(to, num_channels, [this](int c) { return part.next(c); });
+            send_fp8<kChunks, kUnroll>(to, num_channels, [this](int c) { return part.next(c); });
         } else {
             part.store(to, num_channels);
         }
@@ -183,6 +185,7 @@ struct ReducedRows {
         uint32_t token;
     };
     static constexpr int kChunks = kNumChunks;
+    static constexpr int kUnroll = 1;  // code that is run once costs more to fetch than to run
     static constexpr int kStride = kChunkChannels * 2;
     // All warps of a team have a stage for units, but only those that store one for parts.
     static constexpr int kStageBytes =
@@ -342,7 +345,7 @@ struct ReducedRows {
     __device__ void store(uint64_t to, int num_channels) {
         int lane = threadIdx.x % 32;
         if constexpr (kWire == Wire::kFp8) {
-            send_fp8<kChunks>(to, num_channels, [&](int c) { return next(c, num_channels); });
+            send_fp8<kChunks, kUnroll>(to, num_channels, [&](int c) { return next(c, num_channels); });
         } else if constexpr (kWire == Wire::kLogFmt) {
             uint8_t* blocks = dynamic_shared() + stage + kBlocksAt;
 #pragma unroll 1
@@ -352,7 +355,7 @@ struct ReducedRows {
             }
             send_blocks(to, num_channels, blocks);
         } else {
-#pragma unroll
+#pragma unroll kUnroll
             for (int c = 0; c < kChunks; ++c) {
                 uint4 sum = next(c, num_channels);
                 if (lane * 16 + c * kStride < num_channels * 2) *at<uint4>(to + lane * 16 + c * kStride) = sum;

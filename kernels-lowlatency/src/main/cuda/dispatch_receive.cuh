@@ -67,8 +67,8 @@ struct CountTable {
 };
 
 // A warp per 64 words of a source, two per lane.
-__device__ inline void collect_headers(const DispatchParams& p, const Call& call, const Placers& team,
-                                       const CountTable& table, ReceiveShared& shared) {
+__device__ inline void collect_headers(const DispatchParams& p, const Call& call, Placers team,
+                                       CountTable table, ReceiveShared& shared) {
     const Group& g = p.group;
     int lane = team.thread % 32;
     uint64_t start = p.wait_stats ? now_ns() : 0;
@@ -98,7 +98,7 @@ __device__ inline void collect_headers(const DispatchParams& p, const Call& call
 }
 
 // What a source says of itself.
-__device__ __forceinline__ void keep_status(const CountTable& table, int source, Fault& fault) {
+__device__ __forceinline__ void keep_status(CountTable table, int source, Fault& fault) {
     fault.rank = source;
     fault.code = table.word(fault.rank, kStatus);
     fault.token = table.word(fault.rank, kStatusToken);
@@ -109,7 +109,7 @@ __device__ __forceinline__ void keep_status(const CountTable& table, int source,
 }
 
 // What all ranks conclude alike: words that differ from this rank's own, then a source's own status. One warp.
-__device__ __noinline__ Fault judge_headers(const DispatchParams& p, const CountTable& table, uint32_t present) {
+__device__ __noinline__ Fault judge_headers(const DispatchParams& p, CountTable table, uint32_t present) {
     int lane = threadIdx.x % 32, source = lane % p.group.num_ranks;
     bool heard = lane < p.group.num_ranks && (present >> lane & 1);
     Fault fault;
@@ -130,7 +130,7 @@ __device__ __noinline__ Fault judge_headers(const DispatchParams& p, const Count
 }
 
 // The same in rounds: a lane finds the first of its ranks, then the warp the first of these.
-__device__ __noinline__ Fault judge_headers(const DispatchParams& p, const CountTable& table, const WideSet& present) {
+__device__ __noinline__ Fault judge_headers(const DispatchParams& p, CountTable table, const WideSet& present) {
     auto first_wrong = [&](auto is_wrong) {
         uint32_t first = ~0u;
 #pragma unroll 1
@@ -158,7 +158,7 @@ __device__ __noinline__ Fault judge_headers(const DispatchParams& p, const Count
 }
 
 // Where the rows of each source begin at each expert. Not inlined: ptxas would spill registers of the kernel.
-__device__ __noinline__ void place_rows(const DispatchParams& p, const Placers& team, const CountTable& table) {
+__device__ __noinline__ void place_rows(const DispatchParams& p, Placers team, CountTable table) {
 #pragma unroll 1
     for (int i = team.thread; i < p.group.num_ranks * table.num_local_experts(); i += team.num_threads) {
         int source = small_div(i, table.num_local_experts()), e = i - source * table.num_local_experts();
@@ -170,8 +170,8 @@ __device__ __noinline__ void place_rows(const DispatchParams& p, const Placers& 
 }
 
 // Waits for the headers; then it is known where each source's rows begin. shared has been initialised.
-__device__ inline void place_sources(const DispatchParams& p, const Call& call, const Placers& team,
-                                     const CountTable& table, ReceiveShared& shared) {
+__device__ inline void place_sources(const DispatchParams& p, const Call& call, Placers team,
+                                     CountTable table, ReceiveShared& shared) {
     const Group& g = p.group;
     collect_headers(p, call, team, table, shared);
     if constexpr (!kHasOneNode) {
@@ -187,7 +187,7 @@ __device__ inline void place_sources(const DispatchParams& p, const Call& call, 
 }
 
 // What follows, in rounds.
-__device__ inline void report_counts_in_rounds(const DispatchParams& p, const Placers& team, const CountTable& table,
+__device__ inline void report_counts_in_rounds(const DispatchParams& p, Placers team, CountTable table,
                                                const ReceiveShared& shared) {
     const Group& g = p.group;
     int lane = team.thread % 32, last_warp = team.num_warps() - 1;
@@ -222,7 +222,7 @@ __device__ inline void report_counts_in_rounds(const DispatchParams& p, const Pl
 
 // What the consumer and a later combine read besides the rows. A warp per expert, lane by source; the last warps first,
 // as the first have rows.
-__device__ inline void report_counts(const DispatchParams& p, const Placers& team, const CountTable& table,
+__device__ inline void report_counts(const DispatchParams& p, Placers team, CountTable table,
                                      const ReceiveShared& shared) {
     const Group& g = p.group;
     int source = team.thread % 32, last_warp = team.num_warps() - 1;
@@ -301,7 +301,7 @@ __device__ __forceinline__ void store_part(const DispatchParams& p, const RowPar
 }
 
 // Where a selection's row goes; its row is -1 if it is of another rank, or none.
-__device__ __forceinline__ Place place_of(const CountTable& table, int source, uint32_t selection) {
+__device__ __forceinline__ Place place_of(CountTable table, int source, uint32_t selection) {
     int expert = selection >> kOrderBits, order = selection & ((1 << kOrderBits) - 1);
     bool valid = selection != ~0u && expert < table.num_local_experts() && order < table.count(source, expert);
     return {expert, valid ? table.first_row(source, expert) + order : -1};
@@ -313,7 +313,7 @@ __device__ __forceinline__ uint32_t pack_place(const Place& place) {
 
 // A part of the row that a flag stands for. word: lane k's of the flag. All lanes.
 template <bool kCast>
-__device__ __forceinline__ void unpack_part(const DispatchParams& p, const CountTable& table, int source, int part,
+__device__ __forceinline__ void unpack_part(const DispatchParams& p, CountTable table, int source, int part,
                                             RowPart& r, const uint4& word, int slot) {
     int lane = threadIdx.x % 32;
     uint32_t tag = word.w;
@@ -345,7 +345,7 @@ __device__ __forceinline__ void unpack_part(const DispatchParams& p, const Count
 // placed it is not known how many there are: a warp looks out for its first row all the same, and loads it. All warps
 // of a block; those that have sent before those that place, and last the blocks that send first.
 template <bool kCast>
-__device__ inline void receive_rows(const DispatchParams& p, const Call& call, const CountTable& table,
+__device__ inline void receive_rows(const DispatchParams& p, const Call& call, CountTable table,
                                     ReceiveShared& shared) {
     const Group& g = p.group;
     uint32_t parity = call.epoch & 1;

@@ -113,8 +113,8 @@ struct CountBatch {
 };
 
 // Adds tokens [begin, end), and copies their selections unless `copies` is null. batch: the warp's first, loaded.
-__device__ __noinline__ void count_tokens(const DispatchParams& p, CountBatch batch, int begin, int end, int thread,
-                                          uint32_t* hist, TokenCounts& counts, int32_t* copies = nullptr) {
+__device__ __forceinline__ void count_tokens(const DispatchParams& p, CountBatch batch, int begin, int end, int thread,
+                                             uint32_t* hist, TokenCounts& counts, int32_t* copies) {
     int lane = thread % 32;
     uint32_t earlier = ((1u << batch.k) - 1) << (lane - batch.k);
 #pragma unroll 1
@@ -136,12 +136,14 @@ __device__ __noinline__ void count_tokens(const DispatchParams& p, CountBatch ba
     }
 }
 
-__device__ inline void count_tokens(const DispatchParams& p, int begin, int end, int thread, int num_threads,
-                                    uint32_t* hist, TokenCounts& counts) {
+// The same with nothing loaded, of tokens that a block counts for its second one, or beside those it announces. Out of
+// line, where parameters and shared memory are slower to reach.
+__device__ __noinline__ void count_more_tokens(const DispatchParams& p, int begin, int end, int thread, int num_threads,
+                                               uint32_t* hist, TokenCounts& counts) {
     if (begin >= end) return;
     CountBatch batch(p, thread, num_threads);
     batch.load(p, batch.first(begin, thread), end);
-    count_tokens(p, batch, begin, end, thread, hist, counts);
+    count_tokens(p, batch, begin, end, thread, hist, counts, nullptr);
 }
 
 // kFormat of a header: ranks that give weights and ranks that do not learn it.
@@ -149,52 +151,52 @@ __device__ __forceinline__ int32_t format_word(const DispatchParams& p) {
     return p.format | (p.topk_weights ? kWeighted : 0);
 }
 
-// What a header says of the selections of this rank.
-struct SentStatus {
-    Code code = kOk;
-    uint32_t token = 0, k = 0;
-    int64_t value = 0;
-
-    __device__ SentStatus(const DispatchParams& p, const TokenCounts& counts, const uint32_t* hist) {
-        if (counts.bad != ~0u) {
-            code = kExpertOutOfRange, token = counts.bad >> 8, k = counts.bad & 255;
-            value = at<const int64_t>(p.topk_idx)[static_cast<size_t>(token) * p.topk + k];
-        } else if (counts.crowded != ~0u) {
-            code = kSelectedTooOften, k = counts.crowded, value = hist[k];
-        }
+// The words of a header that say what is wrong with the selections of this rank, if anything is: two of them.
+__device__ __noinline__ uint2 status_words(const DispatchParams& p, const TokenCounts& counts, const uint32_t* hist,
+                                           int word) {
+    bool is_bad = counts.bad != ~0u;
+    uint32_t token = is_bad ? counts.bad >> 8 : 0, k = is_bad ? counts.bad & 255 : counts.crowded;
+    int64_t value = is_bad ? at<const int64_t>(p.topk_idx)[static_cast<size_t>(token) * p.topk + k] : hist[k];
+    switch (word) {
+        case kStatus: return {static_cast<uint32_t>(is_bad ? kExpertOutOfRange : kSelectedTooOften), token};
+        case kStatusK: return {k, static_cast<uint32_t>(value)};
+        default: return {static_cast<uint32_t>(value >> 32), 0};
     }
-};
+}
 
 // One block, after its planners have counted all tokens: tells every receiver what comes, in words that carry the epoch
 // themselves. One warp per receiver, two words per lane.
 __device__ inline void announce_dispatch(const DispatchParams& p, const Call& call, const TokenCounts& counts,
                                          const uint32_t* hist, int thread, int num_threads) {
-    int lane = thread % 32, num_local_experts = p.experts_per_rank;
+    bool is_odd = (counts.bad & counts.crowded) != ~0u;
 #pragma unroll 1
     for (int dest = thread / 32; dest < p.group.num_ranks; dest += num_threads / 32) {
         if (!(call.reached >> dest & 1)) continue;
         uint64_t* header = header_to(p.group, kDispatch, dest, call.epoch);
-        const uint32_t* own = hist + dest * num_local_experts;
-        if (lane < kHeaderCounts / 2) {
-            SentStatus status(p, counts, hist);
-            uint32_t first = 0, second = 0;
-            switch (lane * 2) {
-                case kStatus: first = status.code, second = status.token; break;
-                case kStatusK: first = status.k, second = status.value; break;
-                case kStatusValueHigh: first = status.value >> 32, second = format_word(p); break;
-                case kTopk: first = p.topk, second = counts.rows[dest]; break;
-                case kNumSelections: first = counts.selections[dest], second = p.num_tokens; break;
-            }
-            store_words(header + lane * 2, call.epoch, first, second);
-        }
+        const uint32_t* own = hist + dest * p.experts_per_rank;
+        int end = kHeaderCounts + p.experts_per_rank;
 #pragma unroll 1
-        for (int e = lane * 2; e < num_local_experts; e += 64)
-            store_words(header + kHeaderCounts + e, call.epoch, own[e], e + 1 < num_local_experts ? own[e + 1] : 0);
+        for (int word = thread % 32 * 2; word < end; word += 64) {
+            uint2 two = {0, 0};
+            if (word >= kHeaderCounts) {
+                const uint32_t* count = own + word - kHeaderCounts;
+                two = {count[0], word + 1 < end ? count[1] : 0};
+            } else if (word >= kTopk) {
+                two = word == kTopk ? uint2{static_cast<uint32_t>(p.topk), counts.rows[dest]}
+                                    : uint2{counts.selections[dest], static_cast<uint32_t>(p.num_tokens)};
+            } else {
+                if (is_odd) two = status_words(p, counts, hist, word);
+                if (word == kStatusValueHigh) two.y = format_word(p);
+            }
+            store_words(header + word, call.epoch, two.x, two.y);
+        }
         if (is_remote(p.group, dest))
-            send_cell(p.group, lane == 0, dest, headers_of(p.group, kDispatch, call.epoch), 0,
+            send_cell(p.group, thread % 32 == 0, dest, headers_of(p.group, kDispatch, call.epoch), 0,
                       p.header_words * sizeof(uint64_t));
     }
 }
+static_assert(kStatus == 0 && kStatusToken == 1 && kStatusK == 2 && kStatusValueLow == 3 && kStatusValueHigh == 4);
+static_assert(kFormat == 5 && kTopk == 6 && kNumRows == 7 && kNumSelections == 8 && kNumTokens == 9);
 
 // The lane's 16 channels of a piece of a token: 16 fp8 in the first vector, or 8 bf16 in each.
 template <bool kCast>
@@ -339,17 +341,15 @@ __device__ inline void plan_first(const DispatchParams& p, int thread, uint32_t*
     int t = blockIdx.x;
     bool has_token = t < p.num_tokens, announces = is_reporting_block(), plans = has_token && thread < 32;
     CountBatch before(p, thread, kPlanners);
-    if (has_token || announces) before.load(p, before.first(0, thread), announces ? p.num_tokens : t);
+    int end = announces ? p.num_tokens : has_token ? t : 0;
+    before.load(p, before.first(0, thread), end);
     PlanAhead ahead(p, plans ? t : -1);
     if (has_token) clear_counts(p, thread, kPlanners, hist, shared.earlier);
     if (announces) clear_counts(p, thread, kPlanners, all_hist, shared.all);
     team_barrier(kBarrierPlan, kPlanners);
-    if (announces) {
-        count_tokens(p, before, 0, p.num_tokens, thread, all_hist, shared.all, at<int32_t>(p.sent_topk_idx));
-        if (has_token) count_tokens(p, 0, t, thread, kPlanners, hist, shared.earlier);
-    } else if (has_token) {
-        count_tokens(p, before, 0, t, thread, hist, shared.earlier);
-    }
+    count_tokens(p, before, 0, end, thread, announces ? all_hist : hist, announces ? shared.all : shared.earlier,
+                 announces ? at<int32_t>(p.sent_topk_idx) : nullptr);
+    if (announces && has_token) count_more_tokens(p, 0, t, thread, kPlanners, hist, shared.earlier);
     team_barrier(kBarrierPlan, kPlanners);
     if (plans) {
         plan_token(p, t, ahead, hist, shared.earlier, shared.plan);
@@ -453,7 +453,7 @@ __device__ inline void send_tokens(const DispatchParams& p, const Call& call, ui
         if (is_first) {
             if (courier) team_barrier(kBarrierPlanned, kPlannedThreads);
         } else {
-            count_tokens(p, counted, t, threadIdx.x, kDispatchSenders, hist, shared.earlier);
+            count_more_tokens(p, counted, t, threadIdx.x, kDispatchSenders, hist, shared.earlier);
             team_barrier(kBarrierSend, kDispatchSenders);
             if (courier) plan_token(p, t, ahead, hist, shared.earlier, plan);
             __syncwarp();
