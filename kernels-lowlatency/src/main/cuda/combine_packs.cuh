@@ -1,18 +1,17 @@
 // Combine for owners that have few tokens, on one node: rows travel in packs, 16 bytes that arrive together, 12 of the
 // row and 4 the epoch. So neither a fence nor a flag lies between the sender's store and the owner's sum.
 //
-// Three chunks of a row, a unit, are four vectors of packs: the first three words of each lane's vector of the first,
-// the second and the third chunk, then the fourth words of all three. Owners sum pack by pack, senders send unit by
-// unit. Packs lie in memory of their own: in anybody else's an epoch could be anything.
+// A unit is what a warp sends and sums at once: a pack for each lane, so few tokens keep many warps busy. Packs lie in
+// memory of their own: in anybody else's an epoch could be anything.
 #pragma once
 
 #include "combine_receive.cuh"
 
 namespace deepep::lowlatency {
 
-constexpr int kUnitChunks = kUnitChannels / kChunkChannels;
-constexpr int kPackVectorBytes = 512;  // of a warp
-static_assert(kUnitChunks == 3 && kUnitBytes == (kUnitChunks + 1) * kPackVectorBytes);
+constexpr int kPackWords = 3;  // of the row
+constexpr int kPackChannels = 2 * kPackWords;
+static_assert(kUnitChannels == 32 * kPackChannels && kUnitBytes == 32 * sizeof(uint4));
 
 #ifdef DEEPEP_LOWLATENCY_INTERNODE
 template <Wire kWire>
@@ -55,29 +54,141 @@ __device__ __forceinline__ uint32_t pack_row(const CombineParams& p, uint32_t to
     return kReduce ? token : token * p.max_topk + k;
 }
 
-// A warp's unit. A lane stores the packs whose channels it has.
-template <typename Rows>
-__device__ __forceinline__ void store_packs(Rows& rows, uint64_t to, int num_channels, uint32_t epoch) {
-    int lane = threadIdx.x % 32;
-    uint4 fourths = make_uint4(0, 0, 0, epoch);
-#pragma unroll Rows::kUnroll
-    for (int c = 0; c < kUnitChunks; ++c) {
-        uint4 v = rows.next(c, num_channels);
-        fourths.x = fourths.y, fourths.y = fourths.z, fourths.z = v.w;
-        if (c * kChunkChannels + lane * 8 < num_channels)
-            store_relaxed_sys_b128(at<uint4>(to + c * kPackVectorBytes) + lane, make_uint4(v.x, v.y, v.z, epoch));
+// The words of a lane's pack.
+struct PackWords {
+    uint32_t w[kPackWords];
+
+    // Of a row that begins at any bf16; zeros beyond its end.
+    __device__ __forceinline__ void load(uint64_t from, uint64_t end) {
+        if ((from & 3) != 0) {
+            load_unaligned(from, end);
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < kPackWords; ++i) w[i] = from + i * 4 < end ? at<const uint32_t>(from)[i] : 0;
     }
-    // All pair with the loads in add_packs.
-    if (lane * 8 < num_channels)
-        store_relaxed_sys_b128(at<uint4>(to + kUnitChunks * kPackVectorBytes) + lane, fourths);
+
+    __device__ __noinline__ void load_unaligned(uint64_t from, uint64_t end) {
+        for (int i = 0; i < kPackWords; ++i) {
+            auto half = at<const uint16_t>(from + i * 4);
+            w[i] = from + i * 4 < end ? half[0] | static_cast<uint32_t>(half[1]) << 16 : 0;
+        }
+    }
+
+    __device__ __forceinline__ void add_to(float* sum, float weight) const {
+#pragma unroll
+        for (int i = 0; i < kPackWords; ++i) {
+            add_scaled(sum[2 * i], weight, __uint_as_float(w[i] << 16));
+            add_scaled(sum[2 * i + 1], weight, __uint_as_float(w[i] & 0xffff0000u));
+        }
+    }
+};
+
+// A sum, rounded.
+__device__ __forceinline__ PackWords round_pack(const float* sum) {
+    float padded[8] = {sum[0], sum[1], sum[2], sum[3], sum[4], sum[5]};
+    uint4 words = round_vector(padded);
+    return {{words.x, words.y, words.z}};
 }
 
+// A unit of a selection's row.
+struct SelectionUnit {
+    using Rows = SelectionRows<Wire::kBf16>;
+    static constexpr int kStageBytes = 0;
+
+    PackWords words;
+
+    __device__ explicit SelectionUnit(uint8_t*) {}
+    __device__ __forceinline__ void load(const CombineParams& p, int in_row, const Rows::Item& item) {
+        uint64_t row = x_row(p, item.x);
+        words.load(row + in_row + threadIdx.x % 32 * kPackChannels * 2, row + p.hidden * 2);
+    }
+    __device__ __forceinline__ PackWords sum(const CombineParams&, int) const { return words; }
+    __device__ __forceinline__ void drop(const CombineParams&) const {}
+};
+
+// A unit of the sum of a token's rows. As in ReducedRows, the copy engine brings it to the warp's stage, all rows at
+// once. Rows that do not begin on 16 bytes are read where they are.
+struct ReducedUnit {
+    using Rows = ReducedRows<Wire::kBf16>;
+    static constexpr int kRowBytes = kUnitChannels * 2;
+    static constexpr int kBarrierAt = kMaxTopk * kRowBytes;
+    static constexpr int kStageBytes = kBarrierAt + 128;
+
+    uint32_t stage;  // in the block's dynamic memory
+    uint32_t parity = 1;       // of the phase that was waited for last
+    uint32_t selected = 0;     // what is summed, by selection
+    uint64_t row;              // of selection k in lane k
+    float weight;
+
+    __device__ explicit ReducedUnit(uint8_t* memory) : stage(memory - dynamic_shared()) {
+        if (threadIdx.x % 32 == 0) {
+            barrier_init(arrived(), 1);
+            barrier_init_fence();
+        }
+        __syncwarp();
+    }
+    __device__ __forceinline__ uint8_t* staged(int j) const { return dynamic_shared() + stage + j * kRowBytes; }
+    __device__ __forceinline__ uint64_t* arrived() const {
+        return reinterpret_cast<uint64_t*>(staged(0) + kBarrierAt);
+    }
+    __device__ __forceinline__ static bool is_staged(const CombineParams& p) {
+        return ((p.x | p.x_expert_stride | p.x_row_stride) & 15) == 0;
+    }
+
+    __device__ __forceinline__ void load(const CombineParams& p, int in_row, const Rows::Item& item) {
+        if (selected != 0) Rows::leave_stage();
+        int lane = threadIdx.x % 32;
+        bool mine = item.place != ~0u;
+        selected = __ballot_sync(~0u, mine);
+        row = mine ? x_row(p, item.place) : 0;
+        weight = item.weight;
+        if (!is_staged(p)) return;
+        int bytes = min(kRowBytes, p.hidden * 2 - in_row);
+        if (lane == 0) barrier_arrive_expect(arrived(), __popc(selected) * bytes);
+        __syncwarp();
+        uint8_t* to = staged(__popc(selected & ((1u << lane) - 1)));
+        if (mine) bulk_load(to, at<const uint8_t>(row, in_row), bytes, arrived());
+    }
+
+    // No copy may outlive the block.
+    __device__ __forceinline__ void drop(const CombineParams& p) {
+        if (!is_staged(p)) return;
+        parity ^= 1;
+        barrier_wait(arrived(), parity);
+    }
+
+    __device__ __forceinline__ PackWords sum(const CombineParams& p, int in_row) {
+        int in_unit = threadIdx.x % 32 * kPackChannels * 2;
+        drop(p);
+        float sum[kPackChannels] = {};
+        const uint8_t* from = staged(0) + in_unit;
+#pragma unroll 1
+        for (uint32_t left = selected; left != 0; left &= left - 1, from += kRowBytes) {
+            int k = __ffs(left) - 1;
+            float of_row = __shfl_sync(~0u, weight, k);
+            uint64_t its_row = __shfl_sync(~0u, row, k);
+            PackWords words;
+            if (is_staged(p)) {
+#pragma unroll
+                for (int i = 0; i < kPackWords; ++i) words.w[i] = reinterpret_cast<const uint32_t*>(from)[i];
+            } else {
+                words.load(its_row + in_row + in_unit, its_row + p.hidden * 2);
+            }
+            words.add_to(sum, of_row);
+        }
+        return round_pack(sum);
+    }
+};
+
 // What a warp sends in packs, to the owners that have few tokens: the units of a row go round the warps of the senders.
-template <typename Rows, bool kReduce>
+template <bool kReduce>
 struct PackSender {
-    using Task = Errand<Rows::kChunks>;
+    using Unit = std::conditional_t<kReduce, ReducedUnit, SelectionUnit>;
+    using Rows = typename Unit::Rows;
+    using Task = Errand<kUnitChannels>;
     static constexpr int kTeamStageBytes = kStoreWarps * kReduceStageBytes;
-    static_assert((kStoreWarps + 1) * Rows::kStageBytes <= kTeamStageBytes);
+    static_assert((kStoreWarps + 1) * Unit::kStageBytes <= kTeamStageBytes);
 
     Deal deal;
     int num_items;             // for lane r's rank
@@ -93,23 +204,26 @@ struct PackSender {
     __device__ void send(const CombineParams& p, const Call& call, uint32_t few, bool opens, uint8_t* stages) {
         const Group& g = p.group;
         // In the team's stages: the other team may still be sending parts.
-        Rows rows(stages + threadIdx.x / kSendTeamThreads * kTeamStageBytes +
-                  threadIdx.x % kSendTeamThreads / 32 * Rows::kStageBytes);
+        Unit unit(stages + threadIdx.x / kSendTeamThreads * kTeamStageBytes +
+                  threadIdx.x % kSendTeamThreads / 32 * Unit::kStageBytes);
         if (!(few >> threadIdx.x % kRanks & 1)) num_items = 0;
 #pragma unroll 1
         for (int item = deal.item;;) {
             Task errand(g, deal.group);
             bool sends = item < __shfl_sync(~0u, num_items, errand.owner) && errand.part < num_units(p);
-            if (sends) rows.load(p, errand, next);
+            int in_row = errand.first_channel() * 2;
+            if (sends) unit.load(p, in_row, next);
             if (opens) __syncthreads();
             opens = false;
             if (sends && (call.reached >> errand.owner & 1)) {
                 uint32_t origin = Rows::origin(next);
                 uint32_t row = pack_row<kReduce>(p, token_of(origin), selection_of(origin));
                 uint64_t to = outgoing(g, packs_of(p, call.epoch), errand.owner) + row * p.pack_stride;
-                store_packs(rows, to + errand.part * kUnitBytes, errand.num_channels(p), call.epoch);
+                PackWords sum = unit.sum(p, in_row);
+                store_relaxed_sys_b128(at<uint4>(to + errand.part * kUnitBytes) + threadIdx.x % 32,
+                                       make_uint4(sum.w[0], sum.w[1], sum.w[2], call.epoch));  // pairs with add_packs
             } else if (sends) {
-                rows.drop(errand.num_channels(p));
+                unit.drop(p);
             }
             item += deal.next_item;
             if (!sends) {
@@ -126,11 +240,11 @@ struct PackSender {
 template <Wire kWire, bool kReduce>
 __device__ __forceinline__ void send_home(const CombineParams& p, const Call& call, SendShared& shared,
                                           uint8_t* stages) {
-    using Parts = SentRows<kWire, kReduce, kPartChunks>;
+    using Parts = SentRows<kWire, kReduce>;
     if constexpr (!kPacks<kWire>) {
         send_rows<kWire, Parts>(p, call, 0, shared, stages);
     } else {
-        using Packs = PackSender<SentRows<kWire, kReduce, kUnitChunks>, kReduce>;
+        using Packs = PackSender<kReduce>;
         auto bank = at<const Bank>(p.bank);
         uint32_t few = owners_with_few<kReduce>(bank);
         if (has_few_tokens<kReduce>(p)) {
@@ -180,8 +294,7 @@ __device__ __forceinline__ void add_packs(const Group& g, const Call& call, uint
             for (int j = 0; j < kPackRows; ++j) {
                 float weight_of_row = __shfl_sync(~0u, factor, j);
                 if (j >= num_rows) break;
-#pragma unroll
-                for (int i = 0; i < 6; ++i) add_scaled(sum[i], weight_of_row, bf16_at(v[j], i));
+                PackWords{{v[j].x, v[j].y, v[j].z}}.add_to(sum, weight_of_row);
             }
             selected = left;
             return;
@@ -204,43 +317,33 @@ __device__ __forceinline__ void store_word(uint64_t to, uint32_t word) {
     }
 }
 
-// Sums what each lane's pack of a unit stands for, and stores it.
+// Sums a unit of a token, a pack per lane.
 template <bool kReduce>
-__device__ __forceinline__ void sum_pack(const CombineParams& p, const Call& call, RankSetIn came, Selected mine,
-                                         int token, int pack) {
+__device__ __forceinline__ void sum_unit(const CombineParams& p, const Call& call, RankSetIn came, Selected mine,
+                                         int token, int unit) {
     const Group& g = p.group;
-    int lane = threadIdx.x % 32, unit = pack / (kUnitChunks + 1), vector = pack % (kUnitChunks + 1);
-    bool of_fourths = vector == kUnitChunks;
-    int channel = unit * kUnitChannels + (of_fourths ? 0 : vector * kChunkChannels) + lane * 8;
+    int lane = threadIdx.x % 32, channel = unit * kUnitChannels + lane * kPackChannels;
     bool active = channel < p.hidden;
     int sender;
     uint32_t selected = senders_of<kReduce>(p, came, mine, sender);
     uint32_t row = (sender * p.pack_rank_stride + pack_row<kReduce>(p, token, lane) * p.pack_stride) / kPlaceUnitBytes;
-    uint64_t packs = g.heap[g.rank] + packs_of(p, call.epoch).offset + pack * kPackVectorBytes + lane * 16;
-    float sum[6] = {};
+    uint64_t packs = g.heap[g.rank] + packs_of(p, call.epoch).offset + unit * kUnitBytes + lane * sizeof(uint4);
+    float sum[kPackChannels] = {};
 #pragma unroll 1
     while (selected != 0)
         add_packs(g, call, selected, sender, mine.weight, packs, row, active, sum);
-    if (!active) return;
+    PackWords words = round_pack(sum);
     uint64_t to = p.out + token * p.out_stride + channel * 2;
-    float padded[8] = {sum[0], sum[1], sum[2], sum[3], sum[4], sum[5]};
-    uint4 words = round_vector(padded);
-    const uint32_t word[3] = {words.x, words.y, words.z};
 #pragma unroll
-    for (int i = 0; i < 3; ++i) {
-        if (!of_fourths) {
-            store_word(to + i * 4, word[i]);
-        } else if (channel + i * kChunkChannels < p.hidden) {
-            store_word(to + i * kChunkChannels * 2 + 12, word[i]);
-        }
-    }
+    for (int i = 0; i < kPackWords; ++i)
+        if (channel + i * 2 < p.hidden) store_word(to + i * 4, words.w[i]);
 }
 
 // Sums of a token: of chunks, or of packs.
 template <Wire kWire, bool kReduce>
 __device__ __forceinline__ int num_summed(const CombineParams& p) {
     constexpr int kChannels = kSumChunks<kWire, kReduce> * kChunkChannels;
-    if (kPacks<kWire> && has_few_tokens<kReduce>(p)) return num_units(p) * (kUnitChunks + 1);
+    if (kPacks<kWire> && has_few_tokens<kReduce>(p)) return num_units(p);
     return (p.hidden + kChannels - 1) / kChannels;
 }
 
@@ -283,8 +386,8 @@ __device__ inline void sum_tokens(const CombineParams& p, const Call& call, int 
         }
     };
     if (kPacks<kWire> && has_few_tokens<kReduce>(p)) {
-        for_all([&](Selected selected, int token, int pack) {
-            sum_pack<kReduce>(p, call, shared.came, selected, token, pack);
+        for_all([&](Selected selected, int token, int unit) {
+            sum_unit<kReduce>(p, call, shared.came, selected, token, unit);
         });
     } else {
         for_all([&](Selected selected, int token, int number) {

@@ -29,20 +29,21 @@ constexpr int kLogPartBytes = kPartChannels / kLogChannels * kLogBlockBytes;
 static_assert(kStoreWarps == kSendTeamThreads / 32 - 1);  // a team's last warp flags what they have stored
 static_assert(kLogPartBytes % 16 == 0 && kLogPartBytes <= kLogStageBytes && kPartChannels % kChunkChannels == 0);
 
-// The part of kChunks chunks, and the owner, that a group of the deal stands for; nearest owners behind this rank
-// first.
-template <int kChunks>
+// The part of a row, of kNumChannels channels, and the owner, that a group of the deal stands for; nearest owners behind
+// this rank first.
+template <int kNumChannels>
 struct Errand {
-    static constexpr int kChannels = kChunks * kChunkChannels;
     int part, owner;
 
     __device__ Errand(const Group& g, int group) : part(small_div(group, g.num_ranks)) {
         owner = g.rank + 1 + group - part * g.num_ranks;
         if (owner >= g.num_ranks) owner -= g.num_ranks;
     }
-    __device__ int first_channel() const { return part * kChannels; }
-    __device__ int num_channels(const CombineParams& p) const { return min(kChannels, p.hidden - first_channel()); }
+    __device__ int first_channel() const { return part * kNumChannels; }
+    __device__ int num_channels(const CombineParams& p) const { return min(kNumChannels, p.hidden - first_channel()); }
 };
+
+using PartErrand = Errand<kPartChannels>;
 
 // Where a part begins in a row.
 template <Wire kWire>
@@ -54,12 +55,12 @@ __device__ __forceinline__ uint64_t part_offset(int part) {
 
 // A warp's part as fp8. vector(c): the lane's 8 channels of chunk c, bf16; zeros beyond the row. kUnroll: chunks whose
 // code is written out.
-template <int kChunks, int kUnroll, class Vector>
+template <int kUnroll, class Vector>
 __device__ __forceinline__ void send_fp8(uint64_t to, int num_channels, Vector vector) {
     int lane = threadIdx.x % 32;
     float scale = 0;  // lane i: of channels 128 i, 128 i + 1, ...
 #pragma unroll kUnroll
-    for (int c = 0; c < kChunks; ++c) {
+    for (int c = 0; c < kPartChunks; ++c) {
         Fp8Lane<1> codes = cast_fp8(Vectors<1>{vector(c)}, false);
         if (c * kChunkChannels + lane * 8 < num_channels)
             *at<uint2>(to + kFp8ScaleBytes + c * kChunkChannels + lane * 8) = uint2{codes.words[0], codes.words[1]};
@@ -92,8 +93,9 @@ __device__ __forceinline__ void add_scaled(float& sum, float weight, float value
 
 // A part of a row of x, 8 channels per lane and chunk. What is encoded comes through few registers: a chunk is loaded
 // while the last one is encoded.
-template <Wire kWire, int kChunks>
+template <Wire kWire>
 struct CombinePart {
+    static constexpr int kChunks = kPartChunks;
     static constexpr int kHeld = kWire == Wire::kLogFmt ? 1 : kWire == Wire::kFp8 ? kHeldForFp8 : kChunks;
     static constexpr int kStride = kChunkChannels * 2;
 
@@ -137,14 +139,12 @@ struct CombinePart {
 };
 
 // Every selection's row by itself.
-template <Wire kWire, int kNumChunks>
+template <Wire kWire>
 struct SelectionRows {
     using Item = uint2;  // a Selection, if there is one
-    static constexpr int kChunks = kNumChunks;
-    static constexpr int kUnroll = kChunks;  // chunks are in registers
     static constexpr int kStageBytes = kWire == Wire::kLogFmt ? kLogStageBytes : 0;
 
-    CombinePart<kWire, kChunks> part;
+    CombinePart<kWire> part;
     uint8_t* stage;
 
     __device__ explicit SelectionRows(uint8_t* memory) : stage(memory) {}
@@ -156,19 +156,18 @@ struct SelectionRows {
         return item < capacity ? at<const uint2>(p.selections)[static_cast<int64_t>(owner) * capacity + item] : uint2{};
     }
     __device__ static uint32_t origin(const Item& item) { return item.y; }
-    __device__ void load(const CombineParams& p, const Errand<kChunks>& errand, const Item& item) {
+    __device__ void load(const CombineParams& p, const PartErrand& errand, const Item& item) {
         part.load(x_row(p, item.x) + errand.first_channel() * 2, errand.num_channels(p));
     }
     __device__ void store(uint64_t to, int num_channels) {
         if constexpr (kWire == Wire::kLogFmt) {
             part.encode(to, num_channels, stage);
         } else if constexpr (kWire == Wire::kFp8) {
-            send_fp8<kChunks, kUnroll>(to, num_channels, [this](int c) { return part.next(c); });
+            send_fp8<kPartChunks>(to, num_channels, [this](int c) { return part.next(c); });  // they are in registers
         } else {
             part.store(to, num_channels);
         }
     }
-    __device__ uint4 next(int chunk, int) const { return part.x.v[chunk]; }
     __device__ void drop(int) const {}
 };
 
@@ -177,26 +176,24 @@ struct SelectionRows {
 // without registers, and without standing in the way of the block's other loads and stores. All of a part comes at
 // once, or, where the stage is too small for so many rows, chunk by chunk. Rows that do not begin on 16 bytes are read
 // where they are, and so are those too many for the stage.
-template <Wire kWire, int kNumChunks>
+template <Wire kWire>
 struct ReducedRows {
     struct Item {
         uint32_t place;  // of selection k in lane k, or ~0
         float weight;
         uint32_t token;
     };
-    static constexpr int kChunks = kNumChunks;
+    static constexpr int kChunks = kPartChunks;
     static constexpr int kUnroll = 1;  // code that is run once costs more to fetch than to run
     static constexpr int kStride = kChunkChannels * 2;
-    // All warps of a team have a stage for units, but only those that store one for parts.
-    static constexpr int kStageBytes =
-        kChunks == kPartChunks ? kReduceStageBytes : kReduceStageBytes / kStride * kStoreWarps / 8 * kStride;
+    static constexpr int kStageBytes = kReduceStageBytes;
     // Behind what rows come to, the barriers at which they do, and where LogFMT is encoded.
     static constexpr int kBarriersAt = kStageBytes - kMostUnderWay * static_cast<int>(sizeof(uint64_t));
     static constexpr int kBlocksAt = kBarriersAt / 16 * 16 - kLogStageBytes;
     static constexpr int kRoom = (kWire == Wire::kLogFmt ? kBlocksAt : kBarriersAt) / kStride;  // chunks
     // That are added up: as many as there are registers for, on sm_100 too.
     static constexpr int kRowsAtOnce = kWire == Wire::kBf16 || (kHasOneNode && kWire == Wire::kFp8) ? 3 : 2;
-    static_assert(kStageBytes <= kReduceStageBytes && kLogStageBytes % 16 == 0);
+    static_assert(kLogStageBytes % 16 == 0);
 
     uint32_t stage;  // in the block's dynamic memory
     uint32_t parities = 0;  // a bit for each barrier
@@ -240,7 +237,7 @@ struct ReducedRows {
         return item.token << kTopkBits | (selected != 0 ? __ffs(selected) - 1 : 0);
     }
 
-    __device__ void load(const CombineParams& p, const Errand<kChunks>& errand, const Item& item) {
+    __device__ void load(const CombineParams& p, const PartErrand& errand, const Item& item) {
         if (num_rows != 0) leave_stage();
         uint32_t selected = __ballot_sync(~0u, item.place != ~0u);
         uint64_t from = item.place != ~0u ? x_row(p, item.place) + errand.first_channel() * 2 : 0;
@@ -345,7 +342,7 @@ struct ReducedRows {
     __device__ void store(uint64_t to, int num_channels) {
         int lane = threadIdx.x % 32;
         if constexpr (kWire == Wire::kFp8) {
-            send_fp8<kChunks, kUnroll>(to, num_channels, [&](int c) { return next(c, num_channels); });
+            send_fp8<kUnroll>(to, num_channels, [&](int c) { return next(c, num_channels); });
         } else if constexpr (kWire == Wire::kLogFmt) {
             uint8_t* blocks = dynamic_shared() + stage + kBlocksAt;
 #pragma unroll 1
@@ -364,8 +361,8 @@ struct ReducedRows {
     }
 };
 
-template <Wire kWire, bool kReduce, int kChunks>
-using SentRows = std::conditional_t<kReduce, ReducedRows<kWire, kChunks>, SelectionRows<kWire, kChunks>>;
+template <Wire kWire, bool kReduce>
+using SentRows = std::conditional_t<kReduce, ReducedRows<kWire>, SelectionRows<kWire>>;
 
 // The rows of a parity, of each source; and where in a source's the row of an item or a selection lies.
 __device__ __forceinline__ RankCells rows_of(const CombineParams& p, uint32_t epoch) {

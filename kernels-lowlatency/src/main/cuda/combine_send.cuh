@@ -116,8 +116,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
     auto items_of = [&](int owner) {
         return kIsWide ? Rows::num_items(p, owner) : __shfl_sync(~0u, num_items, owner);
     };
-    using Task = Errand<Rows::kChunks>;
-    typename Rows::Item next = Rows::ask(p, Task(g, deal.group).owner, deal.item);
+    typename Rows::Item next = Rows::ask(p, PartErrand(g, deal.group).owner, deal.item);
     // As many rounds for all warps, which meet at barriers.
     int most = __reduce_max_sync(~0u, kIsWide || lane < g.num_ranks ? num_items : 0);
     int rounds_per_group = small_div(most + deal.next_item - 1, deal.next_item);
@@ -127,7 +126,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
         flag_rounds<Rows>(p, call, team, rounds_per_group * groups_per_warp, shared);
         return;
     }
-    Task errand(g, deal.group);
+    PartErrand errand(g, deal.group);
     int num_mine = items_of(errand.owner);
     if (deal.group >= num_groups) num_mine = 0;
     int item = deal.item;
@@ -159,7 +158,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
             send_barrier(team);
         }
         group += deal.next_group;
-        errand = Task(g, group);
+        errand = PartErrand(g, group);
         num_mine = items_of(errand.owner);
         if (group >= num_groups) num_mine = 0;
         item = deal.item;

@@ -70,7 +70,7 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
         if (announces && team.warp() == kCollectWarp)
             announce_combine(
                 p, call, run, collected.present, __reduce_min_sync(~0u, bad[team.thread % kAnnounceWarps]),
-                [&](int rank) { return SentRows<kWire, kReduce, kPartChunks>::num_items(p, rank); });
+                [&](int rank) { return SentRows<kWire, kReduce>::num_items(p, rank); });
         if (receives) {
             if (team.warp() == kCollectWarp) collect_senders(p, call, run, collected);
             team.sync();

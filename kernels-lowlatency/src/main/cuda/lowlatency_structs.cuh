@@ -24,8 +24,8 @@ constexpr int kPartChannels = 1792;
 constexpr int kPackedTokens = 16;
 constexpr int kPackedSums = 32;
 constexpr int kDispatchBatchRows = 16;
-constexpr int kUnitChannels = 768;
-constexpr int kUnitBytes = 2048;
+constexpr int kUnitChannels = 192;
+constexpr int kUnitBytes = 512;
 constexpr int kScaleChannels = 128;
 constexpr int kLogChannels = 128;
 constexpr int kLogBlockBytes = 168;
@@ -379,7 +379,7 @@ static_assert(offsetof(CombineParams, reserved) == 700);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x4e5be059d1ee1ff0;
+__device__ uint64_t deepep_lowlatency_structs = 0x68df7dc258d6d2b9;
 }
 
 }  // namespace deepep::lowlatency

@@ -24,8 +24,8 @@ constexpr int kPartChannels = 1792;
 constexpr int kPackedTokens = 16;
 constexpr int kPackedSums = 32;
 constexpr int kDispatchBatchRows = 16;
-constexpr int kUnitChannels = 768;
-constexpr int kUnitBytes = 2048;
+constexpr int kUnitChannels = 192;
+constexpr int kUnitBytes = 512;
 constexpr int kScaleChannels = 128;
 constexpr int kLogChannels = 128;
 constexpr int kLogBlockBytes = 168;
@@ -381,7 +381,7 @@ static_assert(offsetof(CombineParams, reserved) == 2492);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0xe28236f9427c2d4d;
+__device__ uint64_t deepep_lowlatency_structs = 0xf058537dae70bd6c;
 }
 
 }  // namespace deepep::lowlatency

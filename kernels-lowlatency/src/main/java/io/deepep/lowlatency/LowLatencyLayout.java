@@ -62,10 +62,10 @@ public record LowLatencyLayout(
     /** Ranks of a node that has kernels of its own. */
     public static final int SMALL_NODE_RANKS = 8;
 
-    /** Channels of a unit of packs, which is three chunks of a warp's vectors; and its bytes. */
-    public static final int UNIT_CHANNELS = 768;
+    /** Channels of a unit of packs, of which each lane of a warp has one; and its bytes. */
+    public static final int UNIT_CHANNELS = 192;
 
-    public static final int UNIT_BYTES = 2048;
+    public static final int UNIT_BYTES = 512;
 
     private static final int KINDS = 2;
     private static final int PARITIES = 2;
