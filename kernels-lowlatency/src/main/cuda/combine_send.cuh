@@ -25,34 +25,38 @@ __device__ inline uint32_t find_bad_selection(const CombineParams& p, int thread
     return __reduce_min_sync(~0u, bad);
 }
 
+// The words of a header that say what is wrong with topk_idx at `bad`: two of them.
+__device__ __noinline__ uint2 combine_status_words(const CombineParams& p, uint32_t bad, int word) {
+    int64_t value = at<const int64_t>(p.topk_idx)[bad];
+    bool is_selection = value == -1 || is_expert(value, p.num_experts);
+    switch (word) {
+        case kHasRows: return {0, static_cast<uint32_t>(is_selection ? kSelectionChanged : kExpertOutOfRange)};
+        case kCombineToken: return {bad / p.topk, bad % p.topk};
+        default: return {static_cast<uint32_t>(value), static_cast<uint32_t>(value >> 32)};
+    }
+}
+
 // One warp of one block, lane by receiver and pair of words. num_items(rank): of what is sent there.
 template <typename NumItems>
 __device__ inline void announce_combine(const CombineParams& p, const Call& call, const Run& run, RankSetIn present,
                                         uint32_t bad, NumItems num_items) {
     constexpr int kPairs = kCombineHeaderWords / 2;
     constexpr int kAtOnce = 32 / kPairs;
+    static_assert(kRowFormat == kDispatchEpoch + 1 && kCombineStatus == kHasRows + 1);
+    static_assert(kCombineK == kCombineToken + 1 && kCombineValueHigh == kCombineValueLow + 1);
     int lane = threadIdx.x % 32, word = lane % kPairs * 2;
-    bool good = bad == ~0u;
-    int64_t value = good ? 0 : at<const int64_t>(p.topk_idx)[bad];
-    bool is_selection = value == -1 || is_expert(value, p.num_experts);
-    uint32_t status = good ? kOk : is_selection ? kSelectionChanged : kExpertOutOfRange;
+    uint2 two = {0, 0};
+    if (bad != ~0u) two = combine_status_words(p, bad, word);
+    if (word == kDispatchEpoch) two = {run.dispatch_epoch, static_cast<uint32_t>(p.row_format)};
 #pragma unroll 1
     for (int first_dest = 0; first_dest < (kRanks > kAtOnce ? p.group.num_ranks : 1); first_dest += kAtOnce) {
         int dest = first_dest + lane / kPairs;
         bool reaches = dest < p.group.num_ranks && (call.reached >> dest & 1);
-        uint32_t first = 0, second = 0;
-        switch (word) {
-            case kDispatchEpoch: first = run.dispatch_epoch, second = p.row_format; break;
-            case kHasRows:
-                first = present >> dest & 1, second = status;
-                if (kHasNetwork && reaches && first != 0) first = pack_batches(p, num_items(dest));
-                break;
-            case kCombineToken: first = good ? 0 : bad / p.topk, second = good ? 0 : bad % p.topk; break;
-            case kCombineValueLow:
-                first = static_cast<uint32_t>(value), second = static_cast<uint32_t>(value >> 32);
-                break;
+        if (word == kHasRows) {
+            two.x = dest < p.group.num_ranks && (present >> dest & 1);
+            if (kHasNetwork && reaches && two.x != 0) two.x = pack_batches(p, num_items(dest));
         }
-        if (reaches) store_words(header_to(p.group, kCombine, dest, call.epoch) + word, call.epoch, first, second);
+        if (reaches) store_words(header_to(p.group, kCombine, dest, call.epoch) + word, call.epoch, two.x, two.y);
         send_cell(p.group, reaches && word == 0, dest, headers_of(p.group, kCombine, call.epoch), 0,
                   kCombineHeaderWords * sizeof(uint64_t));
     }
