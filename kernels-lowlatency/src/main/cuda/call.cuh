@@ -1,7 +1,9 @@
 // A call, its epochs and headers, and how a launch waits for other ranks and what it does when one does not come.
 //
 // What is rare is out of line: a launch takes microseconds and runs nearly all of its code for the first time, so it is
-// the lines of code on the way that cost.
+// the lines of code on the way that cost. For the same reason loops are not unrolled, unless what they index is in
+// registers; and what has references goes by value to functions that are out of line: by reference, the compiler would
+// reach parameters and shared memory through generic addresses everywhere.
 #pragma once
 
 #include "deepep/block.cuh"
