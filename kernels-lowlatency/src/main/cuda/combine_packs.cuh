@@ -58,23 +58,6 @@ __device__ __forceinline__ uint32_t pack_row(const CombineParams& p, uint32_t to
 struct PackWords {
     uint32_t w[kPackWords];
 
-    // Of a row that begins at any bf16; zeros beyond its end.
-    __device__ __forceinline__ void load(uint64_t from, uint64_t end) {
-        if ((from & 3) != 0) {
-            load_unaligned(from, end);
-            return;
-        }
-#pragma unroll
-        for (int i = 0; i < kPackWords; ++i) w[i] = from + i * 4 < end ? at<const uint32_t>(from)[i] : 0;
-    }
-
-    __device__ __noinline__ void load_unaligned(uint64_t from, uint64_t end) {
-        for (int i = 0; i < kPackWords; ++i) {
-            auto half = at<const uint16_t>(from + i * 4);
-            w[i] = from + i * 4 < end ? half[0] | static_cast<uint32_t>(half[1]) << 16 : 0;
-        }
-    }
-
     __device__ __forceinline__ void add_to(float* sum, float weight) const {
 #pragma unroll
         for (int i = 0; i < kPackWords; ++i) {
@@ -83,6 +66,25 @@ struct PackWords {
         }
     }
 };
+
+// For rows that do not begin on 4 bytes, out of line.
+__device__ __noinline__ PackWords load_unaligned_pack(uint64_t from, uint64_t end) {
+    PackWords words;
+    for (int i = 0; i < kPackWords; ++i) {
+        auto half = at<const uint16_t>(from + i * 4);
+        words.w[i] = from + i * 4 < end ? half[0] | static_cast<uint32_t>(half[1]) << 16 : 0;
+    }
+    return words;
+}
+
+// Those of a row; zeros beyond its end.
+__device__ __forceinline__ PackWords load_pack(uint64_t from, uint64_t end) {
+    if ((from & 3) != 0) return load_unaligned_pack(from, end);
+    PackWords words;
+#pragma unroll
+    for (int i = 0; i < kPackWords; ++i) words.w[i] = from + i * 4 < end ? at<const uint32_t>(from)[i] : 0;
+    return words;
+}
 
 // A sum, rounded.
 __device__ __forceinline__ PackWords round_pack(const float* sum) {
@@ -101,7 +103,7 @@ struct SelectionUnit {
     __device__ explicit SelectionUnit(uint8_t*) {}
     __device__ __forceinline__ void load(const CombineParams& p, int in_row, const Rows::Item& item) {
         uint64_t row = x_row(p, item.x);
-        words.load(row + in_row + threadIdx.x % 32 * kPackChannels * 2, row + p.hidden * 2);
+        words = load_pack(row + in_row + threadIdx.x % 32 * kPackChannels * 2, row + p.hidden * 2);
     }
     __device__ __forceinline__ PackWords sum(const CombineParams&, int) const { return words; }
     __device__ __forceinline__ void drop(const CombineParams&) const {}
@@ -115,10 +117,10 @@ struct ReducedUnit {
     static constexpr int kBarrierAt = kMaxTopk * kRowBytes;
     static constexpr int kStageBytes = kBarrierAt + 128;
 
-    uint32_t stage;  // in the block's dynamic memory
-    uint32_t parity = 1;       // of the phase that was waited for last
-    uint32_t selected = 0;     // what is summed, by selection
-    uint64_t row;              // of selection k in lane k
+    uint32_t stage;         // in the block's dynamic memory
+    uint32_t parity = 1;    // of the phase that was waited for last
+    uint32_t selected = 0;  // what is summed, by selection
+    uint64_t row;           // of selection k in lane k
     float weight;
 
     __device__ explicit ReducedUnit(uint8_t* memory) : stage(memory - dynamic_shared()) {
@@ -173,7 +175,7 @@ struct ReducedUnit {
 #pragma unroll
                 for (int i = 0; i < kPackWords; ++i) words.w[i] = reinterpret_cast<const uint32_t*>(from)[i];
             } else {
-                words.load(its_row + in_row + in_unit, its_row + p.hidden * 2);
+                words = load_pack(its_row + in_row + in_unit, its_row + p.hidden * 2);
             }
             words.add_to(sum, of_row);
         }
