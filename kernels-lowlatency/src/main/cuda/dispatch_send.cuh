@@ -165,18 +165,20 @@ __device__ __noinline__ uint2 status_words(const DispatchParams& p, const TokenC
 }
 
 // One block, after its planners have counted all tokens: tells every receiver what comes, in words that carry the epoch
-// themselves. One warp per receiver, two words per lane.
+// themselves. A warp for 64 words, two per lane, or where a network takes a header at once, for all of a receiver's.
 __device__ inline void announce_dispatch(const DispatchParams& p, const Call& call, const TokenCounts& counts,
                                          const uint32_t* hist, int thread, int num_threads) {
     bool is_odd = (counts.bad & counts.crowded) != ~0u;
+    int num_chunks = kHasNetwork ? 1 : (p.header_words + 63) / 64;
 #pragma unroll 1
-    for (int dest = thread / 32; dest < p.group.num_ranks; dest += num_threads / 32) {
+    for (int item = thread / 32; item < p.group.num_ranks * num_chunks; item += num_threads / 32) {
+        int chunk = small_div(item, p.group.num_ranks), dest = item - chunk * p.group.num_ranks;
         if (!(call.reached >> dest & 1)) continue;
         uint64_t* header = header_to(p.group, kDispatch, dest, call.epoch);
         const uint32_t* own = hist + dest * p.experts_per_rank;
         int end = kHeaderCounts + p.experts_per_rank;
 #pragma unroll 1
-        for (int word = thread % 32 * 2; word < end; word += 64) {
+        for (int word = chunk * 64 + thread % 32 * 2; word < end; word += num_chunks * 64) {
             uint2 two = {0, 0};
             if (word >= kHeaderCounts) {
                 const uint32_t* count = own + word - kHeaderCounts;
