@@ -29,8 +29,8 @@ constexpr int kLogPartBytes = kPartChannels / kLogChannels * kLogBlockBytes;
 static_assert(kStoreWarps == kSendTeamThreads / 32 - 1);  // a team's last warp flags what they have stored
 static_assert(kLogPartBytes % 16 == 0 && kLogPartBytes <= kLogStageBytes && kPartChannels % kChunkChannels == 0);
 
-// The part of a row, of kNumChannels channels, and the owner, that a group of the deal stands for; nearest owners behind
-// this rank first.
+// The part of a row, of kNumChannels channels, and the owner, that a group of the deal stands for; nearest owners
+// behind this rank first.
 template <int kNumChannels>
 struct Errand {
     int part, owner;
