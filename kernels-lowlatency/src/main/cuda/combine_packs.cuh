@@ -106,7 +106,7 @@ struct SelectionUnit {
         words = load_pack(row + in_row + threadIdx.x % 32 * kPackChannels * 2, row + p.hidden * 2);
     }
     __device__ __forceinline__ PackWords sum(const CombineParams&, int) const { return words; }
-    __device__ __forceinline__ void drop(const CombineParams&) const {}
+    __device__ __forceinline__ void await_rows(const CombineParams&) const {}
 };
 
 // A unit of the sum of a token's rows. As in ReducedRows, the copy engine brings it to the warp's stage, all rows at
@@ -134,9 +134,6 @@ struct ReducedUnit {
     __device__ __forceinline__ uint64_t* arrived() const {
         return reinterpret_cast<uint64_t*>(staged(0) + kBarrierAt);
     }
-    __device__ __forceinline__ static bool is_staged(const CombineParams& p) {
-        return ((p.x | p.x_expert_stride | p.x_row_stride) & 15) == 0;
-    }
 
     __device__ __forceinline__ void load(const CombineParams& p, int in_row, const Rows::Item& item) {
         if (selected != 0) Rows::leave_stage();
@@ -145,7 +142,7 @@ struct ReducedUnit {
         selected = __ballot_sync(~0u, mine);
         row = mine ? x_row(p, item.place) : 0;
         weight = item.weight;
-        if (!is_staged(p)) return;
+        if (!has_aligned_rows(p)) return;
         int bytes = min(kRowBytes, p.hidden * 2 - in_row);
         if (lane == 0) barrier_arrive_expect(arrived(), __popc(selected) * bytes);
         __syncwarp();
@@ -153,16 +150,15 @@ struct ReducedUnit {
         if (mine) bulk_load(to, at<const uint8_t>(row, in_row), bytes, arrived());
     }
 
-    // No copy may outlive the block.
-    __device__ __forceinline__ void drop(const CombineParams& p) {
-        if (!is_staged(p)) return;
+    __device__ __forceinline__ void await_rows(const CombineParams& p) {
+        if (!has_aligned_rows(p)) return;
         parity ^= 1;
         barrier_wait(arrived(), parity);
     }
 
     __device__ __forceinline__ PackWords sum(const CombineParams& p, int in_row) {
         int in_unit = threadIdx.x % 32 * kPackChannels * 2;
-        drop(p);
+        await_rows(p);
         float sum[kPackChannels] = {};
         const uint8_t* from = staged(0) + in_unit;
 #pragma unroll 1
@@ -171,7 +167,7 @@ struct ReducedUnit {
             float of_row = __shfl_sync(~0u, weight, k);
             uint64_t its_row = __shfl_sync(~0u, row, k);
             PackWords words;
-            if (is_staged(p)) {
+            if (has_aligned_rows(p)) {
 #pragma unroll
                 for (int i = 0; i < kPackWords; ++i) words.w[i] = reinterpret_cast<const uint32_t*>(from)[i];
             } else {
@@ -225,7 +221,7 @@ struct PackSender {
                 store_relaxed_sys_b128(at<uint4>(to + errand.part * kUnitBytes) + threadIdx.x % 32,
                                        make_uint4(sum.w[0], sum.w[1], sum.w[2], call.epoch));  // pairs with add_packs
             } else if (sends) {
-                unit.drop(p);
+                unit.await_rows(p);  // no copy may outlive the block
             }
             item += deal.next_item;
             if (!sends) {

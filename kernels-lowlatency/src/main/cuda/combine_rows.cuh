@@ -82,6 +82,11 @@ __device__ __forceinline__ void send_blocks(uint64_t to, int num_channels, const
 __device__ __forceinline__ uint32_t token_of(uint32_t origin) { return origin >> kTopkBits; }
 __device__ __forceinline__ uint32_t selection_of(uint32_t origin) { return origin & (kMaxTopk - 1); }
 
+// Whether all rows of x begin on 16 bytes, where the copy engine can read them.
+__device__ __forceinline__ bool has_aligned_rows(const CombineParams& p) {
+    return ((p.x | p.x_expert_stride | p.x_row_stride) & 15) == 0;
+}
+
 // The row of x at a Selection's place.
 __device__ __forceinline__ uint64_t x_row(const CombineParams& p, uint32_t place) {
     return p.x + (place >> kRowBits) * p.x_expert_stride + (place & ((1 << kRowBits) - 1)) * p.x_row_stride;
@@ -95,8 +100,7 @@ __device__ __forceinline__ void add_scaled(float& sum, float weight, float value
 // while the last one is encoded.
 template <Wire kWire>
 struct CombinePart {
-    static constexpr int kChunks = kPartChunks;
-    static constexpr int kHeld = kWire == Wire::kLogFmt ? 1 : kWire == Wire::kFp8 ? kHeldForFp8 : kChunks;
+    static constexpr int kHeld = kWire == Wire::kLogFmt ? 1 : kWire == Wire::kFp8 ? kHeldForFp8 : kPartChunks;
     static constexpr int kStride = kChunkChannels * 2;
 
     Vectors<kHeld> x;
@@ -118,7 +122,7 @@ struct CombinePart {
     // The lane's vector of a chunk, once and in order; the next ones are under way.
     __device__ uint4 next(int chunk) {
         uint4 now = x.v[chunk % kHeld];
-        if (chunk + kHeld < kChunks)
+        if (chunk + kHeld < kPartChunks)
             x.v[chunk % kHeld] = load_vectors<1, kStride>(from + (chunk + kHeld) * kStride, end).v[0];
         return now;
     }
@@ -127,7 +131,7 @@ struct CombinePart {
     __device__ void encode(uint64_t to, int num_channels, uint8_t* stage) {
         int lane = threadIdx.x % 32;
 #pragma unroll 1
-        for (int c = 0; c < kChunks; ++c) {
+        for (int c = 0; c < kPartChunks; ++c) {
             uint4 now = x.v[0];
             from += kStride;
             x = load_vectors<kHeld, kStride>(from, end);
@@ -183,7 +187,6 @@ struct ReducedRows {
         float weight;
         uint32_t token;
     };
-    static constexpr int kChunks = kPartChunks;
     static constexpr int kUnroll = 1;  // code that is run once costs more to fetch than to run
     static constexpr int kStride = kChunkChannels * 2;
     static constexpr int kStageBytes = kReduceStageBytes;
@@ -217,10 +220,10 @@ struct ReducedRows {
     }
 
     // Whether all chunks of all rows do.
-    __device__ __forceinline__ bool fit() const { return num_rows * kChunks <= kRoom; }
+    __device__ __forceinline__ bool fit() const { return num_rows * kPartChunks <= kRoom; }
 
     // Chunks that come together.
-    __device__ __forceinline__ int at_once() const { return fit() ? kChunks : 1; }
+    __device__ __forceinline__ int at_once() const { return fit() ? kPartChunks : 1; }
 
     __device__ static int num_items(const CombineParams& p, int rank) { return at<const Bank>(p.bank)->num_rows[rank]; }
     __device__ static Item ask(const CombineParams& p, int owner, int item) {
@@ -241,9 +244,8 @@ struct ReducedRows {
         if (num_rows != 0) leave_stage();
         uint32_t selected = __ballot_sync(~0u, item.place != ~0u);
         uint64_t from = item.place != ~0u ? x_row(p, item.place) + errand.first_channel() * 2 : 0;
-        bool aligned = ((p.x | p.x_expert_stride | p.x_row_stride) & 15) == 0;
         num_rows = __popc(selected);
-        under_way = !aligned ? 0 : fit() ? 1 : min(kMostUnderWay, small_div(kRoom, num_rows));
+        under_way = !has_aligned_rows(p) ? 0 : fit() ? 1 : min(kMostUnderWay, small_div(kRoom, num_rows));
         slot = 0;
         weight = 0;
 #pragma unroll 1
@@ -263,7 +265,7 @@ struct ReducedRows {
     }
 
     __device__ __forceinline__ static bool has(int chunk, int num_channels) {
-        return chunk < kChunks && chunk * kChunkChannels < num_channels;
+        return chunk < kPartChunks && chunk * kChunkChannels < num_channels;
     }
 
     __device__ __forceinline__ uint8_t* staged(int j, int in_slot) const {
@@ -346,14 +348,14 @@ struct ReducedRows {
         } else if constexpr (kWire == Wire::kLogFmt) {
             uint8_t* blocks = dynamic_shared() + stage + kBlocksAt;
 #pragma unroll 1
-            for (int c = 0; c < kChunks; ++c) {
+            for (int c = 0; c < kPartChunks; ++c) {
                 int block = c * (kChunkChannels / kLogChannels) + lane / kLogLanes;
                 encode_log(next(c, num_channels), blocks + block * kLogBlockBytes, block * kLogChannels < num_channels);
             }
             send_blocks(to, num_channels, blocks);
         } else {
 #pragma unroll kUnroll
-            for (int c = 0; c < kChunks; ++c) {
+            for (int c = 0; c < kPartChunks; ++c) {
                 uint4 sum = next(c, num_channels);
                 if (lane * 16 + c * kStride < num_channels * 2) *at<uint4>(to + lane * 16 + c * kStride) = sum;
             }

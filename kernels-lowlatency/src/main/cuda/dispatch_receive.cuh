@@ -67,8 +67,8 @@ struct CountTable {
 };
 
 // A warp per 64 words of a source, two per lane.
-__device__ inline void collect_headers(const DispatchParams& p, const Call& call, Placers team,
-                                       CountTable table, ReceiveShared& shared) {
+__device__ inline void collect_headers(const DispatchParams& p, const Call& call, Placers team, CountTable table,
+                                       ReceiveShared& shared) {
     const Group& g = p.group;
     int lane = team.thread % 32;
     uint64_t start = p.wait_stats ? now_ns() : 0;
@@ -170,8 +170,8 @@ __device__ __noinline__ void place_rows(const DispatchParams& p, Placers team, C
 }
 
 // Waits for the headers; then it is known where each source's rows begin. shared has been initialised.
-__device__ inline void place_sources(const DispatchParams& p, const Call& call, Placers team,
-                                     CountTable table, ReceiveShared& shared) {
+__device__ inline void place_sources(const DispatchParams& p, const Call& call, Placers team, CountTable table,
+                                     ReceiveShared& shared) {
     const Group& g = p.group;
     collect_headers(p, call, team, table, shared);
     if constexpr (!kHasOneNode) {
