@@ -9,25 +9,17 @@
 
 namespace deepep::lowlatency {
 
-constexpr int kPackWords = 3;  // of the row
-constexpr int kPackChannels = 2 * kPackWords;
-static_assert(kUnitChannels == 32 * kPackChannels && kUnitBytes == 32 * sizeof(uint4));
-
 #ifdef DEEPEP_LOWLATENCY_INTERNODE
 template <Wire kWire>
 constexpr bool kPacks = false;
 #else
 template <Wire kWire>
-constexpr bool kPacks = kWire == Wire::kBf16;
+constexpr bool kPacks = kWire != Wire::kLogFmt;
 #endif
 
 // The packs of a parity, by source.
 __device__ __forceinline__ RankCells packs_of(const CombineParams& p, uint32_t epoch) {
     return {p.pack_offset + (epoch & 1) * p.pack_parity_stride, p.pack_rank_stride};
-}
-
-__device__ __forceinline__ int num_units(const CombineParams& p) {
-    return small_div(p.hidden + kUnitChannels - 1, kUnitChannels);
 }
 
 // The most tokens of an owner that has few: sums are fewer than rows, so it pays for more tokens to send a third more
@@ -54,17 +46,11 @@ __device__ __forceinline__ uint32_t pack_row(const CombineParams& p, uint32_t to
     return kReduce ? token : token * p.max_topk + k;
 }
 
-// The words of a lane's pack.
+constexpr int kPackWords = 3;
+
+// The words of a lane's pack, but for the epoch.
 struct PackWords {
     uint32_t w[kPackWords];
-
-    __device__ __forceinline__ void add_to(float* sum, float weight) const {
-#pragma unroll
-        for (int i = 0; i < kPackWords; ++i) {
-            add_scaled(sum[2 * i], weight, __uint_as_float(w[i] << 16));
-            add_scaled(sum[2 * i + 1], weight, __uint_as_float(w[i] & 0xffff0000u));
-        }
-    }
 };
 
 // For rows that do not begin on 4 bytes, out of line.
@@ -77,45 +63,129 @@ __device__ __noinline__ PackWords load_unaligned_pack(uint64_t from, uint64_t en
     return words;
 }
 
-// Those of a row; zeros beyond its end.
-__device__ __forceinline__ PackWords load_pack(uint64_t from, uint64_t end) {
-    if ((from & 3) != 0) return load_unaligned_pack(from, end);
-    PackWords words;
-#pragma unroll
-    for (int i = 0; i < kPackWords; ++i) words.w[i] = from + i * 4 < end ? at<const uint32_t>(from)[i] : 0;
-    return words;
-}
+// What a pack holds of a row: kChannels. Row: these as bf16.
+template <Wire kWire>
+struct Pack {
+    using Row = PackWords;
+    static constexpr int kChannels = 2 * kPackWords;
 
-// A sum, rounded.
-__device__ __forceinline__ PackWords round_pack(const float* sum) {
-    float padded[8] = {sum[0], sum[1], sum[2], sum[3], sum[4], sum[5]};
-    uint4 words = round_vector(padded);
-    return {{words.x, words.y, words.z}};
+    // Zeros beyond the row's end.
+    __device__ __forceinline__ static Row load(uint64_t from, uint64_t end) {
+        if ((from & 3) != 0) return load_unaligned_pack(from, end);
+        Row row;
+#pragma unroll
+        for (int i = 0; i < kPackWords; ++i) row.w[i] = from + i * 4 < end ? at<const uint32_t>(from)[i] : 0;
+        return row;
+    }
+    __device__ __forceinline__ static Row load_staged(const uint8_t* from) {
+        Row row;
+#pragma unroll
+        for (int i = 0; i < kPackWords; ++i) row.w[i] = reinterpret_cast<const uint32_t*>(from)[i];
+        return row;
+    }
+    __device__ __forceinline__ static void add_row(float* sum, float weight, const Row& row) { add(sum, weight, row); }
+    __device__ __forceinline__ static Row round(const float* sum) {
+        float padded[8] = {sum[0], sum[1], sum[2], sum[3], sum[4], sum[5]};
+        uint4 words = round_vector(padded);
+        return {{words.x, words.y, words.z}};
+    }
+    __device__ __forceinline__ static PackWords encode(const Row& row) { return row; }
+    __device__ __forceinline__ static void add(float* sum, float weight, const PackWords& words) {
+#pragma unroll
+        for (int i = 0; i < kPackWords; ++i) {
+            add_scaled(sum[2 * i], weight, __uint_as_float(words.w[i] << 16));
+            add_scaled(sum[2 * i + 1], weight, __uint_as_float(words.w[i] & 0xffff0000u));
+        }
+    }
+    // As many words as the row has there.
+    __device__ __forceinline__ static void store(uint64_t to, int num_channels, const Row& row) {
+#pragma unroll
+        for (int i = 0; i < kPackWords; ++i)
+            if (i * 2 < num_channels) store_word(to + i * 4, row.w[i]);
+    }
+
+private:
+    __device__ __forceinline__ static void store_word(uint64_t to, uint32_t word) {
+        if ((to & 3) == 0) {
+            *at<uint32_t>(to) = word;
+        } else {
+            at<uint16_t>(to)[0] = static_cast<uint16_t>(word);
+            at<uint16_t>(to)[1] = static_cast<uint16_t>(word >> 16);
+        }
+    }
+};
+
+// Eight codes and the scale that they share with those of other lanes.
+template <>
+struct Pack<Wire::kFp8> {
+    using Row = uint4;
+    static constexpr int kChannels = 8;
+
+    __device__ __forceinline__ static Row load(uint64_t from, uint64_t end) {
+        return load_vectors<1, kChunkChannels * 2>(from, end).v[0];
+    }
+    __device__ __forceinline__ static Row load_staged(const uint8_t* from) {
+        return *reinterpret_cast<const uint4*>(from);
+    }
+    __device__ __forceinline__ static void add_row(float* sum, float weight, const Row& row) {
+        RowLane<Wire::kBf16>{row}.add_to(sum, weight);
+    }
+    __device__ __forceinline__ static Row round(const float* sum) { return round_vector(sum); }
+    // All lanes.
+    __device__ __forceinline__ static PackWords encode(const Row& row) {
+        Fp8Lane<1> codes = cast_fp8(Vectors<1>{row}, false);
+        return {{codes.words[0], codes.words[1], __float_as_uint(codes.scale)}};
+    }
+    __device__ __forceinline__ static void add(float* sum, float weight, const PackWords& words) {
+        RowLane<Wire::kFp8>{{words.w[0], words.w[1]}, __uint_as_float(words.w[2])}.add_to(sum, weight);
+    }
+    __device__ __forceinline__ static void store(uint64_t to, int num_channels, const Row& row) {
+        if (num_channels > 0) store_vector(to, row);
+    }
+};
+
+constexpr int kTeamStageBytes = kStoreWarps * kReduceStageBytes;
+
+// Channels of a unit.
+template <Wire kWire>
+constexpr int kUnit = 32 * Pack<kWire>::kChannels;
+static_assert(kUnitChannels == kUnit<Wire::kBf16> && kUnitBytes == 32 * sizeof(uint4));
+static_assert(kUnitChannels <= kUnit<Wire::kFp8>);  // there is room for as many units as rows in bf16 have
+
+template <Wire kWire>
+__device__ __forceinline__ int num_units(const CombineParams& p) {
+    return small_div(p.hidden + kUnit<kWire> - 1, kUnit<kWire>);
 }
 
 // A unit of a selection's row.
+template <Wire kWire>
 struct SelectionUnit {
-    using Rows = SelectionRows<Wire::kBf16>;
+    using Lane = Pack<kWire>;
+    using Rows = SelectionRows<kWire>;
     static constexpr int kStageBytes = 0;
 
-    PackWords words;
+    typename Lane::Row of_lane;
 
     __device__ explicit SelectionUnit(uint8_t*) {}
-    __device__ __forceinline__ void load(const CombineParams& p, int in_row, const Rows::Item& item) {
+    __device__ __forceinline__ void load(const CombineParams& p, int in_row, const typename Rows::Item& item) {
         uint64_t row = x_row(p, item.x);
-        words = load_pack(row + in_row + threadIdx.x % 32 * kPackChannels * 2, row + p.hidden * 2);
+        of_lane = Lane::load(row + in_row + threadIdx.x % 32 * Lane::kChannels * 2, row + p.hidden * 2);
     }
-    __device__ __forceinline__ PackWords sum(const CombineParams&, int) const { return words; }
+    __device__ __forceinline__ typename Lane::Row sum(const CombineParams&, int) const { return of_lane; }
     __device__ __forceinline__ void await_rows(const CombineParams&) const {}
 };
 
 // A unit of the sum of a token's rows. As in ReducedRows, the copy engine brings it to the warp's stage, all rows at
-// once. Rows that do not begin on 16 bytes are read where they are.
+// once. Rows that do not begin on 16 bytes, or are too many for the stage, are read where they are.
+template <Wire kWire>
 struct ReducedUnit {
-    using Rows = ReducedRows<Wire::kBf16>;
-    static constexpr int kRowBytes = kUnitChannels * 2;
-    static constexpr int kBarrierAt = kMaxTopk * kRowBytes;
-    static constexpr int kStageBytes = kBarrierAt + 128;
+    using Lane = Pack<kWire>;
+    using Rows = ReducedRows<kWire>;
+    static constexpr int kRowBytes = kUnit<kWire> * 2;
+    static constexpr int kBarrierBytes = 128;
+    static constexpr int kRoom = (kTeamStageBytes / (kStoreWarps + 1) - kBarrierBytes) / kRowBytes;  // rows
+    static constexpr int kBarrierAt = (kRoom < kMaxTopk ? kRoom : kMaxTopk) * kRowBytes;
+    static constexpr int kStageBytes = kBarrierAt + kBarrierBytes;
 
     uint32_t stage;         // in the block's dynamic memory
     uint32_t parity = 1;    // of the phase that was waited for last
@@ -134,15 +204,18 @@ struct ReducedUnit {
     __device__ __forceinline__ uint64_t* arrived() const {
         return reinterpret_cast<uint64_t*>(staged(0) + kBarrierAt);
     }
+    __device__ __forceinline__ bool is_staged(const CombineParams& p) const {
+        return has_aligned_rows(p) && (kRoom >= kMaxTopk || __popc(selected) <= kRoom);
+    }
 
-    __device__ __forceinline__ void load(const CombineParams& p, int in_row, const Rows::Item& item) {
+    __device__ __forceinline__ void load(const CombineParams& p, int in_row, const typename Rows::Item& item) {
         if (selected != 0) Rows::leave_stage();
         int lane = threadIdx.x % 32;
         bool mine = item.place != ~0u;
         selected = __ballot_sync(~0u, mine);
         row = mine ? x_row(p, item.place) : 0;
         weight = item.weight;
-        if (!has_aligned_rows(p)) return;
+        if (!is_staged(p)) return;
         int bytes = min(kRowBytes, p.hidden * 2 - in_row);
         if (lane == 0) barrier_arrive_expect(arrived(), __popc(selected) * bytes);
         __syncwarp();
@@ -151,41 +224,35 @@ struct ReducedUnit {
     }
 
     __device__ __forceinline__ void await_rows(const CombineParams& p) {
-        if (!has_aligned_rows(p)) return;
+        if (!is_staged(p)) return;
         parity ^= 1;
         barrier_wait(arrived(), parity);
     }
 
-    __device__ __forceinline__ PackWords sum(const CombineParams& p, int in_row) {
-        int in_unit = threadIdx.x % 32 * kPackChannels * 2;
+    __device__ __forceinline__ typename Lane::Row sum(const CombineParams& p, int in_row) {
+        int in_unit = threadIdx.x % 32 * Lane::kChannels * 2;
         await_rows(p);
-        float sum[kPackChannels] = {};
+        float sum[Lane::kChannels] = {};
         const uint8_t* from = staged(0) + in_unit;
 #pragma unroll 1
         for (uint32_t left = selected; left != 0; left &= left - 1, from += kRowBytes) {
             int k = __ffs(left) - 1;
             float of_row = __shfl_sync(~0u, weight, k);
             uint64_t its_row = __shfl_sync(~0u, row, k);
-            PackWords words;
-            if (has_aligned_rows(p)) {
-#pragma unroll
-                for (int i = 0; i < kPackWords; ++i) words.w[i] = reinterpret_cast<const uint32_t*>(from)[i];
-            } else {
-                words = load_pack(its_row + in_row + in_unit, its_row + p.hidden * 2);
-            }
-            words.add_to(sum, of_row);
+            Lane::add_row(sum, of_row,
+                          is_staged(p) ? Lane::load_staged(from)
+                                       : Lane::load(its_row + in_row + in_unit, its_row + p.hidden * 2));
         }
-        return round_pack(sum);
+        return Lane::round(sum);
     }
 };
 
 // What a warp sends in packs, to the owners that have few tokens: the units of a row go round the warps of the senders.
-template <bool kReduce>
+template <Wire kWire, bool kReduce>
 struct PackSender {
-    using Unit = std::conditional_t<kReduce, ReducedUnit, SelectionUnit>;
+    using Unit = std::conditional_t<kReduce, ReducedUnit<kWire>, SelectionUnit<kWire>>;
     using Rows = typename Unit::Rows;
-    using Task = Errand<kUnitChannels>;
-    static constexpr int kTeamStageBytes = kStoreWarps * kReduceStageBytes;
+    using Task = Errand<kUnit<kWire>>;
     static_assert((kStoreWarps + 1) * Unit::kStageBytes <= kTeamStageBytes);
 
     Deal deal;
@@ -194,7 +261,7 @@ struct PackSender {
 
     // Asks for the first unit.
     __device__ explicit PackSender(const CombineParams& p)
-        : deal(p.group.num_ranks * num_units(p), threadIdx.x / 32, kCombineSenders / 32),
+        : deal(p.group.num_ranks * num_units<kWire>(p), threadIdx.x / 32, kCombineSenders / 32),
           num_items(Rows::num_items(p, threadIdx.x % kRanks)),
           next(Rows::ask(p, Task(p.group, deal.group).owner, deal.item)) {}
 
@@ -208,7 +275,7 @@ struct PackSender {
 #pragma unroll 1
         for (int item = deal.item;;) {
             Task errand(g, deal.group);
-            bool sends = item < __shfl_sync(~0u, num_items, errand.owner) && errand.part < num_units(p);
+            bool sends = item < __shfl_sync(~0u, num_items, errand.owner) && errand.part < num_units<kWire>(p);
             int in_row = errand.first_channel() * 2;
             if (sends) unit.load(p, in_row, next);
             if (opens) __syncthreads();
@@ -217,9 +284,10 @@ struct PackSender {
                 uint32_t origin = Rows::origin(next);
                 uint32_t row = pack_row<kReduce>(p, token_of(origin), selection_of(origin));
                 uint64_t to = outgoing(g, packs_of(p, call.epoch), errand.owner) + row * p.pack_stride;
-                PackWords sum = unit.sum(p, in_row);
-                store_relaxed_sys_b128(at<uint4>(to + errand.part * kUnitBytes) + threadIdx.x % 32,
-                                       make_uint4(sum.w[0], sum.w[1], sum.w[2], call.epoch));  // pairs with add_packs
+                PackWords pack = Pack<kWire>::encode(unit.sum(p, in_row));
+                uint4 v = make_uint4(pack.w[0], pack.w[1], pack.w[2], call.epoch);
+                // pairs with add_packs
+                store_relaxed_sys_b128(at<uint4>(to + errand.part * kUnitBytes) + threadIdx.x % 32, v);
             } else if (sends) {
                 unit.await_rows(p);  // no copy may outlive the block
             }
@@ -227,7 +295,7 @@ struct PackSender {
             if (!sends) {
                 item = deal.item;
                 deal.group += deal.next_group;
-                if (deal.group >= g.num_ranks * num_units(p)) return;
+                if (deal.group >= g.num_ranks * num_units<kWire>(p)) return;
             }
             next = Rows::ask(p, Task(g, deal.group).owner, item);
         }
@@ -242,7 +310,7 @@ __device__ __forceinline__ void send_home(const CombineParams& p, const Call& ca
     if constexpr (!kPacks<kWire>) {
         send_rows<kWire, Parts>(p, call, 0, shared, stages);
     } else {
-        using Packs = PackSender<kReduce>;
+        using Packs = PackSender<kWire, kReduce>;
         auto bank = at<const Bank>(p.bank);
         uint32_t few = owners_with_few<kReduce>(bank);
         if (has_few_tokens<kReduce>(p)) {
@@ -253,7 +321,13 @@ __device__ __forceinline__ void send_home(const CombineParams& p, const Call& ca
             }
         }
         send_rows<kWire, Parts>(p, call, few, shared, stages);
-        if (few != 0) Packs(p).send(p, call, few, false, stages);
+        few = owners_with_few<kReduce>(bank);  // found again: between, there are no registers for it
+        if (few == 0) return;
+        if constexpr (kReduce) {  // a unit's stage is where other warps of the team have read parts
+            fence_async_proxy_shared();
+            send_barrier(threadIdx.x / kSendTeamThreads);
+        }
+        Packs(p).send(p, call, few, false, stages);
     }
 }
 
@@ -262,6 +336,7 @@ constexpr int kPackRows = 8;  // that a warp waits for and sums at once
 // Waits for the lane's packs of the first kPackRows of some selections, and adds them. packs: where the lane's pack of
 // the first slot lies. row: where the slot of the lane's selection begins, in units of 8 bytes from the first. Leaves
 // the selections that are left; if a sender is given up, nothing is added, and these are without the sender's.
+template <Wire kWire>
 __device__ __forceinline__ void add_packs(const Group& g, const Call& call, uint32_t& selected, int sender,
                                           float weight, uint64_t packs, uint32_t row, bool active, float* sum) {
     int lane = threadIdx.x % 32, order = __popc(selected & ((1u << lane) - 1));
@@ -292,7 +367,7 @@ __device__ __forceinline__ void add_packs(const Group& g, const Call& call, uint
             for (int j = 0; j < kPackRows; ++j) {
                 float weight_of_row = __shfl_sync(~0u, factor, j);
                 if (j >= num_rows) break;
-                PackWords{{v[j].x, v[j].y, v[j].z}}.add_to(sum, weight_of_row);
+                Pack<kWire>::add(sum, weight_of_row, {{v[j].x, v[j].y, v[j].z}});
             }
             selected = left;
             return;
@@ -306,42 +381,30 @@ __device__ __forceinline__ void add_packs(const Group& g, const Call& call, uint
     }
 }
 
-__device__ __forceinline__ void store_word(uint64_t to, uint32_t word) {
-    if ((to & 3) == 0) {
-        *at<uint32_t>(to) = word;
-    } else {
-        at<uint16_t>(to)[0] = static_cast<uint16_t>(word);
-        at<uint16_t>(to)[1] = static_cast<uint16_t>(word >> 16);
-    }
-}
-
 // Sums a unit of a token, a pack per lane.
-template <bool kReduce>
+template <Wire kWire, bool kReduce>
 __device__ __forceinline__ void sum_unit(const CombineParams& p, const Call& call, RankSetIn came, Selected mine,
                                          int token, int unit) {
+    using Lane = Pack<kWire>;
     const Group& g = p.group;
-    int lane = threadIdx.x % 32, channel = unit * kUnitChannels + lane * kPackChannels;
+    int lane = threadIdx.x % 32, channel = unit * kUnit<kWire> + lane * Lane::kChannels;
     bool active = channel < p.hidden;
     int sender;
     uint32_t selected = senders_of<kReduce>(p, came, mine, sender);
     uint32_t row = (sender * p.pack_rank_stride + pack_row<kReduce>(p, token, lane) * p.pack_stride) / kPlaceUnitBytes;
     uint64_t packs = g.heap[g.rank] + packs_of(p, call.epoch).offset + unit * kUnitBytes + lane * sizeof(uint4);
-    float sum[kPackChannels] = {};
+    float sum[Lane::kChannels] = {};
 #pragma unroll 1
     while (selected != 0)
-        add_packs(g, call, selected, sender, mine.weight, packs, row, active, sum);
-    PackWords words = round_pack(sum);
-    uint64_t to = p.out + token * p.out_stride + channel * 2;
-#pragma unroll
-    for (int i = 0; i < kPackWords; ++i)
-        if (channel + i * 2 < p.hidden) store_word(to + i * 4, words.w[i]);
+        add_packs<kWire>(g, call, selected, sender, mine.weight, packs, row, active, sum);
+    Lane::store(p.out + token * p.out_stride + channel * 2, p.hidden - channel, Lane::round(sum));
 }
 
 // Sums of a token: of chunks, or of packs.
 template <Wire kWire, bool kReduce>
 __device__ __forceinline__ int num_summed(const CombineParams& p) {
     constexpr int kChannels = kSumChunks<kWire, kReduce> * kChunkChannels;
-    if (kPacks<kWire> && has_few_tokens<kReduce>(p)) return num_units(p);
+    if (kPacks<kWire> && has_few_tokens<kReduce>(p)) return num_units<kWire>(p);
     return (p.hidden + kChannels - 1) / kChannels;
 }
 
@@ -385,7 +448,7 @@ __device__ inline void sum_tokens(const CombineParams& p, const Call& call, int 
     };
     if (kPacks<kWire> && has_few_tokens<kReduce>(p)) {
         for_all([&](Selected selected, int token, int unit) {
-            sum_unit<kReduce>(p, call, shared.came, selected, token, unit);
+            sum_unit<kWire, kReduce>(p, call, shared.came, selected, token, unit);
         });
     } else {
         for_all([&](Selected selected, int token, int number) {

@@ -94,6 +94,14 @@ __device__ inline void collect_senders(const CombineParams& p, const Call& call,
     if (fault.code != kOk && !lost && blockIdx.x == 0) record_fault(g, call, fault);
 }
 
+__device__ __forceinline__ void store_vector(uint64_t to, const uint4& v) {
+    if ((to & 15) == 0) {
+        *at<uint4>(to) = v;
+    } else {
+        store_unaligned(to, v);
+    }
+}
+
 // The lane's eight channels of a row, as they travel.
 template <Wire kWire>
 struct RowLane {
@@ -267,11 +275,7 @@ __device__ __forceinline__ void sum_chunks(const CombineParams& p, const Call& c
     for (int c = 0; c < kChunks; ++c) {
         if (c >= num_chunks) break;
         uint64_t to = p.out + token * p.out_stride + (channel + c * kChunkChannels) * 2;
-        if ((to & 15) == 0) {
-            *at<uint4>(to) = round_vector(sum[c]);
-        } else {
-            store_unaligned(to, round_vector(sum[c]));
-        }
+        store_vector(to, round_vector(sum[c]));
     }
 }
 

@@ -147,12 +147,16 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         Tensor out = context.poisoned(DType.BF16, tokens, shape.hidden());
         Tensor host = HostTensors.poison(HostTensors.allocate(DType.BF16, tokens, shape.hidden()));
         Tensor strided = context.upload(HostTensors.withRowGap(host, 8));
-        for (Tensor target : new Tensor[] {out, strided}) {
+        Tensor unaligned = context.upload(HostTensors.withRowGap(host, 3));
+        for (Tensor target : new Tensor[] {out, strided, unaligned}) {
             LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
-            LowLatencyCombinePlan plan = rank.home(result.handle()).out(target).build();
-            LowLatencyCombineResult combined = context.buffer().lowLatencyCombine(plan);
-            rank.verify(combined);
-            assertThat(combined.x().address()).isEqualTo(target.address());
+            for (CombineFormat format : CombineFormat.values()) {
+                LowLatencyCombinePlan plan =
+                        rank.home(result.handle()).format(format).out(target).build();
+                LowLatencyCombineResult combined = context.buffer().lowLatencyCombine(plan);
+                rank.verify(combined, format);
+                assertThat(combined.x().address()).isEqualTo(target.address());
+            }
         }
     }
 

@@ -4,9 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
+import io.deepep.CombineFormat;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
@@ -131,8 +133,11 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
                     for (LowLatencyWorld world : worlds) {
                         LowLatencyRank rank = new LowLatencyRank(context, world);
                         rank.roundTrip(LowLatencyFormat.FP8);
-                        rank.combinePreReduced(
-                                rank.dispatchWeighted(LowLatencyFormat.BF16).handle());
+                        LowLatencyHandle handle =
+                                rank.dispatchWeighted(LowLatencyFormat.BF16).handle();
+                        rank.combinePreReduced(handle);
+                        rank.combinePreReduced(handle, CombineFormat.FP8);
+                        rank.combine(handle, CombineFormat.FP8);
                     }
                 });
     }

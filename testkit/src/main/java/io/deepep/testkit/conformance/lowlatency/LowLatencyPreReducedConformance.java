@@ -54,7 +54,9 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
         RoutingSpec crowded = shape.spec().withGate(atOneRank);
         for (RoutingSpec spec : new RoutingSpec[] {crowded, shape.raggedSpec()}) {
             LowLatencyRank rank = shape.rank(context, spec);
-            rank.combinePreReduced(rank.dispatchWeighted(FP8).handle());
+            LowLatencyHandle handle = rank.dispatchWeighted(FP8).handle();
+            rank.combinePreReduced(handle);
+            rank.combinePreReduced(handle, CombineFormat.FP8);
         }
     }
 
@@ -122,13 +124,17 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
                                                 rank.world().routing().numTokens(context.rank()),
                                                 shape.hidden())),
                                 5));
-        for (boolean zeroCopy : new boolean[] {true, false, true}) {
+        for (int call = 0; call < 6; call++) {
+            CombineFormat format = call < 3 ? CombineFormat.BF16 : CombineFormat.FP8;
             LowLatencyHandle handle = rank.dispatchWeighted(BF16).handle();
-            Tensor x = zeroCopy ? rank.filledCombineBuffer(handle) : strided;
+            Tensor x = call % 3 == 1 ? strided : rank.filledCombineBuffer(handle);
             LowLatencyCombinePlan plan =
-                    LowLatencyCombinePlan.preReduced(x, rank.topkIdx(), handle).out(home).build();
+                    LowLatencyCombinePlan.preReduced(x, rank.topkIdx(), handle)
+                            .format(format)
+                            .out(home)
+                            .build();
             LowLatencyCombineResult result = buffer.lowLatencyCombine(plan);
-            rank.verifyPreReduced(result);
+            rank.verifyPreReduced(result, format);
             assertThat(result.x().address()).isEqualTo(home.address());
         }
     }
