@@ -336,9 +336,11 @@ constexpr int kPackRows = 8;  // that a warp waits for and sums at once
 // Waits for the lane's packs of the first kPackRows of some selections, and adds them. packs: where the lane's pack of
 // the first slot lies. row: where the slot of the lane's selection begins, in units of 8 bytes from the first. Leaves
 // the selections that are left; if a sender is given up, nothing is added, and these are without the sender's.
+// heard: whether all senders have been, before or now. False: only now, and not what was expected.
 template <Wire kWire>
-__device__ __forceinline__ void add_packs(const Group& g, const Call& call, uint32_t& selected, int sender,
-                                          float weight, uint64_t packs, uint32_t row, bool active, float* sum) {
+__device__ __forceinline__ bool add_packs(const Group& g, const Call& call, CollectShared& shared, bool& heard,
+                                          uint32_t& selected, int sender, float weight, uint64_t packs, uint32_t row,
+                                          bool active, float* sum) {
     int lane = threadIdx.x % 32, order = __popc(selected & ((1u << lane) - 1));
     int num_rows = min(__popc(selected), kPackRows);
     uint32_t left = selected, place = 0;
@@ -370,33 +372,50 @@ __device__ __forceinline__ void add_packs(const Group& g, const Call& call, uint
                 Pack<kWire>::add(sum, weight_of_row, {{v[j].x, v[j].y, v[j].z}});
             }
             selected = left;
-            return;
+            return true;
         }
-        if (spins % kSpinsPerLook != 0) continue;
+        if (!heard) {
+            heard = __all_sync(~0u, barrier_test(&shared.heard, 0));  // acquire; pairs with collect_senders
+            if (heard && !shared.as_expected) return false;
+        }
+        if (!heard || spins % kSpinsPerLook != 0) continue;  // a sender is given up first for its header
         late = __reduce_or_sync(~0u, active ? late : 0);
         bool is_late = selected >> lane & 1 && order < kPackRows && late >> order & 1;
         uint32_t gone = __ballot_sync(~0u, is_late && is_over(g, call, wait, call.epoch, 0));
         selected &= ~gone;
-        if (gone != 0) return;
+        if (gone != 0) return true;
     }
 }
 
-// Sums a unit of a token, a pack per lane.
+// Sums a unit of a token, a pack per lane. Packs are their own flags, so they are looked for before all senders have
+// been heard, as if no rank were left out.
 template <Wire kWire, bool kReduce>
-__device__ __forceinline__ void sum_unit(const CombineParams& p, const Call& call, RankSetIn came, Selected mine,
+__device__ __forceinline__ void sum_unit(const CombineParams& p, const Call& call, CollectShared& shared, Selected mine,
                                          int token, int unit) {
     using Lane = Pack<kWire>;
     const Group& g = p.group;
     int lane = threadIdx.x % 32, channel = unit * kUnit<kWire> + lane * Lane::kChannels;
     bool active = channel < p.hidden;
-    int sender;
-    uint32_t selected = senders_of<kReduce>(p, came, mine, sender);
-    uint32_t row = (sender * p.pack_rank_stride + pack_row<kReduce>(p, token, lane) * p.pack_stride) / kPlaceUnitBytes;
     uint64_t packs = g.heap[g.rank] + packs_of(p, call.epoch).offset + unit * kUnitBytes + lane * sizeof(uint4);
-    float sum[Lane::kChannels] = {};
+    float sum[Lane::kChannels];
 #pragma unroll 1
-    while (selected != 0)
-        add_packs<kWire>(g, call, selected, sender, mine.weight, packs, row, active, sum);
+    for (bool done = false; !done;) {
+        bool heard = __all_sync(~0u, barrier_test(&shared.heard, 0));  // acquire; pairs with collect_senders
+        if (heard && !shared.ok) return;
+        int sender;
+        uint32_t selected = senders_of<kReduce>(p, heard ? shared.came : shared.expected, mine, sender);
+        uint32_t row =
+            (sender * p.pack_rank_stride + pack_row<kReduce>(p, token, lane) * p.pack_stride) / kPlaceUnitBytes;
+#pragma unroll
+        for (int i = 0; i < Lane::kChannels; ++i) sum[i] = 0;
+        done = true;
+#pragma unroll 1
+        while (selected != 0 && done)
+            done = add_packs<kWire>(g, call, shared, heard, selected, sender, mine.weight, packs, row, active, sum);
+        if (heard) continue;
+        barrier_wait(&shared.heard, 0);  // acquire; pairs with collect_senders
+        done = shared.as_expected;
+    }
     Lane::store(p.out + token * p.out_stride + channel * 2, p.hidden - channel, Lane::round(sum));
 }
 
@@ -429,11 +448,10 @@ __device__ __forceinline__ int take_sum(CollectShared& shared) {
     return __shfl_sync(~0u, n, 0);
 }
 
-// Warps that have met collect_senders. n: the warp's first sum; mine: the selections of its token.
+// Warps for which the call is open. n: the warp's first sum; mine: the selections of its token.
 template <Wire kWire, bool kReduce>
 __device__ inline void sum_tokens(const CombineParams& p, const Call& call, int n, Selected mine,
                                   CollectShared& shared) {
-    if (!shared.ok) return;
     int per_token = num_summed<kWire, kReduce>(p);
     auto for_all = [&](auto add) {
 #pragma unroll 1
@@ -448,9 +466,11 @@ __device__ inline void sum_tokens(const CombineParams& p, const Call& call, int 
     };
     if (kPacks<kWire> && has_few_tokens<kReduce>(p)) {
         for_all([&](Selected selected, int token, int unit) {
-            sum_unit<kWire, kReduce>(p, call, shared.came, selected, token, unit);
+            sum_unit<kWire, kReduce>(p, call, shared, selected, token, unit);
         });
     } else {
+        barrier_wait(&shared.heard, 0);  // acquire; pairs with collect_senders
+        if (!shared.ok) return;
         for_all([&](Selected selected, int token, int number) {
             sum_chunks<kWire, kReduce>(p, call, shared.came, selected, token, number);
         });

@@ -13,17 +13,21 @@ static_assert(kLogBlockBytes % kPlaceUnitBytes == 0);
 using CombineReceivers = Receivers<kCombineSenders>;
 
 struct CollectShared {
-    uint64_t heard;  // mbarrier at which kCollectWarp arrives once, for warps that have sent: then the rest is final
+    uint64_t heard;  // mbarrier at which kCollectWarp arrives once: then came, ok and as_expected are final
     RankSet present;   // ranks whose tokens the dispatch brought
+    RankSet expected;  // ranks whose rows will be summed, unless one is left out
     RankSet came;      // ranks whose rows are to be summed
     uint32_t taken;    // sums of the block that warps have taken
     bool has_more;     // than the receivers take at first
     bool ok;
+    bool as_expected;  // and ok; only where there are packs
 
     // One thread, before the call is open. The receivers take a sum each.
-    __device__ void init(const CombineParams& p, RankSetIn present_in_dispatch, int num_receivers, int per_token) {
+    __device__ void init(const CombineParams& p, RankSetIn present_in_dispatch, RankSetIn reached_by_dispatch,
+                         int num_receivers, int per_token) {
         barrier_init(&heard, 1);
         present = present_in_dispatch;
+        if (kHasOneNode) expected = reached_by_dispatch;
         taken = num_receivers;
         has_more = num_receivers * gridDim.x + blockIdx.x < p.num_tokens * per_token;
     }
@@ -90,7 +94,8 @@ __device__ inline void collect_senders(const CombineParams& p, const Call& call,
     if (lane != 0) return;
     shared.came = ranks;
     shared.ok = fault.code == kOk && !lost;
-    barrier_arrive(&shared.heard);  // release; pairs with the wait of warps that have sent
+    if (kHasOneNode) shared.as_expected = shared.ok && word_at(ranks, 0) == word_at(shared.expected, 0);
+    barrier_arrive(&shared.heard);  // release; pairs with the waits in sum_tokens and sum_unit
     if (fault.code != kOk && !lost && blockIdx.x == 0) record_fault(g, call, fault);
 }
 

@@ -44,7 +44,6 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
         first = take_sum(collected);
         if (token_of_first() >= p.num_tokens) return;
         selected = load_selected<kReduce>(p, token_of_first());
-        barrier_wait(&collected.heard, 0);  // acquire; pairs with collect_senders
     } else {
         CombineReceivers team(g);
         Run* noted = &state_of(g)->runs[p.run];
@@ -59,8 +58,9 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
             if constexpr (kHasNetwork) keep_items(p, team.thread, team.num_threads);
         }
         int per_token = num_summed<kWire, kReduce>(p);
-        if (team.thread == 0) collected.init(p, load_set(bank->present), team.num_warps(), per_token);
-        first = team.warp();
+        if (team.thread == 0)
+            collected.init(p, load_set(bank->present), load_set(run.expected), team.num_warps(), per_token);
+        first = team.warp() == kCollectWarp ? team.num_warps() - 1 : team.warp() - 1;  // it comes last
         if (receives && kHasOneNode) selected = load_selected<kReduce>(p, token_of_first());
         finish_open(g, kCombine, opening, call);
         __syncthreads();
@@ -71,9 +71,8 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
             announce_combine(
                 p, call, run, collected.present, __reduce_min_sync(~0u, bad[team.thread % kAnnounceWarps]),
                 [&](int rank) { return SentRows<kWire, kReduce>::num_items(p, rank); });
-        if (receives) {
-            if (team.warp() == kCollectWarp) collect_senders(p, call, run, collected);
-            team.sync();
+        if (receives && team.warp() == kCollectWarp) {
+            collect_senders(p, call, run, collected);
             if (team.thread == 0) allow_next(g);
         }
         if (publishes && advance_epoch(g, call) && sends) *noted = run;
