@@ -32,12 +32,17 @@ __device__ __forceinline__ bool has_few_tokens(const CombineParams& p) {
     return p.num_tokens <= kMostPacked<kReduce>;
 }
 
-// The owners that do, of those whose tokens have come. All lanes of a warp.
+// Whether an owner does, if its tokens have come.
 template <bool kReduce>
-__device__ __forceinline__ uint32_t owners_with_few(const Bank* bank) {
+__device__ __forceinline__ bool takes_packs(const Bank* bank, int rank) {
+    return bank->num_tokens[rank] <= kMostPacked<kReduce>;
+}
+
+// The owners that do. All lanes of a warp.
+template <bool kReduce>
+__device__ __forceinline__ uint32_t pack_takers(const Bank* bank) {
     int rank = threadIdx.x % 32;
-    bool few = rank < kRanks && bank->num_tokens[rank % kRanks] <= kMostPacked<kReduce>;
-    return __ballot_sync(~0u, few) & bank->present[0];
+    return __ballot_sync(~0u, rank < kRanks && takes_packs<kReduce>(bank, rank % kRanks)) & bank->present[0];
 }
 
 // Where a row's packs lie among those of its source: the sum of a rank's rows of a token, or the row of a selection.
@@ -302,32 +307,37 @@ struct PackSender {
     }
 };
 
+// By the senders of every block, after parts. Out of line: it is rare that some ranks have few tokens, others many.
+template <Wire kWire, bool kReduce>
+__device__ __noinline__ void send_packs_too(const CombineParams& p, const Call& call, uint32_t few, uint8_t* stages) {
+    if constexpr (kReduce) {  // a unit's stage is where other warps of the team have read parts
+        fence_async_proxy_shared();
+        send_barrier(threadIdx.x / kSendTeamThreads);
+    }
+    PackSender<kWire, kReduce>(p).send(p, call, few, false, stages);
+}
+
 // The senders of every block, from the launch's beginning. A rank that has few tokens expects the same of others.
 template <Wire kWire, bool kReduce>
 __device__ __forceinline__ void send_home(const CombineParams& p, const Call& call, SendShared& shared,
                                           uint8_t* stages) {
     using Parts = SentRows<kWire, kReduce>;
     if constexpr (!kPacks<kWire>) {
-        send_rows<kWire, Parts>(p, call, 0, shared, stages);
+        send_rows<kWire, Parts>(p, call, [](int) { return true; }, shared, stages);
     } else {
         using Packs = PackSender<kWire, kReduce>;
         auto bank = at<const Bank>(p.bank);
-        uint32_t few = owners_with_few<kReduce>(bank);
         if (has_few_tokens<kReduce>(p)) {
             Packs packs(p);
+            uint32_t few = pack_takers<kReduce>(bank);
             if (few == bank->present[0]) {
                 packs.send(p, call, few, true, stages);
                 return;
             }
         }
-        send_rows<kWire, Parts>(p, call, few, shared, stages);
-        few = owners_with_few<kReduce>(bank);  // found again: between, there are no registers for it
-        if (few == 0) return;
-        if constexpr (kReduce) {  // a unit's stage is where other warps of the team have read parts
-            fence_async_proxy_shared();
-            send_barrier(threadIdx.x / kSendTeamThreads);
-        }
-        Packs(p).send(p, call, few, false, stages);
+        send_rows<kWire, Parts>(
+            p, call, [&](int rank) { return !takes_packs<kReduce>(bank, rank); }, shared, stages);
+        if (shared.pack_takers != 0) send_packs_too<kWire, kReduce>(p, call, shared.pack_takers, stages);
     }
 }
 
@@ -350,6 +360,11 @@ __device__ __forceinline__ bool add_packs(const Group& g, const Call& call, Coll
         uint32_t its_row = __shfl_sync(~0u, row, __ffs(left) - 1);
         float its_weight = __shfl_sync(~0u, weight, __ffs(left) - 1);
         if (lane == j) place = its_row, factor = its_weight;
+    }
+    if (!heard) {
+        barrier_wait(&shared.heard, 0);  // acquire; pairs with collect_senders
+        heard = true;
+        if (!shared.as_expected) return false;
     }
     Wait wait(sender, kPhaseRows);
 #pragma unroll 1
@@ -374,11 +389,7 @@ __device__ __forceinline__ bool add_packs(const Group& g, const Call& call, Coll
             selected = left;
             return true;
         }
-        if (!heard) {
-            heard = __all_sync(~0u, barrier_test(&shared.heard, 0));  // acquire; pairs with collect_senders
-            if (heard && !shared.as_expected) return false;
-        }
-        if (!heard || spins % kSpinsPerLook != 0) continue;  // a sender is given up first for its header
+        if (spins % kSpinsPerLook != 0) continue;  // a sender is given up first for its header
         late = __reduce_or_sync(~0u, active ? late : 0);
         bool is_late = selected >> lane & 1 && order < kPackRows && late >> order & 1;
         uint32_t gone = __ballot_sync(~0u, is_late && is_over(g, call, wait, call.epoch, 0));

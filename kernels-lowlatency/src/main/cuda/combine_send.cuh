@@ -62,8 +62,9 @@ __device__ inline void announce_combine(const CombineParams& p, const Call& call
     }
 }
 
-// What a team's warps have stored in a round, to be flagged: one round is flagged while the next is stored.
 struct SendShared {
+    uint32_t pack_takers;  // owners to whom packs are sent; known when the call is open
+    // What a team's warps have stored in a round, to be flagged: one round is flagged while the next is stored.
     struct Part {
         int32_t owner;    // -1: nothing
         uint32_t origin;  // as in Selection; of what is sent in batches, the item
@@ -100,9 +101,9 @@ __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int
 
 // The senders of every block, from the launch's beginning: a warp's first row is under way when the call is open. Rows
 // go in the order of their tokens, to all owners at once, so that owners can begin to sum.
-// few: owners that this does not send to.
-template <Wire kWire, typename Rows>
-__device__ inline void send_rows(const CombineParams& p, const Call& call, uint32_t few, SendShared& shared,
+// takes_parts(rank): whether an owner does; on one node.
+template <Wire kWire, typename Rows, typename TakesParts>
+__device__ inline void send_rows(const CombineParams& p, const Call& call, TakesParts takes_parts, SendShared& shared,
                                  uint8_t* stages) {
     const Group& g = p.group;
     int team = threadIdx.x / kSendTeamThreads, warp = threadIdx.x % kSendTeamThreads / 32, lane = threadIdx.x % 32;
@@ -115,7 +116,8 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
 #pragma unroll 1
         for (int rank = lane; rank < g.num_ranks; rank += 32) num_items = max(num_items, Rows::num_items(p, rank));
     } else {
-        num_items = few >> lane % kRanks & 1 ? 0 : Rows::num_items(p, lane % kRanks);
+        num_items = Rows::num_items(p, lane % kRanks);
+        if (!takes_parts(lane % kRanks)) num_items = 0;
     }
     auto items_of = [&](int owner) {
         return kIsWide ? Rows::num_items(p, owner) : __shfl_sync(~0u, num_items, owner);

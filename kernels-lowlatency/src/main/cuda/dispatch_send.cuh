@@ -121,7 +121,7 @@ __device__ __forceinline__ void count_tokens(const DispatchParams& p, CountBatch
     for (int first = batch.first(begin, thread); first < end;) {
 #pragma unroll
         for (int j = 0; j < kCountBatch; ++j) {
-            if (first + j * batch.stride >= end) continue;
+            if (first + j * batch.stride >= end) break;
             int64_t expert = batch.expert[j];
             bool valid = is_expert(expert, p.num_experts);
             int e = static_cast<int>(expert), t = first + j * batch.stride + batch.mine;
@@ -358,22 +358,25 @@ __device__ inline void plan_first(const DispatchParams& p, int thread, uint32_t*
         __syncwarp();
         team_arrive(kBarrierPlanned, kPlannedThreads);
     }
-    if (!announces) return;
+    if (!announces || p.num_tokens * p.topk <= p.max_tokens) return;
 #pragma unroll 1
     for (int e = thread; e < p.num_experts; e += kPlanners)
         if (all_hist[e] > p.max_tokens) atomicMin(&shared.all.crowded, e);
 }
 
 // The courier, once the call is open: elements and scales of the token that the block has staged, to all receivers but
-// remote ones, whose slot is not known yet. They come before whatever the courier stores from then on.
+// remote ones, whose slot is not known yet. goes: whether to the lane's rank.
 __device__ __forceinline__ void send_elements(const DispatchParams& p, const Call& call, const PlanAhead& ahead,
-                                              const uint8_t* staged) {
-    if (ahead.goes(p) && (call.reached >> ahead.dest & 1) && !is_remote(p.group, ahead.dest)) {
-        uint64_t row = ahead.row + (call.epoch & 1) * p.row_parity_stride;
-        bulk_store(at<void>(row), staged, p.selections_offset);
-        bulk_commit();
-        bulk_wait_written();
-    }
+                                              bool goes, const uint8_t* staged) {
+    if (!goes || !(call.reached >> ahead.dest & 1) || is_remote(p.group, ahead.dest)) return;
+    uint64_t row = ahead.row + (call.epoch & 1) * p.row_parity_stride;
+    bulk_store(at<void>(row), staged, p.selections_offset);
+    bulk_commit();
+}
+
+// They come before whatever the courier stores from then on.
+__device__ __forceinline__ void await_elements() {
+    bulk_wait_written();
     __syncwarp();
     fence_sys();  // release, with the stores of send_flags; pairs with the acquire in receive_rows
 }
@@ -405,16 +408,26 @@ __device__ __noinline__ void send_remote_rows(const DispatchParams& p, const Cal
     count_slots(p, call, remote, dest, remote ? batch_of(plan.slot[lane]) : 0, kOneRow);
 }
 
-// The courier, with the plan: the flags of what send_elements has sent.
-__device__ __forceinline__ void send_flags(const DispatchParams& p, const Call& call, const TokenPlan& plan) {
+// The courier, with the plan: the flags of what send_elements has sent. awaits: whether await_elements is still to be
+// done, as late as can be.
+__device__ __forceinline__ void send_flags(const DispatchParams& p, const Call& call, const TokenPlan& plan,
+                                           bool awaits) {
     uint64_t parity_offset = (call.epoch & 1) * p.flag_parity_stride;
+    int num_flags = plan.num_dests * p.topk;
 #pragma unroll 1
-    for (int i = threadIdx.x % 32; i < plan.num_dests * p.topk; i += 32) {
-        int to = small_div(i, p.topk), k = i - to * p.topk, dest = plan.dest[to];
-        if (!(call.reached >> dest & 1) || is_remote(p.group, dest)) continue;
-        uint32_t selection = plan.selection_dest[k] == dest ? plan.selection[k] : ~0u;
-        store_relaxed_sys_b128(at<uint4>(plan.flag[to] + parity_offset) + k,
-                               make_uint4(call.epoch, selection, __float_as_uint(plan.weight[k]), plan.tag[to]));
+    for (int first = 0; first == 0 || first < num_flags; first += 32, awaits = false) {
+        int i = first + threadIdx.x % 32;
+        int to = small_div(i, p.topk), k = i - to * p.topk, dest = i < num_flags ? plan.dest[to] : -1;
+        bool mine = dest >= 0 && (call.reached >> dest & 1) && !is_remote(p.group, dest);
+        uint64_t flag = 0;
+        uint4 word = {};
+        if (mine) {
+            uint32_t selection = plan.selection_dest[k] == dest ? plan.selection[k] : ~0u;
+            flag = plan.flag[to] + parity_offset;
+            word = make_uint4(call.epoch, selection, __float_as_uint(plan.weight[k]), plan.tag[to]);
+        }
+        if (awaits) await_elements();
+        if (mine) store_relaxed_sys_b128(at<uint4>(flag) + k, word);
     }
 }
 
@@ -436,6 +449,7 @@ __device__ inline void send_tokens(const DispatchParams& p, const Call& call, ui
         } else {
             team_barrier(kBarrierSend, kDispatchSenders);  // the courier is done with the last token
         }
+        bool goes = courier && has_token && ahead.goes(p);
         if (has_token) {
 #pragma unroll 1
             for (int piece = 0;;) {
@@ -451,17 +465,19 @@ __device__ inline void send_tokens(const DispatchParams& p, const Call& call, ui
         } else {
             team_barrier(kBarrierSend, kDispatchSenders);
         }
-        if (courier) send_elements(p, call, ahead, staged);
+        if (courier) send_elements(p, call, ahead, goes, staged);
+        __syncwarp();
         if (is_first) {
             if (courier) team_barrier(kBarrierPlanned, kPlannedThreads);
         } else {
+            if (courier) await_elements();
             count_more_tokens(p, counted, t, threadIdx.x, kDispatchSenders, hist, shared.earlier);
             team_barrier(kBarrierSend, kDispatchSenders);
             if (courier) plan_token(p, t, ahead, hist, shared.earlier, plan);
             __syncwarp();
         }
         if (!courier) continue;
-        send_flags(p, call, plan);
+        send_flags(p, call, plan, is_first);
         if constexpr (kHasNetwork) send_remote_rows(p, call, plan, staged);
     }
 }

@@ -60,6 +60,10 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
         int per_token = num_summed<kWire, kReduce>(p);
         if (team.thread == 0)
             collected.init(p, load_set(bank->present), load_set(run.expected), team.num_warps(), per_token);
+        if constexpr (kPacks<kWire>) {
+            uint32_t takers = team.warp() == kCollectWarp ? pack_takers<kReduce>(bank) : 0;
+            if (team.thread == 0) sent.pack_takers = takers;
+        }
         first = team.warp() == kCollectWarp ? team.num_warps() - 1 : team.warp() - 1;  // it comes last
         if (receives && kHasOneNode) selected = load_selected<kReduce>(p, token_of_first());
         finish_open(g, kCombine, opening, call);

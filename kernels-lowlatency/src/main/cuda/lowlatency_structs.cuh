@@ -22,7 +22,7 @@ constexpr int kLogStageBytes = 2368;
 constexpr int kReduceStageBytes = 15872;
 constexpr int kPartChannels = 1792;
 constexpr int kPackedTokens = 16;
-constexpr int kPackedSums = 32;
+constexpr int kPackedSums = 64;
 constexpr int kDispatchBatchRows = 16;
 constexpr int kUnitChannels = 192;
 constexpr int kUnitBytes = 512;
@@ -379,7 +379,7 @@ static_assert(offsetof(CombineParams, reserved) == 700);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x68df7dc258d6d2b9;
+__device__ uint64_t deepep_lowlatency_structs = 0x4fe9601d1b1c7c5a;
 }
 
 }  // namespace deepep::lowlatency

@@ -22,7 +22,7 @@ constexpr int kLogStageBytes = 2368;
 constexpr int kReduceStageBytes = 15872;
 constexpr int kPartChannels = 1792;
 constexpr int kPackedTokens = 16;
-constexpr int kPackedSums = 32;
+constexpr int kPackedSums = 64;
 constexpr int kDispatchBatchRows = 16;
 constexpr int kUnitChannels = 192;
 constexpr int kUnitBytes = 512;
@@ -381,7 +381,7 @@ static_assert(offsetof(CombineParams, reserved) == 2492);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0xf058537dae70bd6c;
+__device__ uint64_t deepep_lowlatency_structs = 0x8cfcfacd2e197d7;
 }
 
 }  // namespace deepep::lowlatency

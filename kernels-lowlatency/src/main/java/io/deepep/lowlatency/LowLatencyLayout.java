@@ -54,7 +54,7 @@ public record LowLatencyLayout(
     public static final int PACKED_TOKENS = 16;
 
     /** The same of a pre-reduced combine, in which the sum of a rank's results is at [token]. */
-    public static final int PACKED_SUMS = 32;
+    public static final int PACKED_SUMS = 64;
 
     /** Rows of a dispatch that cross a network by one put. */
     public static final int DISPATCH_BATCH_ROWS = 16;

@@ -45,7 +45,7 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
     private static final int FEW_TOKENS = 16;
 
     /** The same of a pre-reduced combine. */
-    private static final int FEW_SUMS = 32;
+    private static final int FEW_SUMS = 64;
 
     @Override
     public void limit(Buffer.Builder builder) {
