@@ -32,6 +32,11 @@ __device__ __forceinline__ bool has_few_tokens(const CombineParams& p) {
     return p.num_tokens <= kMostPacked<kReduce>;
 }
 
+template <Wire kWire, bool kReduce>
+__device__ __forceinline__ bool sums_packs(const CombineParams& p) {
+    return kPacks<kWire> && has_few_tokens<kReduce>(p);
+}
+
 // Whether an owner does, if its tokens have come.
 template <bool kReduce>
 __device__ __forceinline__ bool takes_packs(const Bank* bank, int rank) {
@@ -346,7 +351,8 @@ constexpr int kPackRows = 8;  // that a warp waits for and sums at once
 // Waits for the lane's packs of the first kPackRows of some selections, and adds them. packs: where the lane's pack of
 // the first slot lies. row: where the slot of the lane's selection begins, in units of 8 bytes from the first. Leaves
 // the selections that are left; if a sender is given up, nothing is added, and these are without the sender's.
-// heard: whether all senders have been, before or now. False: only now, and not what was expected.
+// Before the first look it waits until all senders have been heard, unless they have. False: they are not those that
+// were expected.
 template <Wire kWire>
 __device__ __forceinline__ bool add_packs(const Group& g, const Call& call, CollectShared& shared, bool& heard,
                                           uint32_t& selected, int sender, float weight, uint64_t packs, uint32_t row,
@@ -389,7 +395,7 @@ __device__ __forceinline__ bool add_packs(const Group& g, const Call& call, Coll
             selected = left;
             return true;
         }
-        if (spins % kSpinsPerLook != 0) continue;  // a sender is given up first for its header
+        if (spins % kSpinsPerLook != 0) continue;
         late = __reduce_or_sync(~0u, active ? late : 0);
         bool is_late = selected >> lane & 1 && order < kPackRows && late >> order & 1;
         uint32_t gone = __ballot_sync(~0u, is_late && is_over(g, call, wait, call.epoch, 0));
@@ -398,34 +404,31 @@ __device__ __forceinline__ bool add_packs(const Group& g, const Call& call, Coll
     }
 }
 
-// Sums a unit of a token, a pack per lane. Packs are their own flags, so they are looked for before all senders have
-// been heard, as if no rank were left out.
+// Sums a unit of a token, a pack per lane. The places of packs are found before all senders have been heard, as if no
+// rank were left out.
 template <Wire kWire, bool kReduce>
 __device__ __forceinline__ void sum_unit(const CombineParams& p, const Call& call, CollectShared& shared, Selected mine,
                                          int token, int unit) {
     using Lane = Pack<kWire>;
     const Group& g = p.group;
     int lane = threadIdx.x % 32, channel = unit * kUnit<kWire> + lane * Lane::kChannels;
-    bool active = channel < p.hidden;
+    bool active = channel < p.hidden, heard = false;
     uint64_t packs = g.heap[g.rank] + packs_of(p, call.epoch).offset + unit * kUnitBytes + lane * sizeof(uint4);
     float sum[Lane::kChannels];
 #pragma unroll 1
-    for (bool done = false; !done;) {
-        bool heard = __all_sync(~0u, barrier_test(&shared.heard, 0));  // acquire; pairs with collect_senders
-        if (heard && !shared.ok) return;
+    for (RankSet senders = shared.expected;; senders = shared.came) {
         int sender;
-        uint32_t selected = senders_of<kReduce>(p, heard ? shared.came : shared.expected, mine, sender);
+        uint32_t selected = senders_of<kReduce>(p, senders, mine, sender);
         uint32_t row =
             (sender * p.pack_rank_stride + pack_row<kReduce>(p, token, lane) * p.pack_stride) / kPlaceUnitBytes;
 #pragma unroll
         for (int i = 0; i < Lane::kChannels; ++i) sum[i] = 0;
-        done = true;
+        bool valid = true;
 #pragma unroll 1
-        while (selected != 0 && done)
-            done = add_packs<kWire>(g, call, shared, heard, selected, sender, mine.weight, packs, row, active, sum);
-        if (heard) continue;
-        barrier_wait(&shared.heard, 0);  // acquire; pairs with collect_senders
-        done = shared.as_expected;
+        while (valid && (selected != 0 || !heard))
+            valid = add_packs<kWire>(g, call, shared, heard, selected, sender, mine.weight, packs, row, active, sum);
+        if (valid) break;
+        if (!shared.ok) return;
     }
     Lane::store(p.out + token * p.out_stride + channel * 2, p.hidden - channel, Lane::round(sum));
 }
@@ -434,7 +437,7 @@ __device__ __forceinline__ void sum_unit(const CombineParams& p, const Call& cal
 template <Wire kWire, bool kReduce>
 __device__ __forceinline__ int num_summed(const CombineParams& p) {
     constexpr int kChannels = kSumChunks<kWire, kReduce> * kChunkChannels;
-    if (kPacks<kWire> && has_few_tokens<kReduce>(p)) return num_units<kWire>(p);
+    if (sums_packs<kWire, kReduce>(p)) return num_units<kWire>(p);
     return (p.hidden + kChannels - 1) / kChannels;
 }
 
@@ -459,7 +462,8 @@ __device__ __forceinline__ int take_sum(CollectShared& shared) {
     return __shfl_sync(~0u, n, 0);
 }
 
-// Warps for which the call is open. n: the warp's first sum; mine: the selections of its token.
+// Warps for which the call is open, and which have met collect_senders if they do not sum packs. n: the warp's first
+// sum; mine: the selections of its token.
 template <Wire kWire, bool kReduce>
 __device__ inline void sum_tokens(const CombineParams& p, const Call& call, int n, Selected mine,
                                   CollectShared& shared) {
@@ -475,12 +479,11 @@ __device__ inline void sum_tokens(const CombineParams& p, const Call& call, int 
             mine = load_selected<kReduce>(p, Sum(per_token, n).token);
         }
     };
-    if (kPacks<kWire> && has_few_tokens<kReduce>(p)) {
+    if (sums_packs<kWire, kReduce>(p)) {
         for_all([&](Selected selected, int token, int unit) {
             sum_unit<kWire, kReduce>(p, call, shared, selected, token, unit);
         });
     } else {
-        barrier_wait(&shared.heard, 0);  // acquire; pairs with collect_senders
         if (!shared.ok) return;
         for_all([&](Selected selected, int token, int number) {
             sum_chunks<kWire, kReduce>(p, call, shared.came, selected, token, number);

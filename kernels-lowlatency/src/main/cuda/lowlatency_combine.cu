@@ -44,6 +44,7 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
         first = take_sum(collected);
         if (token_of_first() >= p.num_tokens) return;
         selected = load_selected<kReduce>(p, token_of_first());
+        if (!sums_packs<kWire, kReduce>(p)) barrier_wait(&collected.heard, 0);  // acquire; pairs with collect_senders
     } else {
         CombineReceivers team(g);
         Run* noted = &state_of(g)->runs[p.run];
@@ -64,7 +65,8 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
             uint32_t takers = team.warp() == kCollectWarp ? pack_takers<kReduce>(bank) : 0;
             if (team.thread == 0) sent.pack_takers = takers;
         }
-        first = team.warp() == kCollectWarp ? team.num_warps() - 1 : team.warp() - 1;  // it comes last
+        first = team.warp() - kPacks<kWire>;  // of packs, the collecting warp takes the last
+        if (first < 0) first += team.num_warps();
         if (receives && kHasOneNode) selected = load_selected<kReduce>(p, token_of_first());
         finish_open(g, kCombine, opening, call);
         __syncthreads();
@@ -75,8 +77,9 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
             announce_combine(
                 p, call, run, collected.present, __reduce_min_sync(~0u, bad[team.thread % kAnnounceWarps]),
                 [&](int rank) { return SentRows<kWire, kReduce>::num_items(p, rank); });
-        if (receives && team.warp() == kCollectWarp) {
-            collect_senders(p, call, run, collected);
+        if (receives) {
+            if (team.warp() == kCollectWarp) collect_senders(p, call, run, collected);
+            if (!sums_packs<kWire, kReduce>(p)) team.sync();
             if (team.thread == 0) allow_next(g);
         }
         if (publishes && advance_epoch(g, call) && sends) *noted = run;
