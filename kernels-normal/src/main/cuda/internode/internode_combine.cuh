@@ -74,7 +74,7 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
         barrier_init(&shared.sum_empty[threadIdx.x], 1);
         barrier_init_fence();
     }
-    uint8_t* rings = slots + p.rings_offset;
+    auto rings = rings_of_block<uint8_t>(p);
     int num_rings = for_owners ? Homes<Net>::size(b.network) : Forwarders<Net>::size(b.network);  // of a set
     for (int i = threadIdx.x; i < block_rings.num_sets * num_rings * kRingStateBytes / 4; i += blockDim.x)
         reinterpret_cast<uint32_t*>(rings)[i] = 0;

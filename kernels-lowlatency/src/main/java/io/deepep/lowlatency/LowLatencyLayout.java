@@ -62,7 +62,10 @@ public record LowLatencyLayout(
     /** Ranks of a node that has kernels of its own. */
     public static final int SMALL_NODE_RANKS = 8;
 
-    /** Channels of a unit of packs, of which each lane of a warp has one; and its bytes. */
+    /**
+     * Channels of a unit of packs, of which each lane of a warp has one; and its bytes. In FP8, a
+     * unit has more.
+     */
     public static final int UNIT_CHANNELS = 192;
 
     public static final int UNIT_BYTES = 512;
