@@ -22,8 +22,7 @@ __device__ __forceinline__ RankCells packs_of(const CombineParams& p, uint32_t e
     return {p.pack_offset + (epoch & 1) * p.pack_parity_stride, p.pack_rank_stride};
 }
 
-// The most tokens of an owner that has few: sums are fewer than rows, so it pays for more tokens to send a third more
-// bytes.
+// The most tokens of an owner that has few: sums are fewer than rows, so it pays for more tokens to send more bytes.
 template <bool kReduce>
 constexpr int kMostPacked = kReduce ? kPackedSums : kPackedTokens;
 

@@ -365,7 +365,7 @@ __device__ inline void receive_rows(const DispatchParams& p, const Call& call, C
         for (int slot = deal.item; slot < p.max_tokens; slot += deal.next_item) {
             uint4 word;  // of lane k, and of every topk-th lane after it: that of selection k
             auto look = [&] {
-                // acquire; pairs with the release in send_elements, or the signal in count_slots
+                // acquire; pairs with the release in await_elements, or the signal in count_slots
                 if (is_remote(g, source)) {
                     word.x = word_epoch(load_acquire_sys(at<const uint64_t>(flags) + first_in_batch(slot)));
                 } else {

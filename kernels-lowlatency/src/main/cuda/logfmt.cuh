@@ -12,7 +12,6 @@ constexpr int kLogCodesOffset = 8;
 constexpr int kLogLanes = 16;  // of a block; each has 8 channels, 10 bytes of codes
 constexpr int kLogLaneBytes = 10;
 constexpr int kLargestCode = 511;
-constexpr uint32_t kLogSign = 512;
 constexpr float kLogRange = 32;  // octaves below the largest magnitude
 
 // Encodes the lane's 8 channels of a block that 16 neighbouring lanes share; all lanes of the warp. block: in shared
