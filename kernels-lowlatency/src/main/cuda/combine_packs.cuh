@@ -26,23 +26,19 @@ __device__ __forceinline__ RankCells packs_of(const CombineParams& p, uint32_t e
 template <bool kReduce>
 constexpr int kMostPacked = kReduce ? kPackedSums : kPackedTokens;
 
-template <bool kReduce>
-__device__ __forceinline__ bool has_few_tokens(const CombineParams& p) {
-    return p.num_tokens <= kMostPacked<kReduce>;
-}
-
+// Whether this rank has, and so sums packs.
 template <Wire kWire, bool kReduce>
 __device__ __forceinline__ bool sums_packs(const CombineParams& p) {
-    return kPacks<kWire> && has_few_tokens<kReduce>(p);
+    return kPacks<kWire> && p.num_tokens <= kMostPacked<kReduce>;
 }
 
-// Whether an owner does, if its tokens have come.
+// Whether an owner has, if its tokens have come.
 template <bool kReduce>
 __device__ __forceinline__ bool takes_packs(const Bank* bank, int rank) {
     return bank->num_tokens[rank] <= kMostPacked<kReduce>;
 }
 
-// The owners that do. All lanes of a warp.
+// The owners that have. All lanes of a warp.
 template <bool kReduce>
 __device__ __forceinline__ uint32_t pack_takers(const Bank* bank) {
     int rank = threadIdx.x % 32;
@@ -331,7 +327,7 @@ __device__ __forceinline__ void send_home(const CombineParams& p, const Call& ca
     } else {
         using Packs = PackSender<kWire, kReduce>;
         auto bank = at<const Bank>(p.bank);
-        if (has_few_tokens<kReduce>(p)) {
+        if (sums_packs<kWire, kReduce>(p)) {
             Packs packs(p);
             uint32_t few = pack_takers<kReduce>(bank);
             if (few == bank->present[0]) {

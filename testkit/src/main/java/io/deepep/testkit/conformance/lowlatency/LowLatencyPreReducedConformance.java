@@ -22,6 +22,7 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyFlightConformance.Batch;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
+import java.util.List;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Combines in which ranks sum a token's rows before they send them, bit for bit. */
@@ -124,18 +125,19 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
                                                 rank.world().routing().numTokens(context.rank()),
                                                 shape.hidden())),
                                 5));
-        for (int call = 0; call < 6; call++) {
-            CombineFormat format = call < 3 ? CombineFormat.BF16 : CombineFormat.FP8;
-            LowLatencyHandle handle = rank.dispatchWeighted(BF16).handle();
-            Tensor x = call % 3 == 1 ? strided : rank.filledCombineBuffer(handle);
-            LowLatencyCombinePlan plan =
-                    LowLatencyCombinePlan.preReduced(x, rank.topkIdx(), handle)
-                            .format(format)
-                            .out(home)
-                            .build();
-            LowLatencyCombineResult result = buffer.lowLatencyCombine(plan);
-            rank.verifyPreReduced(result, format);
-            assertThat(result.x().address()).isEqualTo(home.address());
+        for (CombineFormat format : List.of(CombineFormat.BF16, CombineFormat.FP8)) {
+            for (boolean zeroCopy : new boolean[] {true, false, true}) {
+                LowLatencyHandle handle = rank.dispatchWeighted(BF16).handle();
+                Tensor x = zeroCopy ? rank.filledCombineBuffer(handle) : strided;
+                LowLatencyCombinePlan plan =
+                        LowLatencyCombinePlan.preReduced(x, rank.topkIdx(), handle)
+                                .format(format)
+                                .out(home)
+                                .build();
+                LowLatencyCombineResult result = buffer.lowLatencyCombine(plan);
+                rank.verifyPreReduced(result, format);
+                assertThat(result.x().address()).isEqualTo(home.address());
+            }
         }
     }
 
