@@ -2,8 +2,8 @@
 //
 // Each rank launches it once per call, in the same order on all ranks. Phases: count_tokens (all blocks) ->
 // lead_dispatch (the leader: the block that counted last; headers of all ranks) -> await_verdict (all blocks) -> rows
-// by the copy warps (even blocks send_tokens, odd ones forward_tokens), one warp tells peers of them, records by the
-// others -> write_outputs -> completion flags within the node, exchanged by the block that leaves last.
+// by the copy warps, of which half send_tokens and half forward_tokens; one warp for each half tells peers of them;
+// records by the others -> write_outputs -> completion flags within the node, exchanged by the block that leaves last.
 //
 // Writes: rows and metadata in the heaps of this node's ranks, rows and records at the peers of other nodes; own_rows,
 // forward_rows, source_tokens, handle_epoch, unless cached; outputs; the status block. Reads: x, scales, top-k or
@@ -13,8 +13,8 @@
 //
 // While ranks are masked, others take the places of peers: see internode_routes.cuh.
 //
-// Launch: an even number of blocks up to 256, all of them resident together, kThreads threads each; num_channels is
-// half the blocks times num_copy_warps. Dynamic shared memory: u32 [num_experts]; at bases_offset kRingStateBytes for
+// Launch: any number of blocks up to 256, all of them resident together, kThreads threads each; num_copy_warps is even,
+// num_channels half of it for each block. Dynamic shared memory: u32 [num_experts]; at bases_offset kRingStateBytes for
 // each cell of rows and copy warp; at stages_offset num_copy_warps * 3 * row_stride. Outputs topk_idx and topk_weights
 // are 16-byte aligned.
 #pragma once
@@ -37,18 +37,19 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
     Nodes<Net> nodes{g, b};
     LocalState* state = state_of(g);
     uint32_t epoch = epoch_after(state->epoch);
-    int warp = threadIdx.x / 32;
-    int meta_warp = warp - p.num_copy_warps - 1, num_meta_warps = kWarps - p.num_copy_warps - 1;  // warp -1 tells
-    bool copies = meta_warp < -1;
+    int warp = threadIdx.x / 32, num_senders = p.num_copy_warps / 2;
+    int meta_warp = warp - p.num_copy_warps - kTellers, num_meta_warps = kWarps - p.num_copy_warps - kTellers;
+    bool sends = warp < num_senders, copies = warp < p.num_copy_warps;
     uint8_t* stages = dynamic + p.stages_offset + (copies ? warp : 0) * kRowStages * p.row_stride;
+    // Rings that senders fill, by node, and then those that forwarders empty, by home.
     uint8_t* rings = dynamic + p.bases_offset;
-    // By node where they are filled, by home where they are emptied.
-    int num_rings = is_sending_block() ? Forwarders<Net>::size(b.network) : Homes<Net>::size(b.network);
-    for (int i = threadIdx.x; i < p.num_copy_warps * num_rings * kRingStateBytes / 4; i += kThreads)
+    int tail_bytes = Forwarders<Net>::size(b.network) * kRingStateBytes;  // of one warp
+    int head_bytes = Homes<Net>::size(b.network) * kRingStateBytes;
+    uint8_t* heads = rings + num_senders * tail_bytes;
+    for (int i = threadIdx.x; i < num_senders * (tail_bytes + head_bytes) / 4; i += kThreads)
         reinterpret_cast<uint32_t*>(rings)[i] = 0;
     if (threadIdx.x < kWarps) states[threadIdx.x] = 0;
-    if (copies)
-        prefetch_row<kRowStages>(p, is_sending_block() ? channel_of_warp() : p.num_tokens, stages, barriers[warp]);
+    if (copies) prefetch_row<kRowStages>(p, sends ? channel_of_warp(warp) : p.num_tokens, stages, barriers[warp]);
 
     bool leads = p.cached && blockIdx.x == 0;
     if (!p.cached) {
@@ -59,20 +60,21 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
     bool ok = await_verdict(b, g, epoch);
 
     if (copies) {
-        uint8_t* mine = rings + warp * num_rings * kRingStateBytes;
-        if (is_sending_block())
-            send_tokens<Net>(params, epoch, ok, reinterpret_cast<RingTail*>(mine), &states[warp], stages,
-                             barriers[warp]);
+        if (sends)
+            send_tokens<Net>(params, epoch, ok, reinterpret_cast<RingTail*>(rings + warp * tail_bytes), &states[warp],
+                             stages, barriers[warp]);
         else if (ok)
-            forward_tokens<Net>(params, epoch, reinterpret_cast<RingHead*>(mine), stages, barriers[warp]);
+            forward_tokens<Net>(params, epoch, channel_of_warp(warp - num_senders),
+                                reinterpret_cast<RingHead*>(heads + (warp - num_senders) * head_bytes), stages,
+                                barriers[warp]);
         __syncwarp();
         if (threadIdx.x % 32 == 0) note_more(&states[warp], kFinished);
     } else if (meta_warp < 0 && ok) {
-        BlockRings block_rings{static_cast<int>(blockIdx.x / 2), static_cast<int>(gridDim.x / 2), p.num_copy_warps};
-        if (is_sending_block())
-            tell_peers<Forwarders<Net>, true>(b, epoch, block_rings, rings, states, p.num_copy_warps);
+        BlockRings block_rings{static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), num_senders};
+        if (meta_warp == -1)
+            tell_peers<Forwarders<Net>, true>(b, epoch, block_rings, rings, states, num_senders);
         else
-            tell_peers<Homes<Net>, false>(b, epoch, block_rings, rings, states, p.num_copy_warps);
+            tell_peers<Homes<Net>, false>(b, epoch, block_rings, heads, states + num_senders, num_senders);
     } else if (meta_warp >= 0 && !p.cached) {
         if (leads && meta_warp == num_meta_warps - 1)
             report_counts(p, nodes, epoch, word_value(plan_of(b)->verdict), plan_of(b)->num_rows,

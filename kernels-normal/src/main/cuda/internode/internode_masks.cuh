@@ -16,12 +16,12 @@ struct OverMemory {
     static __device__ __forceinline__ uint64_t outgoing(const Network&, const RailWay& way, uint64_t, uint64_t there) {
         return way.reach + there;
     }
-    static __device__ __forceinline__ void put_signal(const Network& net, bool active, const RailWay& way, uint64_t,
+    static __device__ __forceinline__ void put_signal(const Network&, bool active, const RailWay& way, uint64_t,
                                                       uint64_t, uint64_t, uint64_t flag, uint64_t value) {
-        if (active) signal(net, way, flag, value);
+        if (active) store_release_sys(at<uint64_t>(way.reach + flag), value);
     }
     static __device__ __forceinline__ void signal(const Network&, const RailWay& way, uint64_t flag, uint64_t value) {
-        store_release_sys(at<uint64_t>(way.reach + flag), value);
+        store_relaxed_sys(at<uint64_t>(way.reach + flag), value);
     }
     static __device__ __forceinline__ void quiet(const Network&) { fence_sys(); }
 };

@@ -51,6 +51,8 @@ struct FewRows {
         auto words = reinterpret_cast<const int4*>(rows);
         return {words[0], words[1]};
     }
+    // Four of them, the i-th; `rows` are where they were loaded from.
+    __device__ int4 quad(const NodeRows*, int i) const { return i == 0 ? low : high; }
     static __device__ FewRows none() { return {make_int4(-1, -1, -1, -1), make_int4(-1, -1, -1, -1)}; }
     __device__ bool go_anywhere() const {  // not all -1
         return (low.x & low.y & low.z & low.w & high.x & high.y & high.z & high.w) >= 0;
@@ -73,6 +75,7 @@ struct ManyRows {
         for (int i = 0; i < b.node_places / 4; ++i) all &= words[i].x & words[i].y & words[i].z & words[i].w;
         return {all};
     }
+    static __device__ int4 quad(const NodeRows* rows, int i) { return reinterpret_cast<const int4*>(rows)[i]; }
     static __device__ ManyRows none() { return {-1}; }
     __device__ bool go_anywhere() const { return all >= 0; }
     __device__ int32_t row(int) const { return all; }

@@ -30,13 +30,12 @@ struct RingTail {   // of the ring at a peer that a warp here fills
 struct RingHead {   // of the ring here that a warp empties
     uint32_t done;  // rows that lie in shared memory
     uint32_t told;
-    uint32_t put;     // rows that are known to be there
-    uint32_t taken;   // rows whose loads have begun
-    int32_t first;    // dispatch: bit j of the window stands for token first + j * num_channels
-    uint32_t window;  // dispatch: tokens that come to this node and are still to be taken
-    int32_t next;     // dispatch: first token past the window
-    uint32_t reserved;
+    uint32_t put;    // rows that are known to be there
+    uint32_t taken;  // rows whose loads have begun
+    uint32_t total;  // dispatch: rows that come in all, or kNotTold
+    uint32_t reserved[3];
 };
+constexpr uint32_t kNotTold = ~0u;
 static_assert(sizeof(RingTail) == kRingStateBytes && sizeof(RingHead) == kRingStateBytes);
 
 // What a warp that fills or empties rings is doing: 0, or the number of lanes that wait for room, or past its end.
@@ -102,7 +101,7 @@ __device__ inline bool await_room(const Nodes<Net>& nodes, uint32_t epoch, int c
     uint32_t full = tail.put - b.num_slots;  // rows taken when there is no room
     auto word = at<const uint64_t>(incoming(b.network, b.heads, place)) + channel;
     note_more(state, 1);
-    tail.taken = await_count<Ends>(nodes, epoch, place, word, full);  // acquire; pairs with the signal in tell_peers
+    tail.taken = await_count<Ends>(nodes, epoch, place, word, full);  // pairs with the signal in tell_peers
     note_more(state, ~0u);
     return tail.taken != full;
 }
@@ -141,7 +140,7 @@ __device__ inline void tell_peers(const Internode& b, uint32_t epoch, BlockRings
                                 pack_word(epoch, next));
                 if (due) progress->told = next;
             } else if (due) {
-                // release; pairs with the acquire in await_room
+                // pairs with await_room; the slots have been read, so there is nothing to order
                 Ends::signal(net, place, b.heads, channel * sizeof(uint64_t), pack_word(epoch, done));
                 progress->told = done;
             }

@@ -2,8 +2,9 @@
 // node that receive it, and once for each other node into a ring at the peer there. A forwarding warp empties the rings
 // of one channel: one load of a row, one store to each rank of its node that receives it.
 //
-// A channel belongs to one warp of a sending block and to one of a forwarding block on every rank. Its tokens are every
-// num_channels-th, so a peer that has the records knows which rows come, and in what order.
+// A channel belongs to one warp that sends and to one that forwards, in the same block on every rank. Tokens are handed
+// out to the sending warps of all blocks in their order, because SMs do not get equal shares of the links. So with each
+// row comes where it goes at the peer, and the writer of a ring says at the end how many rows that were.
 #pragma once
 
 #include "internode_meta.cuh"
@@ -14,17 +15,42 @@ namespace deepep::normal {
 constexpr int kTokensPending = 2;  // tokens of a sending warp whose stores may be on their way
 constexpr int kNoneReady = -1, kAllTaken = -2, kGaveUp = -3;
 
-// Even blocks send, odd ones forward.
-__device__ __forceinline__ bool is_sending_block() { return blockIdx.x % 2 == 0; }
+constexpr int kTellers = 2;  // warps of a block: one tells peers of rows that it put, one of rows that it took
 
-__device__ __forceinline__ int channel_of_warp() { return threadIdx.x / 32 * (gridDim.x / 2) + blockIdx.x / 2; }
+// Of the warp-th that sends, and of the warp-th that forwards.
+__device__ __forceinline__ int channel_of_warp(int warp) { return warp * gridDim.x + blockIdx.x; }
 
-// What says whether token t crosses to `node`. Orders are -1 where rows are.
+// Where a token goes at the ranks of a node: orders, or rows when cached.
+__device__ __forceinline__ const NodeRows* orders_at(const InternodeDispatchParams& params, int t, int node) {
+    const DispatchParams& p = params.local;
+    const Internode& b = params.between;
+    return node_rows(b, p.cached ? b.own_rows : p.token_order, p.num_tokens, node, t);
+}
+
+// What says whether token t crosses to `node`.
 __device__ __forceinline__ LoadedRows crossing(const InternodeDispatchParams& params, int t, int node) {
     const DispatchParams& p = params.local;
     const Internode& b = params.between;
     if (t >= p.num_tokens || node >= b.network.num_nodes || node == b.network.node) return no_rows();
-    return load_rows(b, node_rows(b, p.cached ? b.own_rows : p.token_order, p.num_tokens, node, t));
+    return load_rows(b, orders_at(params, t, node));
+}
+
+constexpr int kQuadsAtOnce = kIsWide ? 1 : kMaxRanks / 4;
+
+// Tells the forwarder on a node where token t goes there, behind the row in its slot, at `to`. orders: of the token at
+// that node, as they were loaded. counted: the block that has counted it.
+__device__ __forceinline__ void put_places(const InternodeDispatchParams& params, const LoadedRows& orders, int t,
+                                           int node, int counted, uint64_t to) {
+    const DispatchParams& p = params.local;
+    const Internode& b = params.between;
+    auto bases = at<const int4>(b.block_bases) + (counted * b.network.num_nodes + node) * (node_places(b) / 4);
+    auto place = [&](int32_t order, int32_t base) { return order < 0 || p.cached ? order : order + base; };
+#pragma unroll kQuadsAtOnce
+    for (int i = 0; i < node_places(b) / 4; ++i) {
+        int4 order = orders.quad(orders_at(params, t, node), i), base = bases[i];
+        at<int4>(to)[i] = make_int4(place(order.x, base.x), place(order.y, base.y), place(order.z, base.z),
+                                    place(order.w, base.w));
+    }
 }
 
 // The rank of this node that a lane stands for in a round, if there is one with that number.
@@ -68,15 +94,19 @@ struct RowPutter {
     RingTail* tails;
     uint32_t* state;  // see await_room
 
-    // A row to a node, from shared memory. False if there will be no room.
-    __device__ __forceinline__ bool put(int node, RingTail& tail, const uint8_t* row, uint32_t num_bytes) {
+    // A row to a node, from shared memory, and by place_at(address) where it goes. False if there will be no room.
+    template <class PlaceAt>
+    __device__ __forceinline__ bool put(int node, RingTail& tail, const uint8_t* row, uint32_t num_bytes,
+                                        PlaceAt place_at) {
         using To = Forwarders<Net>;
         if (!has_room(nodes.b, tail)) {
             bulk_wait_written();
             note(&tails[node].done, tail.put);
             if (!await_room<To>(nodes, epoch, channel, node, tail, state)) return false;
         }
-        bulk_store(at<uint8_t>(next_slot<To>(nodes.b, channel, node, tail)), row, num_bytes);
+        uint64_t slot = next_slot<To>(nodes.b, channel, node, tail);
+        bulk_store(at<uint8_t>(slot), row, num_bytes);
+        place_at(slot + num_bytes);
         advance(nodes.b, tail);
         tail.recent |= 1;
         return true;
@@ -89,19 +119,29 @@ struct RowPutter {
     }
 };
 
+// Tells how many rows a ring gets in all. Nothing is ordered by it: tails say what is there. Out of line, for its
+// registers.
+template <class Net>
+__device__ __noinline__ void tell_total(Nodes<Net> nodes, uint32_t epoch, int channel, int node, uint32_t total) {
+    using To = Forwarders<Net>;
+    const Internode& b = nodes.b;
+    if (To::is_used(b.network, node))  // pairs with pick_ring
+        To::signal(b.network, node, b.totals, channel * sizeof(uint64_t), pack_word(epoch, total));
+}
+
 // Where rows begin at that rank.
 __device__ __forceinline__ uint64_t local_heap(const DispatchParams& p, int rank) {
     return rank < p.group.num_ranks ? p.group.heap[rank] + p.recv_offset : 0;
 }
 
-// A copy warp of a sending block. Unless ok nothing is sent, but shared memory must outlive the first load.
+// A warp that sends. Unless ok nothing is sent, but shared memory must outlive the first load.
 template <class Net>
 __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32_t epoch, bool ok, RingTail* tails,
                                    uint32_t* state, uint8_t* stages, uint64_t* barriers) {
     const DispatchParams& p = params.local;
     const Internode& b = params.between;
     const Network& net = b.network;
-    int lane = threadIdx.x % 32, channel = channel_of_warp(), t = channel, unnoted = 0;
+    int lane = threadIdx.x % 32, channel = channel_of_warp(threadIdx.x / 32), t = channel, unnoted = 0;
     if (!ok) {
         if (t < p.num_tokens) barrier_wait(&barriers[0], 0);
         return;
@@ -114,6 +154,8 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
     CountingBlock counting(p.num_tokens);
     RowPutter<Net> putter{{p.group, b}, epoch, channel, tails, state};
     RingTail first = {};  // of node `lane`
+    uint32_t* cursor = &state_of(p.group)->cursor;
+    uint32_t ticket = lane == 0 ? add_relaxed_gpu(cursor, 1) : 0;
     int block = counting.of(min(t, p.num_tokens - 1));
 #pragma unroll
     for (int r = 0; r < kRounds; ++r) {
@@ -123,12 +165,13 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
     LoadedRows crosses = crossing(params, t, lane);
     uint32_t stage = 0, phase = 0;
     while (t < p.num_tokens && ok) {
-        int next = t + b.num_channels;
-        block = counting.of(min(next, p.num_tokens - 1));
+        int next = b.num_channels + __shfl_sync(~0u, ticket, 0);
+        if (lane == 0) ticket = add_relaxed_gpu(cursor, 1);
+        int next_block = counting.of(min(next, p.num_tokens - 1));
 #pragma unroll
         for (int r = 0; r < kRounds; ++r) {
             next_order[r] = local_order(params, next, rank_of_lane(r));
-            next_base[r] = local_base(params, next, block, rank_of_lane(r));
+            next_base[r] = local_base(params, next, next_block, rank_of_lane(r));
         }
         LoadedRows next_crosses = crossing(params, next, lane);
         uint32_t next_stage = stage == kRowStages - 1 ? 0 : stage + 1;
@@ -144,10 +187,15 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
                 bulk_store(at<uint8_t>(heap[r], static_cast<uint64_t>(order[r] + base[r]) * p.row_stride), row_stage,
                            p.row_stride);
         first.recent <<= 1;
-        if (crosses.go_anywhere()) ok = putter.put(lane, first, row_stage, p.row_stride);
+        if (crosses.go_anywhere())
+            ok = putter.put(lane, first, row_stage, p.row_stride,
+                            [&](uint64_t to) { put_places(params, crosses, t, lane, block, to); });
         for (int n = lane + 32; n < net.num_nodes && ok; n += 32) {
             tails[n].recent <<= 1;
-            if (crossing(params, t, n).go_anywhere()) ok = putter.put(n, tails[n], row_stage, p.row_stride);
+            LoadedRows orders = crossing(params, t, n);
+            if (orders.go_anywhere())
+                ok = putter.put(n, tails[n], row_stage, p.row_stride,
+                                [&](uint64_t to) { put_places(params, orders, t, n, block, to); });
         }
         bulk_commit();
         if (++unnoted >= b.send_chunk) {  // peers are not told of less, and both steps take hundreds of cycles
@@ -160,6 +208,7 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
         if (next_stage == 0) phase ^= 1;
         if (!ok && next < p.num_tokens) barrier_wait(&barriers[next_stage], phase);
         t = next;
+        block = next_block;
         stage = next_stage;
 #pragma unroll
         for (int r = 0; r < kRounds; ++r) {
@@ -169,47 +218,21 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
         crosses = next_crosses;
     }
     bulk_wait_written();
-    if (lane < net.num_nodes) note(&tails[lane].done, first.put);
-    for (int n = lane + 32; n < net.num_nodes; n += 32) note(&tails[n].done, tails[n].put);
+    if (lane < net.num_nodes) {
+        note(&tails[lane].done, first.put);
+        if (ok) tell_total<Net>(putter.nodes, epoch, channel, lane, first.put);
+    }
+    for (int n = lane + 32; n < net.num_nodes; n += 32) {
+        note(&tails[n].done, tails[n].put);
+        if (ok) tell_total<Net>(putter.nodes, epoch, channel, n, tails[n].put);
+    }
     fence_async_proxy();
 }
 
-// Where token t of the home at a place goes on this node.
-__device__ __forceinline__ const NodeRows* forwarded(const InternodeDispatchParams& params, int place, int t) {
-    const Internode& b = params.between;
-    return params.local.cached ? node_rows(b, b.forward_rows, b.max_tokens, place, t)
-                               : reinterpret_cast<const NodeRows*>(incoming_record(b, place, t));
+// Whether a ring has no row as yet but one may come.
+__device__ __forceinline__ bool lacks_row(const RingHead& ring) {
+    return ring.put == ring.taken && ring.taken != ring.total;
 }
-
-// Looks for the next tokens of a home that come here. All lanes; false after a fault.
-template <class Net>
-__device__ inline bool refill_window(const InternodeDispatchParams& params, uint32_t epoch, RingHead& ring, int place) {
-    const Internode& b = params.between;
-    int num_tokens = at<const int32_t>(b.source_tokens)[place], per_block = tokens_per_block(num_tokens);
-    int first = ring.next, lane = threadIdx.x % 32;
-    uint32_t window = 0;
-    for (; window == 0 && first < num_tokens; first += 32 * b.num_channels) {
-        int t = first + lane * b.num_channels;
-        bool known = t < num_tokens, comes = false;
-        if (known && !params.local.cached) {
-            known = await_record<Homes<Net>>(Nodes<Net>{params.local.group, b}, epoch, place, t / per_block);
-        }
-        if (known) comes = load_rows(b, forwarded(params, place, t)).go_anywhere();
-        if (!__all_sync(~0u, known || t >= num_tokens)) return false;
-        window = __ballot_sync(~0u, comes);
-    }
-    __syncwarp();
-    if (lane == 0) {
-        ring.first = first - 32 * b.num_channels;
-        ring.window = window;
-        ring.next = first;
-    }
-    __syncwarp();
-    return true;
-}
-
-// Whether a ring has no row as yet that is to come.
-__device__ __forceinline__ bool lacks_row(const RingHead& ring) { return ring.window != 0 && ring.put == ring.taken; }
 
 // The slow path of pick_ring, by one lane: go_on. To blame is the home from `first` on that has to send a row and
 // does not say that it waits itself.
@@ -242,18 +265,15 @@ __device__ inline int pick_ring(const InternodeDispatchParams& params, uint32_t 
         for (int n0 = 0; n0 < From::size(net); n0 += 32) {
             int n = n0 + lane;
             bool mine = n < From::size(net) && From::is_used(net, n);
-            uint32_t empty = __ballot_sync(
-                ~0u, mine && rings[n].window == 0 && rings[n].next < at<const int32_t>(b.source_tokens)[n]);
-            for (; empty != 0; empty &= empty - 1) {
-                int place = n0 + __ffs(empty) - 1;
-                if (!refill_window<Net>(params, epoch, rings[place], place)) return kGaveUp;
-            }
-            bool pending = mine && rings[n].window != 0, looks = pending && rings[n].put == rings[n].taken;
+            bool looks = mine && lacks_row(rings[n]);
             if (looks) {
+                uint64_t total = load_relaxed_sys(at<const uint64_t>(incoming(net, b.totals, n)) + channel);
+                if (word_epoch(total) == epoch) rings[n].total = word_value(total);  // pairs with tell_total
                 uint64_t word = load_acquire_sys(at<const uint64_t>(incoming(net, b.tails, n)) + channel);
                 if (word_epoch(word) == epoch) rings[n].put = word_value(word);  // acquire; pairs with tell_peers
                 looks = rings[n].put != rings[n].taken;
             }
+            bool pending = mine && rings[n].taken != rings[n].total;
             looked |= looks;
             uint32_t ready = __ballot_sync(~0u, pending && rings[n].put != rings[n].taken);
             uint32_t waiting = __ballot_sync(~0u, pending) & ~ready;
@@ -263,6 +283,7 @@ __device__ inline int pick_ring(const InternodeDispatchParams& params, uint32_t 
             if (ready != 0 && before < 0) before = n0 + __ffs(ready) - 1;
         }
         if (__any_sync(~0u, looked)) fence_async_proxy();  // counts read by ordinary loads, rows by the copy engine
+        __syncwarp();  // places are read by all lanes, counts were by one
         if (after >= 0 || before >= 0) return after >= 0 ? after : before;
         if (late < 0) return kAllTaken;
         if (!waits) return kNoneReady;
@@ -273,15 +294,15 @@ __device__ inline int pick_ring(const InternodeDispatchParams& params, uint32_t 
     }
 }
 
-// A copy warp of a forwarding block. One row is loaded while the last one leaves.
+// A warp that forwards. One row is loaded while the last one leaves.
 template <class Net>
-__device__ inline void forward_tokens(const InternodeDispatchParams& params, uint32_t epoch, RingHead* rings,
-                                      uint8_t* stages, uint64_t* barriers) {
+__device__ inline void forward_tokens(const InternodeDispatchParams& params, uint32_t epoch, int channel,
+                                      RingHead* rings, uint8_t* stages, uint64_t* barriers) {
     const DispatchParams& p = params.local;
     const Internode& b = params.between;
     const Network& net = b.network;
-    int lane = threadIdx.x % 32, channel = channel_of_warp();
-    for (int n = lane; n < Homes<Net>::size(net); n += 32) rings[n].next = channel;
+    int lane = threadIdx.x % 32;
+    for (int n = lane; n < Homes<Net>::size(net); n += 32) rings[n].total = kNotTold;
     __syncwarp();
     uint64_t heap[kRounds];
     int place = kNoneReady;         // of the row in flight
@@ -301,17 +322,15 @@ __device__ inline void forward_tokens(const InternodeDispatchParams& params, uin
         if (next < 0 && !busy) break;
         if (next >= 0) {
             RingHead& ring = rings[next];
-            int t = ring.first + (__ffs(ring.window) - 1) * b.num_channels;
+            uint64_t slot = incoming(net, b.slots, next) + slot_offset(b, channel, ring.taken);
+            auto places = at<const int32_t>(slot, p.row_stride);  // pairs with put_places
 #pragma unroll
             for (int r = 0; r < kRounds; ++r)
-                if (rank_of_lane(r) < p.group.num_ranks)
-                    next_row[r] = forwarded(params, next, t)->row[rank_of_lane(r)];
-            uint64_t slot = incoming(net, b.slots, next) + slot_offset(b, channel, ring.taken);
+                if (rank_of_lane(r) < p.group.num_ranks) next_row[r] = places[rank_of_lane(r)];
             uint32_t load_stage = !busy ? stage : stage == kRowStages - 1 ? 0 : stage + 1;
             bulk_wait_read<kRowStages - 2>();
             __syncwarp();
             if (lane == 0) {
-                ring.window &= ring.window - 1;
                 ++ring.taken;
                 barrier_arrive_expect(&barriers[load_stage], p.row_stride);
                 bulk_load(stages + load_stage * p.row_stride, at<const uint8_t>(slot), p.row_stride,

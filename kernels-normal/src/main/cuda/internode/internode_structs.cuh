@@ -19,6 +19,7 @@ struct Internode {
     Cells record_flags;
     Cells slots;
     Cells tails;
+    Cells totals;
     Cells heads;
     Cells endings;
     uint64_t header_bytes;              // from a header to that of the other parity
@@ -39,7 +40,7 @@ struct Internode {
     int32_t node_places;                // words of NodeRows; read in large nodes
     int32_t reserved;
 };
-static_assert(sizeof(Internode) == 280);
+static_assert(sizeof(Internode) == 296);
 static_assert(offsetof(Internode, network) == 0);
 static_assert(offsetof(Internode, headers) == 56);
 static_assert(offsetof(Internode, header_flags) == 72);
@@ -47,25 +48,26 @@ static_assert(offsetof(Internode, records) == 88);
 static_assert(offsetof(Internode, record_flags) == 104);
 static_assert(offsetof(Internode, slots) == 120);
 static_assert(offsetof(Internode, tails) == 136);
-static_assert(offsetof(Internode, heads) == 152);
-static_assert(offsetof(Internode, endings) == 168);
-static_assert(offsetof(Internode, header_bytes) == 184);
-static_assert(offsetof(Internode, plan) == 192);
-static_assert(offsetof(Internode, block_counts) == 200);
-static_assert(offsetof(Internode, block_bases) == 208);
-static_assert(offsetof(Internode, own_rows) == 216);
-static_assert(offsetof(Internode, forward_rows) == 224);
-static_assert(offsetof(Internode, source_tokens) == 232);
-static_assert(offsetof(Internode, max_tokens) == 240);
-static_assert(offsetof(Internode, num_ranks) == 244);
-static_assert(offsetof(Internode, record_bytes) == 248);
-static_assert(offsetof(Internode, slot_bytes) == 252);
-static_assert(offsetof(Internode, num_channels) == 256);
-static_assert(offsetof(Internode, num_slots) == 260);
-static_assert(offsetof(Internode, send_chunk) == 264);
-static_assert(offsetof(Internode, num_home_blocks) == 268);
-static_assert(offsetof(Internode, node_places) == 272);
-static_assert(offsetof(Internode, reserved) == 276);
+static_assert(offsetof(Internode, totals) == 152);
+static_assert(offsetof(Internode, heads) == 168);
+static_assert(offsetof(Internode, endings) == 184);
+static_assert(offsetof(Internode, header_bytes) == 200);
+static_assert(offsetof(Internode, plan) == 208);
+static_assert(offsetof(Internode, block_counts) == 216);
+static_assert(offsetof(Internode, block_bases) == 224);
+static_assert(offsetof(Internode, own_rows) == 232);
+static_assert(offsetof(Internode, forward_rows) == 240);
+static_assert(offsetof(Internode, source_tokens) == 248);
+static_assert(offsetof(Internode, max_tokens) == 256);
+static_assert(offsetof(Internode, num_ranks) == 260);
+static_assert(offsetof(Internode, record_bytes) == 264);
+static_assert(offsetof(Internode, slot_bytes) == 268);
+static_assert(offsetof(Internode, num_channels) == 272);
+static_assert(offsetof(Internode, num_slots) == 276);
+static_assert(offsetof(Internode, send_chunk) == 280);
+static_assert(offsetof(Internode, num_home_blocks) == 284);
+static_assert(offsetof(Internode, node_places) == 288);
+static_assert(offsetof(Internode, reserved) == 292);
 
 // What one block concludes for all blocks of its rank.
 struct Plan {
@@ -83,7 +85,7 @@ struct InternodeDispatchParams {
     DispatchParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeDispatchParams) == 720);
+static_assert(sizeof(InternodeDispatchParams) == 736);
 static_assert(offsetof(InternodeDispatchParams, local) == 0);
 static_assert(offsetof(InternodeDispatchParams, between) == 440);
 
@@ -92,7 +94,7 @@ struct InternodeCombineParams {
     CombineParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeCombineParams) == 648);
+static_assert(sizeof(InternodeCombineParams) == 664);
 static_assert(offsetof(InternodeCombineParams, local) == 0);
 static_assert(offsetof(InternodeCombineParams, between) == 368);
 
@@ -158,7 +160,7 @@ static_assert(offsetof(RailTable, ends_together) == 44);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0x2d82b7614b5c86af;
+__device__ uint64_t deepep_internode_structs = 0xc71375e86589dbc5;
 }
 
 }  // namespace deepep::normal

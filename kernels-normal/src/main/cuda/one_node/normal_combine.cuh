@@ -31,32 +31,34 @@
 
 namespace deepep::normal {
 
-// One block, all threads.
+// Word `lane` of what this rank says of a combine. One warp.
 template <class Wire>
-__device__ inline void announce_combine(const CombineParams& p, const OneNode& node, uint32_t epoch,
-                                        HeaderTable& table) {
-    if (threadIdx.x < 32) {
-        uint32_t masked = state_of(p.group)->masked;
-        int32_t value = 0;
-        switch (threadIdx.x) {
-            case kOp: value = kOpCombine; break;
-            case kHidden: value = p.hidden; break;
-            case kTopk: value = p.topk; break;
-            case kMasked: value = masked; break;
-            default: value = offer_word(p, threadIdx.x);
-        }
-        if (Wire::kScaled && threadIdx.x == kNumScales) value = p.hidden / kFp8ScaleChannels;
-        if (!kIsWide) {
-            int reader = threadIdx.x - kHeaderCounts;
-            int32_t room = offer_room(p, reader);
-            if (reader >= 0) value = room;
-        }
-        table.mine[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value, masked);
+__device__ inline int32_t combine_word(const CombineParams& p) {
+    uint32_t masked = state_of(p.group)->masked;
+    int lane = threadIdx.x % 32;
+    int32_t value = 0;
+    switch (lane) {
+        case kOp: value = kOpCombine; break;
+        case kHidden: value = p.hidden; break;
+        case kTopk: value = p.topk; break;
+        case kMasked: value = masked; break;
+        default: value = offer_word(p, lane);
     }
-    __syncthreads();
-    // In the warps that send: x, written by earlier launches, comes before the words that offer it.
+    if (Wire::kScaled && lane == kNumScales) value = p.hidden / kFp8ScaleChannels;
+    if (!kIsWide) {
+        int reader = lane - kHeaderCounts;
+        int32_t room = offer_room(p, reader);
+        if (reader >= 0) value = room;
+    }
+    return handle_word(p.handle_epoch, lane, value, masked);
+}
+
+// First thing in the block that announces, because it takes microseconds: the words, and in the warps that send them a
+// fence, for x, written by earlier launches, comes before the words that offer it. All threads.
+template <class Wire>
+__device__ inline void prepare_combine_header(const CombineParams& p, HeaderTable& table) {
+    if (threadIdx.x < 32) table.mine[threadIdx.x] = combine_word<Wire>(p);
     if (threadIdx.x / 32 < p.group.num_ranks) fence_sys();
-    send_header(node, epoch, table, nullptr, 0);
 }
 
 // All threads of every block: waits for the headers and learns where each peer's rows are. False: nothing to pull.
@@ -115,13 +117,17 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     LocalState* state = state_of(p.group);
     uint32_t epoch = epoch_after(state->epoch);
     OneNode node{p.group, MaskedRanks::of(p.group)};
+    if (blockIdx.x == 0) prepare_combine_header<Wire>(p, table);
     Consumers consumers{kServiceWarps * 32};
     init_batches(shared.ring, consumers);
     if (threadIdx.x < kStageWarps * kStageDepth) {
         barrier_init(&shared.stage[threadIdx.x / kStageDepth].loaded[threadIdx.x % kStageDepth], 1);
         barrier_init_fence();
     }
-    if (blockIdx.x == 0) announce_combine<Wire>(p, node, epoch, table);
+    if (blockIdx.x == 0) {
+        __syncthreads();
+        send_header(node, epoch, table, nullptr, 0);
+    }
     bool ok = judge_combine(p, node, epoch, table, shared);
     int warp = threadIdx.x / 32;
     bool stages = !kIsWide && puller(p) < 0;

@@ -13,8 +13,7 @@
 //   outgoing(net, cells, node)                  Address of the cell in which to compose what node's peer shall find.
 //   put(net, active, node, ...)                 Sends a range of it.
 //   put_signal(net, active, node, ..., value)   Sends a range of it, then sets a flag (u64) of the peer to value.
-//   signal(net, node, flags, offset, value)     Sets a flag of the peer.
-//   fence(net, node)                            Orders this thread's puts to node before its later signals.
+//   signal(net, node, flags, offset, value)     Sets a flag of the peer, which by itself orders nothing.
 //   put_words(net, active, node, to, a, b)      Two words side by side, of which later launches put others: those take
 //                                               effect after these, if all are put by the same block where the
 //                                               policy's kWordsFollowTheirBlock says so.
@@ -26,8 +25,8 @@
 // in the lane that issued them and then that. A range may be composed again once the peer has answered for it, or after
 // quiet().
 //
-// Whoever reads a flag by an acquire finds what was sent by the put_signal that set it, by what fence() put before, and
-// by earlier put_signals of the same block to the same peer: these use one queue of the network, which keeps its order.
+// Whoever reads a flag by an acquire finds what was sent by the put_signal that set it, and by earlier put_signals of
+// the same block to the same peer: these use one queue of the network, which keeps its order.
 //
 // Low latency alone has put_words: what one launch acknowledges, a later one never takes back. A transport carries
 // signals of a queue one after the other even where it lets writes overtake each other.
@@ -53,19 +52,17 @@ struct PeerMemory {
     // It has been composed in the peer's memory.
     static __device__ __forceinline__ void put(const Network&, bool, int, const Cells&, uint64_t, uint64_t) {}
 
+    // The release covers what other lanes composed before the warp synchronised.
     static __device__ __forceinline__ void put_signal(const Network& net, bool active, int node, const Cells&, uint64_t,
                                                       uint64_t, const Cells& flags, uint64_t flag_offset,
                                                       uint64_t value) {
-        if (active) signal(net, node, flags, flag_offset, value);
+        if (active) store_release_sys(at<uint64_t>(outgoing(net, flags, node), flag_offset), value);
     }
 
-    // The release covers what other lanes composed before the warp synchronised.
     static __device__ __forceinline__ void signal(const Network& net, int node, const Cells& flags,
                                                   uint64_t flag_offset, uint64_t value) {
-        store_release_sys(at<uint64_t>(outgoing(net, flags, node), flag_offset), value);
+        store_relaxed_sys(at<uint64_t>(outgoing(net, flags, node), flag_offset), value);
     }
-
-    static __device__ __forceinline__ void fence(const Network&, int) { fence_sys(); }
 
     static __device__ __forceinline__ void quiet(const Network&) { fence_sys(); }
 };

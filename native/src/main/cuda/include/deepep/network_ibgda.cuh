@@ -87,15 +87,12 @@ class Ibgda {
         ring(queue, first, first + mlx5::kSwapBlocks);
     }
 
-    // This thread's block puts to the node through one queue pair, which keeps their order.
-    static __device__ __forceinline__ void fence(const Network&, int) {}
-
     static __device__ inline void quiet(const Network& net) {
         for (int node = 0; node < net.num_nodes; ++node) quiet_to(net, node);
         fence_sys();
     }
 
-    // The same of what it has sent to one node, but for the fence.
+    // The same of what it has sent to one node, but for the order of memory.
     static __device__ __forceinline__ void quiet_to(const Network& net, int node) {
         const auto rank = at<const IbgdaQueues>(net.queues);
         for (uint32_t idx = 0; idx < rank->queues_per_node; ++idx) {

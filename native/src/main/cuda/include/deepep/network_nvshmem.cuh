@@ -75,8 +75,6 @@ struct Nvshmem {
                            pe_of(net, node));
     }
 
-    static __device__ __forceinline__ void fence(const Network&, int) { nvshmem_fence(); }
-
     static __device__ __forceinline__ void quiet(const Network&) { nvshmem_quiet(); }
 
   private:

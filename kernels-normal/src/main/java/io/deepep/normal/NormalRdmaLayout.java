@@ -15,12 +15,14 @@ import io.deepep.spi.RowFormat;
  * <pre>
  *   headers      [R][2]               32 + R + experts per node words i32 by parity of the epoch, relayed to the node
  *   records      [cells][maxTokens]   dispatch: a token's rows on this node, experts, weights; combine: f32 [maxTokens][K]
- *   slots        [cells][channels][rdmaRecvChunk, at least 6]  rows; a call divides its cell among its rings
+ *   slots        [cells][channels][rdmaRecvChunk, at least 6]  rows, and a dispatch's places of the row on this node;
+ *                                     a call divides its cell among its rings
  *   endings      [R]                  as a done flag
  *   outbox       all above once more: what a network that reads registered memory sends from
  *   headerFlags  [R][2]               epoch
  *   recordFlags  [cells][256]         epoch, by block of the sender
  *   tails        [cells][rings]       epoch | rows put into the ring here &lt;&lt; 32
+ *   totals       [cells][rings]       dispatch: epoch | rows put in all &lt;&lt; 32, once that is known
  *   heads        [cells][rings]       epoch | rows taken from the ring there &lt;&lt; 32
  * </pre>
  *
@@ -37,6 +39,7 @@ public record NormalRdmaLayout(
         Region headerFlags,
         Region recordFlags,
         Region tails,
+        Region totals,
         Region heads) {
     /** Parts at most that a rank's tokens are divided into, each with its own record flag. */
     public static final int MAX_BLOCKS = 256;
@@ -61,7 +64,7 @@ public record NormalRdmaLayout(
                         + topology.numRanks()
                         + topology.numNvlRanks() * expertsPerRank;
         long headerBytes = Layout.alignToLine((long) Integer.BYTES * numWords);
-        long rowBytes = RowFormat.maxStrideBytes(limits.hidden());
+        long slotBytes = slotBytes(topology, RowFormat.maxStrideBytes(limits.hidden()));
         Layout.Builder builder = Layout.builder("NormalRdmaLayout");
         Region headers = builder.region("headers", headerBytes, ranks, 2);
         Region records =
@@ -72,13 +75,14 @@ public record NormalRdmaLayout(
                         limits.maxTokens());
         Region slots =
                 builder.region(
-                        "slots", rowBytes, cells, channels, RingShape.slotsOfChannel(envelope));
+                        "slots", slotBytes, cells, channels, RingShape.slotsOfChannel(envelope));
         Region endings = builder.region("endings", ENDING_BYTES, ranks);
         Region outbox = builder.region("outbox", endings.end(), ranks == 0 ? 0 : 1);
         int rings = channels * RingShape.MOST_RINGS;
         Region headerFlags = builder.region("headerFlags", Long.BYTES, ranks, 2);
         Region recordFlags = builder.region("recordFlags", Long.BYTES, cells, MAX_BLOCKS);
         Region tails = builder.region("tails", Long.BYTES, cells, rings);
+        Region totals = builder.region("totals", Long.BYTES, cells, rings);
         Region heads = builder.region("heads", Long.BYTES, cells, rings);
         return new NormalRdmaLayout(
                 builder.build(),
@@ -91,7 +95,15 @@ public record NormalRdmaLayout(
                 headerFlags,
                 recordFlags,
                 tails,
+                totals,
                 heads);
+    }
+
+    /**
+     * Bytes of a slot of a dispatch: a row of {@code rowBytes} with its padding, and where it goes.
+     */
+    public static long slotBytes(EpTopology topology, long rowBytes) {
+        return rowBytes + Layout.alignToLine((long) Integer.BYTES * nodeRows(topology));
     }
 
     /**

@@ -28,15 +28,15 @@ public record RingShape(int numChannels, int numSlots, int sendChunk, int numHom
     }
 
     /**
-     * The rings of a dispatch: one for each pair of warps, a sending and a forwarding one.
+     * The rings of a dispatch.
      *
-     * @param warps of a block that have a ring each; they share what the configuration gives a
-     *     channel, see {@link #mostWarps}
+     * @param rings that a channel of the configuration is divided into, and that share what it
+     *     gives a channel; see {@link #mostDispatchRings}
      */
-    public static RingShape ofDispatch(Config config, int warps) {
-        int chunk = Math.max(1, config.rdmaSendChunk() / warps);
-        int slots = config.rdmaRecvChunk() / warps / chunk * chunk;
-        return new RingShape(config.numChannels() * warps, slots, chunk, 0);
+    public static RingShape ofDispatch(Config config, int rings) {
+        int chunk = Math.max(1, config.rdmaSendChunk() / rings);
+        int slots = slotsOfChannel(config) / rings / chunk * chunk;
+        return new RingShape(config.numChannels() * rings, slots, chunk, 0);
     }
 
     /**
@@ -52,8 +52,8 @@ public record RingShape(int numChannels, int numSlots, int sendChunk, int numHom
                 roles.numChannels(), slots / chunk * chunk, chunk, roles.numHomeBlocks());
     }
 
-    /** The most warps that can share a channel: each needs two slots. */
-    public static int mostWarps(Config config) {
-        return config.rdmaRecvChunk() / 2;
+    /** The most rings that a dispatch can divide a channel into: each needs two slots. */
+    public static int mostDispatchRings(Config config) {
+        return Math.min(MOST_DISPATCH_RINGS, slotsOfChannel(config) / FEWEST_SLOTS);
     }
 }

@@ -134,11 +134,11 @@ class NormalLayoutProperties {
     void ringsFit(@ForAll("cases") Case c, @ForAll("configs") Config call) {
         Config envelope = c.config.covering(call);
         NormalRdmaLayout rdma = NormalRdmaLayout.of(envelope, c.limits, c.topology);
-        int most = Math.min(RingShape.MOST_DISPATCH_RINGS, RingShape.mostWarps(call));
-        assertThat(most).isPositive();
+        int most = RingShape.mostDispatchRings(call);
+        assertThat(most).as("a sending and a forwarding warp").isGreaterThanOrEqualTo(2);
         List<RingShape> shapes = new ArrayList<>();
-        for (int warps = 1; warps <= most; warps++) {
-            shapes.add(RingShape.ofDispatch(call, warps));
+        for (int rings = 1; rings <= most; rings++) {
+            shapes.add(RingShape.ofDispatch(call, rings));
         }
         if (c.topology.isInternode()) {
             for (DType type : List.of(DType.BF16, DType.FP8_E4M3)) {

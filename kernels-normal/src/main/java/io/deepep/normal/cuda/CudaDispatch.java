@@ -15,6 +15,7 @@ import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
+import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.NormalRows;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.cuda.kernels.KernelConstants;
@@ -92,7 +93,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                     params.memory(),
                     handle.routing,
                     RingShape.ofDispatch(config, shape.numCopyWarps()),
-                    rowStride,
+                    (int) NormalRdmaLayout.slotBytes(state.topology, rowStride),
                     cached ? 0 : handle.numTopk());
         }
     }

@@ -11,7 +11,8 @@ import io.deepep.spi.Layout;
  * The kernel of a dispatch and how its shared memory is divided.
  *
  * @param maskedKernel takes its place where {@link CudaNormalState#looksAtMasks}; or null
- * @param numCopyWarps warps of a block that copy rows
+ * @param numCopyWarps warps of a block that copy rows; several nodes: of which half send and half
+ *     forward
  * @param basesOffset where the rows of blocks begin (several nodes: where the states of rings do)
  * @param stagesOffset where rows are staged
  */
@@ -42,12 +43,13 @@ record DispatchShape(
                 state.oneNode.dispatch(),
                 null,
                 new long[] {bases, stages, warpBytes},
-                copyWarps(state, stages, warpBytes, MAX_COPY_WARPS));
+                copyWarps(state, stages, warpBytes, MAX_COPY_WARPS),
+                1);
     }
 
     private static DispatchShape acrossNodes(
             CudaNormalState state, Config config, int rowStride, int numExperts) {
-        int most = Math.min(RingShape.MOST_DISPATCH_RINGS, RingShape.mostWarps(config));
+        int most = RingShape.mostDispatchRings(config);
         long bases = Layout.alignToLine(4L * numExperts);
         long ringBytes = (long) KernelConstants.RING_STATE_BYTES * Rails.numCells(state.topology);
         long warpBytes = (long) KernelConstants.ROW_STAGES * rowStride;
@@ -64,7 +66,8 @@ record DispatchShape(
                         ? null
                         : state.internode.maskedKernels.dispatch(),
                 new long[] {bases, stages, warpBytes},
-                warps);
+                warps,
+                2);
     }
 
     /** How many warps have room beside {@code fixedBytes}, at most {@code most}; 0 if none has. */
@@ -72,18 +75,22 @@ record DispatchShape(
         return Math.clamp((state.sharedBytes() - fixedBytes) / warpBytes, 0, most);
     }
 
-    /** {@code offsets} are of bases, of stages, and a warp's bytes there. */
+    /**
+     * @param offsets of bases, of stages, and a warp's bytes there
+     * @param fewest warps that a block needs
+     */
     private static DispatchShape fit(
             CudaNormalState state,
             Config config,
             CudaFunction kernel,
             CudaFunction maskedKernel,
             long[] offsets,
-            int warps) {
-        if (warps < 1) {
+            int warps,
+            int fewest) {
+        if (warps < fewest) {
             throw new IllegalArgumentException(
                     "a row needs "
-                            + offsets[2]
+                            + fewest * offsets[2]
                             + " bytes of shared memory and the counts of experts and nodes need "
                             + offsets[1]
                             + ", but "

@@ -146,7 +146,7 @@ final class InternodeState {
      * Fills the part of a launch's parameters that concerns other nodes.
      *
      * @param struct of the parameters
-     * @param slotBytes of a ring's slot: a row with its padding
+     * @param slotBytes of a ring's slot
      * @param numTopk selections of a record, 0 for none
      */
     void fill(
@@ -164,6 +164,7 @@ final class InternodeState {
                 .cells("record_flags", layout.recordFlags())
                 .cells("slots", layout.slots())
                 .cells("tails", layout.tails())
+                .cells("totals", layout.totals())
                 .cells("heads", layout.heads())
                 .cellsOfRail("endings", layout.endings(), topology)
                 .set("header_bytes", layout.headerBytes())

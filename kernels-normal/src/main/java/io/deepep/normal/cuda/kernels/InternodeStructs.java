@@ -18,6 +18,7 @@ public final class InternodeStructs {
                     .struct("record_flags", NetworkStructs.CELLS)
                     .struct("slots", NetworkStructs.CELLS)
                     .struct("tails", NetworkStructs.CELLS)
+                    .struct("totals", NetworkStructs.CELLS)
                     .struct("heads", NetworkStructs.CELLS)
                     .struct("endings", NetworkStructs.CELLS)
                     .u64("header_bytes", "from a header to that of the other parity")
