@@ -71,7 +71,7 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
                 Math.max(rdmaRecvChunk, other.rdmaRecvChunk));
     }
 
-    /** Pairs of sender and receiver roles that work in parallel: half of the multiprocessors. */
+    /** Channels to every other node, which share the ring memory: half of the multiprocessors. */
     public int numChannels() {
         return numSms / 2;
     }

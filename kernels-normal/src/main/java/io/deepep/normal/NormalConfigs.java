@@ -29,8 +29,8 @@ public final class NormalConfigs {
     }
 
     /**
-     * Refuses a configuration that nodes cannot exchange rows with: half of the multiprocessors
-     * send, the others forward.
+     * Refuses a configuration that nodes cannot exchange rows with: a channel takes two
+     * multiprocessors.
      */
     public static void requireFor(EpTopology topology, Config config) {
         if (topology.isInternode() && config.numChannels() == 0) {

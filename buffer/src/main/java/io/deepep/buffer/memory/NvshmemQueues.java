@@ -4,6 +4,7 @@ import io.deepep.BufferOptions;
 import io.deepep.Config;
 import io.deepep.LowLatencyLimits;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.normal.RingShape;
 
 /**
  * The queue pairs that a buffer's kernels need for each PE.
@@ -17,8 +18,8 @@ public record NvshmemQueues(int numQpsPerPe, int qpDepth) {
     /** Entries of a put that is followed by a signal. */
     private static final int ENTRIES_PER_PUT_SIGNAL = 2;
 
-    /** Header, records, how the call ended, and the rest of a ring that ends with it. */
-    private static final int PUTS_PER_CALL = 4;
+    /** Header, records, how the call ended; of each ring its rest and how many rows it had. */
+    private static final int PUTS_PER_CALL = 3 + 2 * RingShape.MOST_RINGS;
 
     /** A work-queue entry, and the completion that IBGDA keeps room for. */
     private static final int BYTES_PER_ENTRY = 64 + 64;

@@ -116,16 +116,9 @@ final class IbgdaGroup implements AutoCloseable {
         return queue % group.queuesPerPeer();
     }
 
-    /**
-     * Queue pairs to a peer use the ports in turn. Each turn begins with the next port: even blocks
-     * have other work than odd ones, and the queue pairs of both are to use all ports.
-     */
-    static int portOf(int idx, int numPorts) {
-        return (idx + idx / numPorts) % numPorts;
-    }
-
+    /** Queue pairs to a peer use the ports in turn. */
     private IbgdaNic nic(int queue) {
-        return nics.get(portOf(idxOf(queue), nics.size()));
+        return nics.get(idxOf(queue) % nics.size());
     }
 
     /** For the GPU where the driver maps them; a thread rings the others. */

@@ -93,17 +93,4 @@ class IbgdaPortsTest {
         ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
         assertThat(ranks.exchange(module, NUM_ROUNDS, LONG)).isZero();
     }
-
-    /** Even blocks have other work than odd ones. */
-    @ParameterizedTest
-    @ValueSource(ints = {1, 2, 3, 4, 8})
-    void everySecondQueuePairUsesAllPorts(int numPorts) {
-        for (int first = 0; first < 2; first++) {
-            int[] uses = new int[numPorts];
-            for (int idx = first; idx < 2 * numPorts * numPorts; idx += 2) {
-                uses[IbgdaGroup.portOf(idx, numPorts)]++;
-            }
-            assertThat(uses).containsOnly(numPorts);
-        }
-    }
 }
