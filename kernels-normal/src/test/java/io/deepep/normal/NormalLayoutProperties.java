@@ -152,10 +152,13 @@ class NormalLayoutProperties {
                     .isGreaterThanOrEqualTo(2 * rings.sendChunk())
                     .isEqualTo(rings.numSlots() / rings.sendChunk() * rings.sendChunk());
             long row = RowFormat.bf16(c.limits.hidden()).strideBytes();
-            long needed = (long) rings.numChannels() * rings.numSlots() * row;
+            long slot = NormalRdmaLayout.slotBytes(c.topology, row);
+            long needed = (long) rings.numChannels() * rings.numSlots() * slot;
             if (c.topology.isInternode()) {
                 assertThat(needed).isLessThanOrEqualTo(rdma.slots().stride0());
-                assertThat(8L * rings.numChannels()).isLessThanOrEqualTo(rdma.tails().stride0());
+                assertThat(8L * rings.numChannels())
+                        .isLessThanOrEqualTo(rdma.tails().stride0())
+                        .isLessThanOrEqualTo(rdma.totals().stride0());
             }
         }
     }

@@ -80,11 +80,15 @@ final class HostDispatch implements Operation<DispatchResult> {
         Role sender = new NodeRowSender(state, routing, tokens);
         if (state.topology.isInternode()) {
             this.ringShape = RingShape.ofDispatch(config, 1);
-            this.rings = Rings.ofDispatch(state, ringShape, row.strideBytes());
+            this.rings =
+                    Rings.ofDispatch(
+                            state,
+                            ringShape,
+                            NormalRdmaLayout.slotBytes(state.topology, row.strideBytes()));
             this.roles =
                     new Role[] {
                         new RingSender(state, routing, tokens, rings),
-                        new RingForwarder(state, routing, row, rings),
+                        new RingForwarder(state, row, rings),
                         sender
                     };
         } else {

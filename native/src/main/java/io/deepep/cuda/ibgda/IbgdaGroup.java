@@ -116,7 +116,7 @@ final class IbgdaGroup implements AutoCloseable {
         return queue % group.queuesPerPeer();
     }
 
-    /** Queue pairs to a peer use the ports in turn. */
+    /** Queue pairs to a peer use the ports in turn, on both sides. */
     private IbgdaNic nic(int queue) {
         return nics.get(idxOf(queue) % nics.size());
     }
@@ -192,7 +192,7 @@ final class IbgdaGroup implements AutoCloseable {
     }
 
     private CardAddress.Port port(CardAddress peer, int queue) {
-        return peer.ports().get(portOf(idxOf(queue), peer.ports().size()));
+        return peer.ports().get(idxOf(queue) % peer.ports().size());
     }
 
     private long tablesBytes() {

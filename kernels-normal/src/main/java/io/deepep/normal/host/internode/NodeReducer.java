@@ -12,7 +12,7 @@ import io.deepep.normal.host.routing.Routing;
  * forwarded in the dispatch, in the order of nvlRanks, rounds to BF16 and puts the row, cast if
  * rows are, into the owner's ring.
  */
-public final class NodeReducer extends RingRole {
+public final class NodeReducer extends RingFiller {
     private final Routing routing;
     private final OfferedRows offered;
     private final SentRows sent;
@@ -24,7 +24,7 @@ public final class NodeReducer extends RingRole {
             Rings rings,
             OfferedRows offered,
             SentRows sent) {
-        super(state, rings, true);
+        super(state, rings);
         this.routing = handle.routing();
         this.offered = offered;
         this.sent = sent;

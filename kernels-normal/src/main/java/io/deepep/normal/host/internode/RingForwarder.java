@@ -1,52 +1,108 @@
 package io.deepep.normal.host.internode;
 
+import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
+
 import io.deepep.host.HostHeap;
+import io.deepep.normal.Rails;
 import io.deepep.normal.host.call.HostNormalState;
-import io.deepep.normal.host.routing.Routing;
+import io.deepep.normal.host.call.Role;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Empties the rings that other nodes fill: copies each token to its rows at the ranks of this node.
- * Which tokens come, and in what order, it knows from the records.
+ * Empties the rings that other nodes fill: copies each token to its rows at the ranks of this node,
+ * which its sender has written behind it.
  */
-public final class RingForwarder extends RingRole {
+public final class RingForwarder implements Role {
     private final HostNormalState state;
-    private final Routing routing;
     private final RowFormat format;
     private final Region rows;
     private final HostHeap nvl;
+    private final Rings rings;
+    private final Rails.Ends ends;
+    private final boolean[] over;
+    private int numOpen;
+    private final Blocked blocked;
 
-    public RingForwarder(HostNormalState state, Routing routing, RowFormat format, Rings rings) {
-        super(state, rings, false);
+    public RingForwarder(HostNormalState state, RowFormat format, Rings rings) {
         this.state = state;
-        this.routing = routing;
         this.format = format;
         this.rows = state.nvlLayout.recvRows().of(format.strideBytes());
         this.nvl = state.context.nvl();
+        this.rings = rings;
+        this.ends = rings.from();
+        this.over = new boolean[rings.numChannels() * ends.size()];
+        this.blocked = new Blocked(state, ends);
     }
 
     @Override
-    int numTokens(int place) {
-        return routing.sourceTokens(place);
+    public void start() {
+        numOpen = 0;
+        for (int i = 0; i < over.length; i++) {
+            over[i] = !ends.isUsed(i % ends.size());
+            numOpen += over[i] ? 0 : 1;
+        }
     }
 
     @Override
-    boolean travels(int token, int place) {
-        return routing.forwarded().goesTo(place, token);
+    public int doWork() {
+        blocked.clear();
+        int done = 0;
+        for (int channel = 0; channel < rings.numChannels(); channel++) {
+            for (int place = 0; place < ends.size(); place++) {
+                if (!over[channel * ends.size() + place]) {
+                    done += advance(channel, place);
+                }
+            }
+        }
+        return done;
     }
 
-    @Override
-    void move(int token, int channel, int place) {
+    /** Moves up to a chunk. */
+    private int advance(int channel, int place) {
+        int moved = 0;
+        while (moved < rings.chunk() && rings.hasRow(channel, place)) {
+            move(channel, place);
+            rings.consumed(channel, place);
+            moved++;
+        }
+        if (rings.isOver(channel, place)) {
+            over[channel * ends.size() + place] = true;
+            numOpen--;
+            return moved + 1;
+        }
+        if (moved == 0) {
+            blocked.by(channel, place);
+        }
+        return moved;
+    }
+
+    private void move(int channel, int place) {
         MemorySegment source = rings.ownMemory();
         long slot = rings.readSlot(channel, place);
         for (int nvlRank = 0; nvlRank < state.topology.numNvlRanks(); nvlRank++) {
-            int row = routing.forwarded().row(place, token, nvlRank);
+            long at = slot + format.strideBytes() + (long) Integer.BYTES * nvlRank;
+            int row = source.get(JAVA_INT_UNALIGNED, at);
             if (row >= 0) {
                 MemorySegment target = nvl.of(state.nodeRank(nvlRank));
                 MemorySegment.copy(source, slot, target, rows.at(row), format.dataBytes());
             }
         }
+    }
+
+    @Override
+    public boolean isDone() {
+        return numOpen == 0;
+    }
+
+    @Override
+    public int awaited() {
+        return blocked.rank();
+    }
+
+    @Override
+    public void idle() {
+        rings.idleForRow(blocked.channel(), blocked.place());
     }
 }

@@ -23,6 +23,7 @@ public final class Rings {
     private final RingShape shape;
     private final Region[] slots;
     private final Region tails;
+    private final Region totals;
     private final Region heads;
     private final Rails.Ends to;
     private final Rails.Ends from;
@@ -42,6 +43,7 @@ public final class Rings {
         this.rdma = state.context.rdma();
         this.shape = shape;
         this.tails = layout.tails();
+        this.totals = layout.totals();
         this.heads = layout.heads();
         this.to = to;
         this.from = from;
@@ -55,11 +57,7 @@ public final class Rings {
         this.released = new int[read.length];
     }
 
-    /**
-     * Rings of a dispatch plan's calls: filled for the forwarders of this rank's tokens.
-     *
-     * @param slotBytes of a row with its padding
-     */
+    /** Rings of a dispatch plan's calls: filled for the forwarders of this rank's tokens. */
     public static Rings ofDispatch(HostNormalState state, RingShape shape, long slotBytes) {
         Rails rails = state.rails();
         return new Rings(state, shape, slotBytes, rails.forwarders(), rails.homes());
@@ -147,6 +145,15 @@ public final class Rings {
         }
     }
 
+    /** All that was to be put into the ring at a rank of {@link #to} has been published. */
+    void end(int channel, int place) {
+        // pairs with isOver; nothing is ordered by it: tails say what is there
+        signal(
+                to.rank(place),
+                totals.at(to.cell(place), channel),
+                written[ring(to, channel, place)]);
+    }
+
     /** Waits for room in the ring at a rank of {@link #to}. */
     void idleForRoom(int channel, int place) {
         int taken = count(rdma.flag(heads.at(place, channel)));
@@ -159,6 +166,13 @@ public final class Rings {
     boolean hasRow(int channel, int place) {
         // acquire; pairs with publish
         return read[ring(from, channel, place)] < count(rdma.flag(tails.at(place, channel)));
+    }
+
+    /** Whether the ring of a rank of {@link #from} gets no more than has been read. */
+    boolean isOver(int channel, int place) {
+        long total = rdma.flag(totals.at(place, channel)); // pairs with end
+        return Word.epoch(total) == state.exchange.epoch()
+                && Word.value(total) == read[ring(from, channel, place)];
     }
 
     /** This rank's memory with its own rings. */

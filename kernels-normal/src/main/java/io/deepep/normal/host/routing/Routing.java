@@ -105,6 +105,11 @@ public final class Routing {
         return ownRows.row(topology.rdmaRank(), token, nvlRank);
     }
 
+    /** The row of {@code token} at {@code nvlRank} of a node; -1 if it does not go there. */
+    public int row(int node, int token, int nvlRank) {
+        return ownRows.row(node, token, nvlRank);
+    }
+
     /** Whether {@code token} goes to another node. */
     public boolean crosses(int token, int node) {
         return node != topology.rdmaRank() && scan.goesTo(token, node);

@@ -5,30 +5,23 @@ import io.deepep.normal.host.call.HostNormalState;
 import io.deepep.normal.host.call.Role;
 
 /**
- * A part that fills the rings of other nodes, or empties those that they fill. Token {@code t}
- * travels by channel {@code t} modulo their number; each (channel, place) advances by itself, so a
- * full or empty ring holds up nobody else.
+ * A part that fills the rings of other nodes. Token {@code t} travels by channel {@code t} modulo
+ * their number; each (channel, place) advances by itself, so a full ring holds up nobody else.
  */
-public abstract class RingRole implements Role {
+public abstract class RingFiller implements Role {
     /** Of {@link #next}: all tokens are through. */
     private static final int DONE = -1;
 
     final Rings rings;
-    private final boolean fills;
     private final Rails.Ends ends;
     private final int[] next;
     private int numOpen;
     private final Blocked blocked;
 
-    /**
-     * A part over rings.
-     *
-     * @param fills whether it puts rows into rings; else it takes them out
-     */
-    RingRole(HostNormalState state, Rings rings, boolean fills) {
+    /** A part over rings. */
+    RingFiller(HostNormalState state, Rings rings) {
         this.rings = rings;
-        this.fills = fills;
-        this.ends = fills ? rings.to() : rings.from();
+        this.ends = rings.to();
         this.blocked = new Blocked(state, ends);
         this.next = new int[rings.numChannels() * ends.size()];
     }
@@ -39,8 +32,11 @@ public abstract class RingRole implements Role {
     /** Whether a row of {@code token} goes through the ring. */
     abstract boolean travels(int token, int place);
 
-    /** Moves a token's row, into a ring that has room for it or out of one that has it. */
+    /** Moves a token's row into a ring that has room for it. */
     abstract void move(int token, int channel, int place);
+
+    /** The ring gets no more rows; what it got has been told. */
+    void end(int channel, int place) {}
 
     @Override
     public final void start() {
@@ -76,23 +72,18 @@ public abstract class RingRole implements Role {
             if (!travels(token, place)) {
                 continue;
             }
-            if (!(fills ? rings.hasRoom(channel, place) : rings.hasRow(channel, place))) {
+            if (!rings.hasRoom(channel, place)) {
                 blocked.by(channel, place);
                 break;
             }
             move(token, channel, place);
-            if (fills) {
-                rings.wrote(channel, place);
-            } else {
-                rings.consumed(channel, place);
-            }
+            rings.wrote(channel, place);
             moved++;
         }
         next[at] = token;
-        if (fills) {
-            rings.publish(channel, place);
-        }
+        rings.publish(channel, place);
         if (token >= numTokens) {
+            end(channel, place);
             next[at] = DONE;
             numOpen--;
             return moved + 1;
@@ -112,10 +103,6 @@ public abstract class RingRole implements Role {
 
     @Override
     public final void idle() {
-        if (fills) {
-            rings.idleForRoom(blocked.channel(), blocked.place());
-        } else {
-            rings.idleForRow(blocked.channel(), blocked.place());
-        }
+        rings.idleForRoom(blocked.channel(), blocked.place());
     }
 }
