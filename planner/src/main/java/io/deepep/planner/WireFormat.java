@@ -9,6 +9,7 @@ import io.deepep.lowlatency.CombineWord;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.normal.RingShape;
 import io.deepep.spi.RowFormat;
 
 /**
@@ -48,7 +49,8 @@ public record WireFormat(
 
     /**
      * Every rank's header comes to the rank with its nvlRank on each node, which hands it to its
-     * node. A dispatch's counts travel in it, and its records ahead of the rows.
+     * node. A dispatch's counts travel in it, its records ahead of the rows, and behind each row
+     * where it goes; for each ring the sender says how many rows it had.
      */
     private static WireFormat normal(Op op, RowFormat row, Shape shape, EpTopology topology) {
         boolean dispatch = op == Op.DISPATCH;
@@ -65,13 +67,18 @@ public record WireFormat(
                         ? (long) shape.numTokens()
                                 * NormalRdmaLayout.recordBytes(topology, shape.numTopk())
                         : 0;
+        long slot =
+                dispatch
+                        ? NormalRdmaLayout.slotBytes(topology, row.strideBytes())
+                        : row.strideBytes();
+        long rings = dispatch ? blocks / 2L * RingShape.MOST_DISPATCH_RINGS : 0;
         return new WireFormat(
                 row.dataBytes(),
                 row.strideBytes() + metadata,
-                row.strideBytes(),
+                slot,
                 (topology.numNvlRanks() - 1) * (nodes * header + 2 * FLAG_BYTES),
                 (nodes - 1) * (image + records),
-                (nodes - 1) * (1L + blocks));
+                (nodes - 1) * (1 + blocks + rings));
     }
 
     /** A header, a flag and an acknowledgement between every two ranks. */
