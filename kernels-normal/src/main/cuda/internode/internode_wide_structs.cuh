@@ -32,7 +32,7 @@ struct Internode {
     int32_t max_tokens;
     int32_t num_ranks;                  // of all nodes
     int32_t record_bytes;               // a multiple of 16
-    int32_t slot_bytes;                 // a multiple of 128
+    int32_t slot_bytes;                 // a multiple of 16
     int32_t num_channels;               // rings for each peer
     int32_t num_slots;                  // of a ring, a multiple of send_chunk, at least twice that
     int32_t send_chunk;                 // rows put, or taken, before the peer is told

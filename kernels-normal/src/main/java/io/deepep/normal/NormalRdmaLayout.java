@@ -99,11 +99,14 @@ public record NormalRdmaLayout(
                 heads);
     }
 
-    /**
-     * Bytes of a slot of a dispatch: a row of {@code rowBytes} with its padding, and where it goes.
-     */
+    /** Room for a row of a dispatch, {@code rowBytes} with its padding, and its places. */
     public static long slotBytes(EpTopology topology, long rowBytes) {
-        return rowBytes + Layout.alignToLine((long) Integer.BYTES * nodeRows(topology));
+        return Layout.alignToLine(sentBytes(topology, rowBytes));
+    }
+
+    /** What of that crosses a network. */
+    public static long sentBytes(EpTopology topology, long rowBytes) {
+        return rowBytes + (long) Integer.BYTES * nodeRows(topology);
     }
 
     /**

@@ -67,15 +67,15 @@ public record WireFormat(
                         ? (long) shape.numTokens()
                                 * NormalRdmaLayout.recordBytes(topology, shape.numTopk())
                         : 0;
-        long slot =
+        long sent =
                 dispatch
-                        ? NormalRdmaLayout.slotBytes(topology, row.strideBytes())
+                        ? NormalRdmaLayout.sentBytes(topology, row.strideBytes())
                         : row.strideBytes();
         long rings = dispatch ? blocks / 2L * RingShape.MOST_DISPATCH_RINGS : 0;
         return new WireFormat(
                 row.dataBytes(),
                 row.strideBytes() + metadata,
-                slot,
+                sent,
                 (topology.numNvlRanks() - 1) * (nodes * header + 2 * FLAG_BYTES),
                 (nodes - 1) * (image + records),
                 (nodes - 1) * (1 + blocks + rings));

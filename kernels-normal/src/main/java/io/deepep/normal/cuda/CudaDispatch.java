@@ -15,7 +15,6 @@ import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
-import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.NormalRows;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.cuda.kernels.KernelConstants;
@@ -93,7 +92,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                     params.memory(),
                     handle.routing,
                     RingShape.ofDispatch(config, shape.numCopyWarps()),
-                    (int) NormalRdmaLayout.slotBytes(state.topology, rowStride),
+                    state.internode.dispatchSlotBytes(rowStride),
                     cached ? 0 : handle.numTopk());
         }
     }

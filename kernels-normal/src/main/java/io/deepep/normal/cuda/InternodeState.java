@@ -143,6 +143,17 @@ final class InternodeState {
     }
 
     /**
+     * Bytes of a dispatch's slot: a row of {@code rowStride} and its places. Links like rows that
+     * begin on lines; networks do not mind, and need not carry what that takes.
+     */
+    int dispatchSlotBytes(int rowStride) {
+        return (int)
+                (peers == null
+                        ? NormalRdmaLayout.sentBytes(topology, rowStride)
+                        : NormalRdmaLayout.slotBytes(topology, rowStride));
+    }
+
+    /**
      * Fills the part of a launch's parameters that concerns other nodes.
      *
      * @param struct of the parameters

@@ -33,7 +33,7 @@ public final class InternodeStructs {
                     .i32("max_tokens", "")
                     .i32("num_ranks", "of all nodes")
                     .i32("record_bytes", "a multiple of 16")
-                    .i32("slot_bytes", "a multiple of 128")
+                    .i32("slot_bytes", "a multiple of 16")
                     .i32("num_channels", "rings for each peer")
                     .i32("num_slots", "of a ring, a multiple of send_chunk, at least twice that")
                     .i32("send_chunk", "rows put, or taken, before the peer is told")
