@@ -27,8 +27,8 @@ struct Internode {
     uint64_t block_counts;              // i32 [blocks][num_nodes][node_places] workspace
     uint64_t block_bases;               // i32 [blocks][num_nodes][node_places] workspace
     uint64_t own_rows;                  // NodeRows [num_nodes][num_tokens]: written; read if cached
-    uint64_t forward_rows;              // NodeRows [cells][max_tokens]: written; read if cached
-    uint64_t source_tokens;             // i32 [cells]: tokens of each home: written; read if cached
+    uint64_t forward_rows;              // NodeRows [cells][max_tokens]: written; read by combine
+    uint64_t source_tokens;             // i32 [cells]: tokens of each home: written; read by combine
     int32_t max_tokens;
     int32_t num_ranks;                  // of all nodes
     int32_t record_bytes;               // a multiple of 16

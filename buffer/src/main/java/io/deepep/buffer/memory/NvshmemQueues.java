@@ -18,8 +18,11 @@ public record NvshmemQueues(int numQpsPerPe, int qpDepth) {
     /** Entries of a put that is followed by a signal. */
     private static final int ENTRIES_PER_PUT_SIGNAL = 2;
 
-    /** Header, records, how the call ended; of each ring its rest and how many rows it had. */
-    private static final int PUTS_PER_CALL = 3 + 2 * RingShape.MOST_RINGS;
+    /** Header, records, how the call ended, and the rest of a ring that ends with it. */
+    private static final int PUTS_PER_CALL = 4;
+
+    /** Of the rings that a block fills in a dispatch, half of a channel's: rests and totals. */
+    private static final int PUTS_OF_RINGS = RingShape.MOST_DISPATCH_RINGS;
 
     /** A work-queue entry, and the completion that IBGDA keeps room for. */
     private static final int BYTES_PER_ENTRY = 64 + 64;
@@ -46,7 +49,7 @@ public record NvshmemQueues(int numQpsPerPe, int qpDepth) {
      */
     public static NvshmemQueues normal(Config config) {
         int chunks = Math.ceilDiv(config.rdmaRecvChunk(), config.rdmaSendChunk());
-        return of(config.numSms(), 2L * chunks + PUTS_PER_CALL);
+        return of(config.numSms(), 2L * chunks + PUTS_PER_CALL + PUTS_OF_RINGS);
     }
 
     /**

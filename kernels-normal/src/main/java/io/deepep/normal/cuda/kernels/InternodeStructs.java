@@ -26,10 +26,10 @@ public final class InternodeStructs {
                     .u64("block_counts", "i32 [blocks][num_nodes][node_places] workspace")
                     .u64("block_bases", "i32 [blocks][num_nodes][node_places] workspace")
                     .u64("own_rows", "NodeRows [num_nodes][num_tokens]: written; read if cached")
-                    .u64("forward_rows", "NodeRows [cells][max_tokens]: written; read if cached")
+                    .u64("forward_rows", "NodeRows [cells][max_tokens]: written; read by combine")
                     .u64(
                             "source_tokens",
-                            "i32 [cells]: tokens of each home: written; read if cached")
+                            "i32 [cells]: tokens of each home: written; read by combine")
                     .i32("max_tokens", "")
                     .i32("num_ranks", "of all nodes")
                     .i32("record_bytes", "a multiple of 16")

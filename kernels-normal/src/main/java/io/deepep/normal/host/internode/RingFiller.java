@@ -1,29 +1,19 @@
 package io.deepep.normal.host.internode;
 
-import io.deepep.normal.Rails;
 import io.deepep.normal.host.call.HostNormalState;
-import io.deepep.normal.host.call.Role;
 
 /**
  * A part that fills the rings of other nodes. Token {@code t} travels by channel {@code t} modulo
- * their number; each (channel, place) advances by itself, so a full ring holds up nobody else.
+ * their number.
  */
-public abstract class RingFiller implements Role {
-    /** Of {@link #next}: all tokens are through. */
-    private static final int DONE = -1;
-
-    final Rings rings;
-    private final Rails.Ends ends;
+public abstract class RingFiller extends RingRole {
+    /** The token that is looked at next, by ring. */
     private final int[] next;
-    private int numOpen;
-    private final Blocked blocked;
 
     /** A part over rings. */
     RingFiller(HostNormalState state, Rings rings) {
-        this.rings = rings;
-        this.ends = rings.to();
-        this.blocked = new Blocked(state, ends);
-        this.next = new int[rings.numChannels() * ends.size()];
+        super(state, rings, rings.to());
+        this.next = new int[rings.numChannels() * rings.to().size()];
     }
 
     /** Tokens that are looked at for {@code place}. */
@@ -40,31 +30,16 @@ public abstract class RingFiller implements Role {
 
     @Override
     public final void start() {
-        numOpen = 0;
+        super.start();
         for (int i = 0; i < next.length; i++) {
-            boolean used = ends.isUsed(i % ends.size());
-            next[i] = used ? i / ends.size() : DONE;
-            numOpen += used ? 1 : 0;
+            next[i] = i / rings.to().size();
         }
     }
 
+    /** What was put is told before this rank turns to other work. */
     @Override
-    public final int doWork() {
-        blocked.clear();
-        int done = 0;
-        for (int channel = 0; channel < rings.numChannels(); channel++) {
-            for (int place = 0; place < ends.size(); place++) {
-                if (next[channel * ends.size() + place] != DONE) {
-                    done += advance(channel, place);
-                }
-            }
-        }
-        return done;
-    }
-
-    /** Moves up to a chunk; what was put is told before this rank turns to other work. */
-    private int advance(int channel, int place) {
-        int at = channel * ends.size() + place;
+    final int advance(int channel, int place) {
+        int at = ring(channel, place);
         int numTokens = numTokens(place);
         int moved = 0;
         int token = next[at];
@@ -82,23 +57,12 @@ public abstract class RingFiller implements Role {
         }
         next[at] = token;
         rings.publish(channel, place);
-        if (token >= numTokens) {
-            end(channel, place);
-            next[at] = DONE;
-            numOpen--;
-            return moved + 1;
+        if (token < numTokens) {
+            return moved;
         }
-        return moved;
-    }
-
-    @Override
-    public final boolean isDone() {
-        return numOpen == 0;
-    }
-
-    @Override
-    public final int awaited() {
-        return blocked.rank();
+        end(channel, place);
+        close(channel, place);
+        return moved + 1;
     }
 
     @Override

@@ -3,9 +3,7 @@ package io.deepep.normal.host.internode;
 import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
 
 import io.deepep.host.HostHeap;
-import io.deepep.normal.Rails;
 import io.deepep.normal.host.call.HostNormalState;
-import io.deepep.normal.host.call.Role;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.MemorySegment;
@@ -14,53 +12,22 @@ import java.lang.foreign.MemorySegment;
  * Empties the rings that other nodes fill: copies each token to its rows at the ranks of this node,
  * which its sender has written behind it.
  */
-public final class RingForwarder implements Role {
+public final class RingForwarder extends RingRole {
     private final HostNormalState state;
     private final RowFormat format;
     private final Region rows;
     private final HostHeap nvl;
-    private final Rings rings;
-    private final Rails.Ends ends;
-    private final boolean[] over;
-    private int numOpen;
-    private final Blocked blocked;
 
     public RingForwarder(HostNormalState state, RowFormat format, Rings rings) {
+        super(state, rings, rings.from());
         this.state = state;
         this.format = format;
         this.rows = state.nvlLayout.recvRows().of(format.strideBytes());
         this.nvl = state.context.nvl();
-        this.rings = rings;
-        this.ends = rings.from();
-        this.over = new boolean[rings.numChannels() * ends.size()];
-        this.blocked = new Blocked(state, ends);
     }
 
     @Override
-    public void start() {
-        numOpen = 0;
-        for (int i = 0; i < over.length; i++) {
-            over[i] = !ends.isUsed(i % ends.size());
-            numOpen += over[i] ? 0 : 1;
-        }
-    }
-
-    @Override
-    public int doWork() {
-        blocked.clear();
-        int done = 0;
-        for (int channel = 0; channel < rings.numChannels(); channel++) {
-            for (int place = 0; place < ends.size(); place++) {
-                if (!over[channel * ends.size() + place]) {
-                    done += advance(channel, place);
-                }
-            }
-        }
-        return done;
-    }
-
-    /** Moves up to a chunk. */
-    private int advance(int channel, int place) {
+    int advance(int channel, int place) {
         int moved = 0;
         while (moved < rings.chunk() && rings.hasRow(channel, place)) {
             move(channel, place);
@@ -68,8 +35,7 @@ public final class RingForwarder implements Role {
             moved++;
         }
         if (rings.isOver(channel, place)) {
-            over[channel * ends.size() + place] = true;
-            numOpen--;
+            close(channel, place);
             return moved + 1;
         }
         if (moved == 0) {
@@ -89,16 +55,6 @@ public final class RingForwarder implements Role {
                 MemorySegment.copy(source, slot, target, rows.at(row), format.dataBytes());
             }
         }
-    }
-
-    @Override
-    public boolean isDone() {
-        return numOpen == 0;
-    }
-
-    @Override
-    public int awaited() {
-        return blocked.rank();
     }
 
     @Override
