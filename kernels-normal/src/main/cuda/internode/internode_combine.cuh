@@ -59,6 +59,7 @@ static __device__ __noinline__ uint32_t open_combine(const Nodes<Net>& nodes, ui
 
 template <class Net, class Wire>
 __device__ inline void internode_combine(const InternodeCombineParams& params) {
+    await_previous_launch();
     uint8_t* slots = dynamic_shared();
     __shared__ InternodeCombineShared shared;
     const CombineParams& p = params.local;

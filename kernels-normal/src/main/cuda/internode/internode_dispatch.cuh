@@ -26,6 +26,7 @@ namespace deepep::normal {
 
 template <class Net>
 __device__ inline void internode_dispatch(const InternodeDispatchParams& params) {
+    await_previous_launch();
     uint8_t* dynamic = dynamic_shared();
     __shared__ CountShared counts;
     __shared__ uint64_t barriers[kWarps][kRowStages];

@@ -111,6 +111,7 @@ __device__ inline void sum_weights(const CombineParams& p, const CombineShared& 
 
 template <class Wire>
 __device__ __forceinline__ void combine(const CombineParams& p) {
+    await_previous_launch();
     uint8_t* slots = dynamic_shared();
     __shared__ CombineShared shared;
     __shared__ HeaderTable table;

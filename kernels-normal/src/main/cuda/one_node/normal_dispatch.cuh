@@ -23,6 +23,7 @@
 namespace deepep::normal {
 
 __device__ __forceinline__ void dispatch(const DispatchParams& p) {
+    await_previous_launch();
     uint8_t* dynamic = dynamic_shared();
     __shared__ HeaderTable table;
     __shared__ LayoutShared layout;

@@ -205,6 +205,9 @@ template <class Others>
 __device__ inline void exchange_done(const Others& others, uint32_t epoch, bool ok) {
     const Group& g = others.g;
     uint32_t code = told_code(g, epoch);
+    // All ranks have begun the call, so it waits only for what runs. Sooner, blocks of the next launch would hold SMs
+    // that the engine can use meanwhile.
+    if (ok && threadIdx.x == 0) allow_next_launch();
     if (threadIdx.x < g.num_ranks && others.takes_part(threadIdx.x)) {
         uint64_t* flag = done_flag(g, threadIdx.x, g.rank);
         if (code != kOk) tell_more(g, flag);

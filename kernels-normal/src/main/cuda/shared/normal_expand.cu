@@ -168,6 +168,7 @@ __device__ inline void zero_padding(const ExpandParams& p, const uint32_t* bases
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1) deepep_normal_expand(const __grid_constant__ ExpandParams p) {
+    await_previous_launch();
     uint8_t* dynamic = dynamic_shared();
     __shared__ uint64_t barriers[kWarps];
     int warp = threadIdx.x / 32;

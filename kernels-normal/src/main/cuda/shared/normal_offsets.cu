@@ -6,12 +6,14 @@
 // Launch: one block of one warp; no dynamic shared memory.
 #include <cstdint>
 
+#include "deepep/memory.cuh"
 #include "normal_params.cuh"
 
 namespace deepep::normal {
 
 extern "C" __global__ void __launch_bounds__(32, 1)
     deepep_normal_offsets(const int32_t* counts, int32_t* offsets, int32_t num_experts) {
+    await_previous_launch();
     int lane = threadIdx.x;
     int32_t before = 0;
     for (int first = 0; first < num_experts; first += 32) {

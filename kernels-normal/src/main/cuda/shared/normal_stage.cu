@@ -63,6 +63,7 @@ __device__ inline void copy_for_peers(const StageParams& p, int warp, int num_wa
 
 extern "C" __global__ void __launch_bounds__(kMaxThreads, 1)
     deepep_normal_stage(const __grid_constant__ StageParams p) {
+    await_previous_launch();
     int num_warps = gridDim.x * (blockDim.x / 32), lane = threadIdx.x % 32;
     int num_rows = *at<const int32_t>(p.num_rows), warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (p.source_rows) {

@@ -14,6 +14,9 @@ public final class CallEvent implements DeviceEvent {
     private final CudaEvent captured;
 
     private boolean inGraph;
+    private boolean nextFollows;
+
+    /** Of the latest run. */
     private volatile boolean followsStream;
 
     /** Nothing has run on {@code stream} yet. */
@@ -25,7 +28,7 @@ public final class CallEvent implements DeviceEvent {
 
     /** Whether {@link #record} does nothing, from the next run on. */
     public void followStream(boolean on) {
-        followsStream = on;
+        nextFollows = on;
     }
 
     /** The present end of the stream is the end of the run. */
@@ -36,6 +39,7 @@ public final class CallEvent implements DeviceEvent {
     /** The same where it is known whether the stream is being captured. */
     public void record(boolean capturing) {
         inGraph = capturing;
+        followsStream = nextFollows;
         if (followsStream) {
             return;
         }

@@ -17,7 +17,7 @@ public interface CudaOperation<R> extends Operation<R> {
 
     /**
      * Whether the end of the next run may be that of its stream whenever somebody asks, which costs
-     * the GPU nothing, instead of a recorded point. What runs long anyway need not care.
+     * the GPU nothing and lets the next launch begin early, instead of a recorded point.
      */
     default void endsWithStream(boolean may) {}
 

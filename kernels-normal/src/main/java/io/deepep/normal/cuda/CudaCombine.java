@@ -73,7 +73,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         long statusBytes = StatusStruct.BLOCK.numBytes();
         this.status =
                 state.status(
-                        state.slots.take(this, statusBytes, event.finished()),
+                        state.slots.take(this, statusBytes, event),
                         NormalCall.COMBINE,
                         plan,
                         handle.numExperts());
@@ -84,9 +84,12 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         this.waits = new WaitTimes(state, params, event);
         this.launch =
                 new LaunchConfig(arena, config.numSms(), shape.numThreads())
-                        .sharedBytes(shape.sharedBytes());
+                        .sharedBytes(shape.sharedBytes())
+                        .overlapsPrevious();
         this.stageParams = NormalStructs.STAGE.allocate(arena);
-        this.stageLaunch = new LaunchConfig(arena, config.numSms(), KernelConstants.MAX_THREADS);
+        this.stageLaunch =
+                new LaunchConfig(arena, config.numSms(), KernelConstants.MAX_THREADS)
+                        .overlapsPrevious();
         fillCombine(config.numSms());
         fillStage();
         if (state.internode != null) {
@@ -286,6 +289,14 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                 spread.describeCombine(facts, handle.numTokens());
             }
         };
+    }
+
+    /**
+     * In a graph only: elsewhere a plan's next run waits for this one, not for all that follows.
+     */
+    @Override
+    public void endsWithStream(boolean may) {
+        event.followStream(may && state.stream.isCapturing());
     }
 
     @Override

@@ -66,7 +66,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         this.handle = cached ? given : newHandle(state, plan);
         this.event = new CallEvent(state.stream);
         PinnedSlots.Slot slot =
-                state.slots.take(this, CudaDispatchOutputs.slotBytes(handle), event.finished());
+                state.slots.take(this, CudaDispatchOutputs.slotBytes(handle), event);
         this.status =
                 state.status(
                         slot,
@@ -83,7 +83,8 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         this.waits = new WaitTimes(state, params, event);
         this.launch =
                 new LaunchConfig(arena, config.numSms(), KernelConstants.THREADS)
-                        .sharedBytes(shape.sharedBytes());
+                        .sharedBytes(shape.sharedBytes())
+                        .overlapsPrevious();
         this.waiter = new CountsWait(state, status);
         fillParams(row);
         if (state.internode != null) {
@@ -300,6 +301,14 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                 rows.describeDispatch(facts, handle.numTokens());
             }
         };
+    }
+
+    /**
+     * In a graph only: elsewhere a plan's next run waits for this one, not for all that follows.
+     */
+    @Override
+    public void endsWithStream(boolean may) {
+        event.followStream(may && state.stream.isCapturing());
     }
 
     @Override

@@ -39,8 +39,10 @@ final class ExpandLaunch {
         this.outputs = outputs;
         Arena arena = Arena.ofAuto();
         this.params = NormalStructs.EXPAND.allocate(arena);
-        this.launch = new LaunchConfig(arena, config.numSms(), KernelConstants.THREADS);
-        this.oneWarp = new LaunchConfig(arena, 1, 32);
+        this.launch =
+                new LaunchConfig(arena, config.numSms(), KernelConstants.THREADS)
+                        .overlapsPrevious();
+        this.oneWarp = new LaunchConfig(arena, 1, 32).overlapsPrevious();
         this.offsetsParams = new OffsetsParams(arena);
         int numLocalExperts = handle.expanded() ? handle.numLocalExperts() : 0;
         this.blockHist = state.memory.allocate(4L * config.numSms() * Math.max(numLocalExperts, 1));

@@ -48,7 +48,7 @@ final class WaitTimes {
      */
     void announce(Object operation) {
         if (slot == null) {
-            slot = state.slots.take(operation, numBytes(), event.finished());
+            slot = state.slots.take(operation, numBytes(), event);
         }
         announced = true;
     }

@@ -63,6 +63,16 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         }
     }
 
+    /** Where calls are recorded. */
+    private enum Place {
+        /** On the buffer's stream, each call with an event of its own. */
+        BUFFER,
+        /** The same without: nothing lies between the launches, so they overlap. */
+        BUFFER_IN_ORDER,
+        /** On a stream of the engine. */
+        ENGINE
+    }
+
     /** A dispatch and a combine of one rank over the same memory, whatever exchange it holds. */
     private static final class Pair {
         final RankContext context;
@@ -79,14 +89,14 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         NormalWorld current;
 
         /** With the largest number of rows that can come. */
-        Pair(RankContext context, NormalShape shape, NormalWorld first) {
+        Pair(RankContext context, NormalShape shape, NormalWorld first, CallOptions options) {
             this(
                     context,
                     first,
                     plan -> plan.numWorstTokens(worstRows(shape)),
                     check -> check.worstCase(worstRows(shape)),
                     Home.BF16,
-                    CallOptions.async());
+                    options);
         }
 
         /** Makes both calls once. */
@@ -168,22 +178,34 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
             UnaryOperator<DispatchPlan.Builder> form,
             UnaryOperator<NormalDispatchCheck> check,
             Home home,
-            boolean onEngineStream) {
+            Place place) {
         List<NormalWorld> worlds = context.shared("worlds", _ -> worlds(shape));
         Stream stream =
-                onEngineStream
+                place == Place.ENGINE
                         ? backend.newStream(context.device()).stream()
                         : context.buffer().communicationStream();
         context.meet();
-        CallOptions options = onEngineStream ? CallOptions.sync().on(stream) : CallOptions.async();
+        CallOptions options =
+                place == Place.BUFFER ? CallOptions.async() : CallOptions.sync().on(stream);
         Pair pair = new Pair(context, worlds.getFirst(), form, check, home, options);
-        try (Recording recording = backend.record(stream, pair::enqueue)) {
+        try (Recording recording =
+                backend.record(
+                        stream,
+                        () -> {
+                            pair.enqueue();
+                            pair.enqueue();
+                        })) {
             context.meet();
             for (int i = 1; i <= NUM_REPLAYS; i++) {
                 pair.load(worlds.get(i % NUM_WORLDS));
                 recording.replay();
                 pair.verify();
             }
+            // A call waits for the replay that is under way.
+            pair.load(worlds.getLast());
+            recording.replay();
+            pair.enqueue();
+            pair.verify();
         }
         // What is not recorded goes on as before.
         new NormalRank(context, worlds.getLast()).roundTrip();
@@ -193,15 +215,9 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     }
 
     /** With the largest number of rows that can come. */
-    private void replay(NormalShape shape, RankContext context, Home home, boolean onEngineStream) {
+    private void replay(NormalShape shape, RankContext context, Home home, Place place) {
         int rows = worstRows(shape);
-        replay(
-                shape,
-                context,
-                r -> r.numWorstTokens(rows),
-                c -> c.worstCase(rows),
-                home,
-                onEngineStream);
+        replay(shape, context, r -> r.numWorstTokens(rows), c -> c.worstCase(rows), home, place);
     }
 
     /** The first that the backend has groups for. */
@@ -216,7 +232,19 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     @Cases
     @MethodSource(FEW)
     public void views(NormalShape shape, RankContext context) {
-        replay(shape, context, Home.BF16, false);
+        replay(shape, context, Home.BF16, Place.BUFFER);
+    }
+
+    @Cases
+    @MethodSource(FEW)
+    public void inOrder(NormalShape shape, RankContext context) {
+        replay(shape, context, Home.BF16, Place.BUFFER_IN_ORDER);
+    }
+
+    @Cases
+    @MethodSource("io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes")
+    public void fp8HomeInOrder(NormalShape shape, RankContext context) {
+        replay(shape, context, Home.CAST, Place.BUFFER_IN_ORDER);
     }
 
     @Cases
@@ -229,28 +257,28 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                 r -> r.receive(DispatchPlan.Receive.COPY).numWorstTokens(rows),
                 c -> c.worstCase(rows),
                 Home.BF16,
-                true);
+                Place.ENGINE);
     }
 
     /** What is cast on the way home is cast again by each replay. */
     @Cases
     @MethodSource("io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes")
     public void fp8Home(NormalShape shape, RankContext context) {
-        replay(shape, context, Home.CAST, true);
+        replay(shape, context, Home.CAST, Place.ENGINE);
     }
 
     /** What is FP8 already is copied into the buffer by each replay. */
     @Cases
     @MethodSource("io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes")
     public void fp8Rows(NormalShape shape, RankContext context) {
-        replay(shape, context, Home.FP8, true);
+        replay(shape, context, Home.FP8, Place.ENGINE);
     }
 
     /** What is FP8 already and lies in the buffer is read there by each replay. */
     @Cases
     @MethodSource("io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes")
     public void fp8RowsInPlace(NormalShape shape, RankContext context) {
-        replay(shape, context, Home.FP8_IN_PLACE, true);
+        replay(shape, context, Home.FP8_IN_PLACE, Place.ENGINE);
     }
 
     @Cases
@@ -263,7 +291,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                 r -> r.expanded(true).expertAlignment(4).numWorstTokens(rows),
                 c -> c.expanded(4).worstCase(rows),
                 Home.BF16,
-                false);
+                Place.BUFFER);
     }
 
     static List<EpTopology> maskableGroups(TestBackend backend) {
@@ -285,7 +313,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                 shape.topology(),
                 builder -> builder.normal(whole.limits()).network(backend.networkWithMasks()),
                 context -> {
-                    Pair pair = new Pair(context, shape, whole);
+                    Pair pair = new Pair(context, shape, whole, CallOptions.async());
                     Buffer buffer = context.buffer();
                     try (Recording recording =
                             backend.record(buffer.communicationStream(), pair::enqueue)) {
@@ -311,9 +339,19 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     /** A replay with a bad index fails on every rank, in both calls; the next one is good again. */
     @Test
     public void replayOfABadRouting(RankContext context) {
+        replayOfABadRouting(context, CallOptions.async());
+    }
+
+    @Test
+    public void replayOfABadRoutingInOrder(RankContext context) {
+        Stream stream = context.buffer().communicationStream();
+        replayOfABadRouting(context, CallOptions.sync().on(stream));
+    }
+
+    private void replayOfABadRouting(RankContext context, CallOptions options) {
         NormalShape shape = firstShape();
         List<NormalWorld> worlds = context.shared("worlds", _ -> worlds(shape));
-        Pair pair = new Pair(context, shape, worlds.getFirst());
+        Pair pair = new Pair(context, shape, worlds.getFirst(), options);
         Stream stream = context.buffer().communicationStream();
         try (Recording recording = backend.record(stream, pair::enqueue)) {
             context.meet();
