@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# Compiles every .cu of one module into a fatbin: SASS for sm_90 and sm_100, PTX for what comes later.
+# Compiles every .cu of one module into a fatbin: SASS for some GPUs, and PTX that the driver compiles for all others.
 #
-#   build.sh SOURCE_DIR OUTPUT_DIR WORK_DIR [NVCC]
+#   build.sh SOURCE_DIR OUTPUT_DIR WORK_DIR [NVCC [SASS]]
 #
 # SOURCE_DIR  the module's src/main/cuda; all .cu below it, whose names must differ
 # OUTPUT_DIR  receives NAME.fatbin for each NAME.cu
 # WORK_DIR    keeps dependency lists and NAME.ptxas, what ptxas said of registers and spills
 # NVCC        a path, "auto" (the default) to look for one, "none" to compile nothing
+# SASS        90,100 (the default), one of them, or "local": for the GPUs of this machine, or 90 if it has none of these
 #
 # A fatbin newer than its source and all that this includes is kept. Code that spills registers is an error, but for
 # the kernels named below. Without nvcc nothing is compiled, in peace, unless NVCC named one.
 set -euo pipefail
 
-source_dir=$1 output_dir=$2 work_dir=$3 nvcc=${4:-auto}
+source_dir=$1 output_dir=$2 work_dir=$3 nvcc=${4:-auto} sass=${5:-90,100}
 here=$(cd "$(dirname "$0")" && pwd)
 include_dir=$here/include
 . "$here/in_parallel.sh"
@@ -71,10 +72,15 @@ case $nvcc in
         ;;
 esac
 
+if [ "$sass" = local ]; then
+    sass=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null |
+        sed -n -e 's/^9\.0$/90/p' -e 's/^10\.0$/100/p' | sort -un | paste -sd, || true)
+fi
+code=sm_${sass:-90}
 flags=(
     -fatbin -std=c++17 -O3 -Werror all-warnings -Xptxas -v -I "$include_dir" -I "$source_dir"
     # One PTX for all, as the kernels have nothing for sm_100 alone: half of the compiling is to make it.
-    -gencode 'arch=compute_90,code=[sm_90,sm_100,compute_90]'
+    -gencode "arch=compute_90,code=[${code//,/,sm_},compute_90]"
 )
 
 mkdir -p "$output_dir" "$work_dir"
