@@ -3,10 +3,13 @@ package io.deepep.cuda;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
+import io.deepep.cuda.driver.CuStructs;
 import io.deepep.cuda.driver.NativeLibrary;
 import io.deepep.cuda.topology.PciAddress;
+
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.StructLayout;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.util.List;
@@ -27,14 +30,13 @@ public record NvLinks(String driverVersion, List<List<Integer>> numLinks) {
     private static final int VERSION_BYTES = 96;
 
     /** {@code nvmlPciInfo_t}, of which only the last field is read. */
-    private static final MemoryLayout PCI_INFO =
+    private static final StructLayout PCI_INFO =
             MemoryLayout.structLayout(
                     MemoryLayout.sequenceLayout(16, ValueLayout.JAVA_BYTE).withName("legacy"),
                     MemoryLayout.sequenceLayout(5, JAVA_INT).withName("numbers"),
                     MemoryLayout.sequenceLayout(32, ValueLayout.JAVA_BYTE).withName("busId"));
 
-    private static final long BUS_ID_OFFSET =
-            PCI_INFO.byteOffset(MemoryLayout.PathElement.groupElement("busId"));
+    private static final long BUS_ID_OFFSET = CuStructs.offset(PCI_INFO, "busId");
 
     /** Copies the rows. */
     public NvLinks {
@@ -130,8 +132,7 @@ public record NvLinks(String driverVersion, List<List<Integer>> numLinks) {
             if (nvml.status(remotePci, gpu.handle, link, pciInfo) != Nvml.SUCCESS) {
                 return Optional.empty();
             }
-            String busId = pciInfo.getString(BUS_ID_OFFSET);
-            return PciAddress.find(busId);
+            return PciAddress.find(pciInfo.getString(BUS_ID_OFFSET));
         }
     }
 }

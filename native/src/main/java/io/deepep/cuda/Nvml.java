@@ -3,10 +3,10 @@ package io.deepep.cuda;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
-import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.NativeLibrary;
 import io.deepep.cuda.topology.PciAddress;
 import io.deepep.error.DeepEpUnavailableException;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemoryLayout;
@@ -74,11 +74,7 @@ final class Nvml {
     }
 
     int status(MethodHandle function, Object... arguments) {
-        try {
-            return (int) function.invokeWithArguments(arguments);
-        } catch (Throwable t) {
-            throw CuCall.rethrow(t);
-        }
+        return (int) NativeLibrary.call(function, arguments);
     }
 
     /** The library's handle of a GPU; NULL for one that it does not know. */

@@ -9,6 +9,7 @@ import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemoryLayout.PathElement;
 import java.lang.foreign.StructLayout;
+import java.util.stream.Stream;
 
 /** The structs of {@code cuda.h} that the driver is handed, field by field. */
 public final class CuStructs {
@@ -63,10 +64,7 @@ public final class CuStructs {
 
     /** Where a field, or a field of a field, begins. */
     public static long offset(StructLayout struct, String... path) {
-        PathElement[] elements = new PathElement[path.length];
-        for (int i = 0; i < path.length; i++) {
-            elements[i] = PathElement.groupElement(path[i]);
-        }
-        return struct.byteOffset(elements);
+        return struct.byteOffset(
+                Stream.of(path).map(PathElement::groupElement).toArray(PathElement[]::new));
     }
 }

@@ -1,6 +1,7 @@
 package io.deepep.cuda.driver;
 
 import io.deepep.error.DeepEpUnavailableException;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -30,6 +31,28 @@ public final class NativeLibrary {
                     new NativeLibrary(name, SymbolLookup.libraryLookup(name, Arena.global())));
         } catch (IllegalArgumentException missing) {
             return Optional.empty();
+        }
+    }
+
+    /**
+     * The same where it is needed.
+     *
+     * @throws DeepEpUnavailableException with the cure, if there is none or it cannot be loaded
+     */
+    public static NativeLibrary require(String name, String cure) {
+        return find(name)
+                .orElseThrow(
+                        () ->
+                                new DeepEpUnavailableException(
+                                        name + " cannot be loaded", cure, null));
+    }
+
+    /** Calls a function that need not be fast. */
+    public static Object call(MethodHandle function, Object... arguments) {
+        try {
+            return function.invokeWithArguments(arguments);
+        } catch (Throwable t) {
+            throw CuCall.rethrow(t);
         }
     }
 

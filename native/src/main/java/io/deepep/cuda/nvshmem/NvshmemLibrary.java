@@ -4,9 +4,9 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.NativeLibrary;
 import io.deepep.error.DeepEpUnavailableException;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemoryLayout;
@@ -99,15 +99,8 @@ final class NvshmemLibrary {
      */
     static NvshmemLibrary load(NvshmemInstallation installation) {
         String file = installation.library().toAbsolutePath().toString();
-        NativeLibrary library =
-                NativeLibrary.find(file)
-                        .orElseThrow(
-                                () ->
-                                        new DeepEpUnavailableException(
-                                                file + " cannot be loaded",
-                                                NvshmemInstallation.CURE,
-                                                null));
-        NvshmemLibrary bound = new NvshmemLibrary(library);
+        NvshmemLibrary bound =
+                new NvshmemLibrary(NativeLibrary.require(file, NvshmemInstallation.CURE));
         NvshmemVersion version = bound.version();
         if (!version.isSupported()) {
             throw new DeepEpUnavailableException(
@@ -214,10 +207,6 @@ final class NvshmemLibrary {
 
     /** Allocates a little, as calls that start, allocate or meet may. */
     private static Object call(MethodHandle function, Object... arguments) {
-        try {
-            return function.invokeWithArguments(arguments);
-        } catch (Throwable t) {
-            throw CuCall.rethrow(t);
-        }
+        return NativeLibrary.call(function, arguments);
     }
 }

@@ -1,5 +1,7 @@
 package io.deepep.cuda.nvshmem;
 
+import static io.deepep.cuda.driver.CuStructs.offset;
+
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
@@ -51,10 +53,6 @@ final class NvshmemStructs {
     private static final long UID_ARGS_OFFSET = ARGS_OFFSET + offset(INIT_ARGS, "uid_args");
 
     private NvshmemStructs() {}
-
-    private static long offset(StructLayout struct, String field) {
-        return struct.byteOffset(MemoryLayout.PathElement.groupElement(field));
-    }
 
     private static int version(StructLayout struct) {
         return VERSION_1 | (int) struct.byteSize();

@@ -3,8 +3,10 @@ package io.deepep.cuda.rdma;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
+import io.deepep.cuda.driver.CuStructs;
 import io.deepep.cuda.driver.NativeLibrary;
 import io.deepep.error.NativeCallException;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -23,8 +25,7 @@ import java.util.List;
 final class RdmaFunction {
     private static final Linker.Option WITH_ERRNO = Linker.Option.captureCallState("errno");
     private static final StructLayout CALL_STATE = Linker.Option.captureStateLayout();
-    private static final long ERRNO_AT =
-            CALL_STATE.byteOffset(MemoryLayout.PathElement.groupElement("errno"));
+    private static final long ERRNO_AT = CuStructs.offset(CALL_STATE, "errno");
     private static final MethodHandle STRERROR =
             Linker.nativeLinker()
                     .downcallHandle(
@@ -92,13 +93,9 @@ final class RdmaFunction {
             MemorySegment state = arena.allocate(CALL_STATE);
             List<Object> all = new ArrayList<>(List.of(state));
             all.addAll(List.of(arguments));
-            Object result = handle.invokeWithArguments(all);
+            Object result = NativeLibrary.call(handle, all.toArray());
             errno[0] = state.get(ValueLayout.JAVA_INT, ERRNO_AT);
             return result;
-        } catch (RuntimeException | Error e) {
-            throw e;
-        } catch (Throwable impossible) {
-            throw new AssertionError(name, impossible);
         }
     }
 
@@ -107,11 +104,7 @@ final class RdmaFunction {
     }
 
     private static String describe(int code) {
-        try {
-            MemorySegment text = (MemorySegment) STRERROR.invokeExact(code);
-            return text.reinterpret(Integer.MAX_VALUE).getString(0);
-        } catch (Throwable impossible) {
-            throw new AssertionError(impossible);
-        }
+        MemorySegment text = (MemorySegment) NativeLibrary.call(STRERROR, code);
+        return text.reinterpret(Integer.MAX_VALUE).getString(0);
     }
 }
