@@ -4,12 +4,11 @@ import io.deepep.Communicator;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.error.Departure;
+
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.util.List;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * Tells the kernels of one rank which others its group knows to be gone, in host memory that they
@@ -17,9 +16,6 @@ import java.util.concurrent.ConcurrentHashMap;
  */
 final class GoneRanks implements AutoCloseable {
     private static final VarHandle INT = ValueLayout.JAVA_INT.varHandle();
-
-    /** By GPU, and kept: to free such memory is to wait for every kernel there. */
-    private static final Map<CudaContext, PinnedSlots> SLOTS = new ConcurrentHashMap<>();
 
     private final KnownDepartures known;
     private final PinnedSlots.Slot slot;
@@ -29,9 +25,9 @@ final class GoneRanks implements AutoCloseable {
     GoneRanks(CudaContext context, KnownDepartures known) {
         this.known = known;
         this.slot =
-                SLOTS.computeIfAbsent(context, PinnedSlots::new)
+                PinnedSlots.ofProcess(context)
                         .take(this, (long) Integer.BYTES * known.communicator().size(), null);
-        memory().fill((byte) 0);
+        slot.memory().fill((byte) 0);
         follow();
     }
 
@@ -47,15 +43,11 @@ final class GoneRanks implements AutoCloseable {
         return slot.deviceAddress();
     }
 
-    private MemorySegment memory() {
-        return slot.page().segment().asSlice(slot.offset(), slot.numBytes());
-    }
-
     /** Writes down who is known to be gone now. */
     synchronized void update() {
         Communicator communicator = known.communicator();
         List<Departure> departures = known.list();
-        MemorySegment ranks = memory();
+        MemorySegment ranks = slot.memory();
         for (int peer = 0; peer < communicator.size(); peer++) {
             int blamed =
                     Departure.culprit(departures, communicator.rank(), peer)

@@ -9,6 +9,7 @@ import io.deepep.cuda.rdma.DoorbellRegister;
 import io.deepep.cuda.rdma.QueuePair;
 import io.deepep.error.NativeCallException;
 import io.deepep.spi.Undo;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -87,9 +88,9 @@ final class IbgdaGroup implements AutoCloseable {
                                     nics.stream().map(IbgdaNic::device).toList()),
                             QueueSlab::close);
             faults = QueueSlab.takeOnHost(context, this, FAULT.numBytes() * numQueues);
-            QueueSlab.hostMemory(faults).fill((byte) 0);
+            faults.memory().fill((byte) 0);
             doorbellWords = QueueSlab.takeOnHost(context, this, (long) Long.BYTES * numQueues);
-            QueueSlab.hostMemory(doorbellWords).fill((byte) 0);
+            doorbellWords.memory().fill((byte) 0);
             for (int queue = 0; queue < numQueues; queue++) {
                 DoorbellRegister register = DoorbellRegister.allocate(nic(queue).device());
                 registers.add(undo.made(register, DoorbellRegister::close));
@@ -144,9 +145,7 @@ final class IbgdaGroup implements AutoCloseable {
         for (int queue = 0; queue < registers.size(); queue++) {
             doorbells.add(doorbellWords.deviceAddress() + (long) Long.BYTES * queue);
         }
-        undo.made(
-                new DoorbellThread(QueueSlab.hostMemory(doorbellWords), registers),
-                DoorbellThread::close);
+        undo.made(new DoorbellThread(doorbellWords.memory(), registers), DoorbellThread::close);
     }
 
     /** The numbers that cards know the queue pairs by, at their places in the table; else 0. */
@@ -270,8 +269,7 @@ final class IbgdaGroup implements AutoCloseable {
 
     private IbgdaFault fault(int queue) {
         long numBytes = FAULT.numBytes();
-        IbgdaFault seen =
-                IbgdaFault.read(QueueSlab.hostMemory(faults).asSlice(numBytes * queue, numBytes));
+        IbgdaFault seen = IbgdaFault.read(faults.memory().asSlice(numBytes * queue, numBytes));
         if (seen != null) {
             return seen;
         }
@@ -325,8 +323,8 @@ final class IbgdaGroup implements AutoCloseable {
     void reset() {
         pairs.forEach(QueuePair::reset);
         slab.clear();
-        QueueSlab.hostMemory(faults).fill((byte) 0);
-        QueueSlab.hostMemory(doorbellWords).fill((byte) 0);
+        faults.memory().fill((byte) 0);
+        doorbellWords.memory().fill((byte) 0);
     }
 
     @Override

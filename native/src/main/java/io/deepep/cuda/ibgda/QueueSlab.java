@@ -7,21 +7,17 @@ import io.deepep.cuda.rdma.QueueMemory;
 import io.deepep.cuda.rdma.QueuePair;
 import io.deepep.cuda.rdma.RdmaDevice;
 import io.deepep.error.NativeCallException;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * The memory of a group's queues, which the cards that they belong to reach: of the GPU, or of the
  * host. Each queue has its send queue and its completions, and after all of them come the records.
  */
 final class QueueSlab implements AutoCloseable {
-    /** By GPU, and kept: to free such memory is to wait for every kernel there. */
-    private static final Map<CudaContext, PinnedSlots> SLOTS = new ConcurrentHashMap<>();
-
     private static final long RECORD_BYTES = 2L * QueuePair.ENTRY_BYTES;
     private static final byte NO_COMPLETION = -1;
 
@@ -55,7 +51,7 @@ final class QueueSlab implements AutoCloseable {
 
     /** Mapped memory of the host for as long as {@code owner} is reachable. */
     static PinnedSlots.Slot takeOnHost(CudaContext context, Object owner, long numBytes) {
-        return SLOTS.computeIfAbsent(context, PinnedSlots::new).take(owner, numBytes, null);
+        return PinnedSlots.ofProcess(context).take(owner, numBytes, null);
     }
 
     /**
@@ -152,11 +148,7 @@ final class QueueSlab implements AutoCloseable {
     }
 
     private MemorySegment hostMemory() {
-        return hostMemory(onHost).asSlice(0, numBytes);
-    }
-
-    static MemorySegment hostMemory(PinnedSlots.Slot slot) {
-        return slot.page().segment().asSlice(slot.offset(), slot.numBytes());
+        return onHost.memory().asSlice(0, numBytes);
     }
 
     /** The latest completion of a queue. */

@@ -2,10 +2,13 @@ package io.deepep.cuda.memory;
 
 import io.deepep.Event;
 import io.deepep.cuda.CudaContext;
+
+import java.lang.foreign.MemorySegment;
 import java.lang.ref.Cleaner;
 import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * Pieces of mapped host memory for operations. A piece comes back when its operation is collected,
@@ -29,12 +32,24 @@ public final class PinnedSlots {
         public long deviceAddress() {
             return page.deviceAddress() + offset;
         }
+
+        /** All of it as Java sees it. */
+        public MemorySegment memory() {
+            return page.segment().asSlice(offset, numBytes);
+        }
     }
+
+    private static final Map<CudaContext, PinnedSlots> OF_PROCESS = new ConcurrentHashMap<>();
 
     private final CudaContext context;
 
     /** Free pieces by their size, a power of two. */
     private final Map<Long, ArrayDeque<Slot>> free = new HashMap<>();
+
+    /** Those of a GPU that this process keeps: to free such memory is to wait for every kernel. */
+    public static PinnedSlots ofProcess(CudaContext context) {
+        return OF_PROCESS.computeIfAbsent(context, PinnedSlots::new);
+    }
 
     /** No memory as yet, for kernels of one GPU. */
     public PinnedSlots(CudaContext context) {
