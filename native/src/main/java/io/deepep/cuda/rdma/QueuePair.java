@@ -1,6 +1,7 @@
 package io.deepep.cuda.rdma;
 
 import io.deepep.error.DeepEpUnavailableException;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -215,16 +216,11 @@ public final class QueuePair implements AutoCloseable {
                     libraries.createAh.make(
                             device.name() + " to " + peer.gid(), device.domain(), attributes);
             try {
-                MemorySegment object = arena.allocate(RdmaStructs.OBJECT_BYTES, Long.BYTES);
-                MemorySegment out = arena.allocate(RdmaStructs.OBJECT_OUT_BYTES, Long.BYTES);
-                object.set(ValueLayout.ADDRESS, RdmaStructs.OBJECT_AH.at(), handle);
-                object.set(
-                        ValueLayout.ADDRESS,
-                        RdmaStructs.OBJECT_AH.at() + ValueLayout.ADDRESS.byteSize(),
-                        out);
-                libraries.initObj.check(device.name(), object, ADDRESS_VECTOR_OBJECT);
+                MemorySegment described =
+                        device.describe(
+                                arena, RdmaStructs.OBJECT_AH, handle, ADDRESS_VECTOR_OBJECT);
                 MemorySegment mac =
-                        MemorySegment.ofAddress(RdmaStructs.ADDRESS_VECTOR.get(out))
+                        MemorySegment.ofAddress(RdmaStructs.ADDRESS_VECTOR.get(described))
                                 .reinterpret(Long.MAX_VALUE)
                                 .asSlice(RdmaStructs.VECTOR_MAC.at(), MAC_BYTES);
                 long value = 0;

@@ -2,6 +2,7 @@ package io.deepep.cuda.rdma;
 
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -167,16 +168,19 @@ public final class RdmaDevice implements AutoCloseable {
     /** As the card's firmware knows the protection domain. */
     int domainNumber() {
         try (Arena arena = Arena.ofConfined()) {
-            MemorySegment object = arena.allocate(RdmaStructs.OBJECT_BYTES, Long.BYTES);
-            MemorySegment out = arena.allocate(RdmaStructs.OBJECT_OUT_BYTES, Long.BYTES);
-            object.set(ValueLayout.ADDRESS, RdmaStructs.OBJECT_PD.at(), domain);
-            object.set(
-                    ValueLayout.ADDRESS,
-                    RdmaStructs.OBJECT_PD.at() + ValueLayout.ADDRESS.byteSize(),
-                    out);
-            libraries.initObj.check(name, object, DOMAIN_OBJECT);
-            return (int) RdmaStructs.PD_NUMBER.get(out);
+            MemorySegment described = describe(arena, RdmaStructs.OBJECT_PD, domain, DOMAIN_OBJECT);
+            return (int) RdmaStructs.PD_NUMBER.get(described);
         }
+    }
+
+    /** What libmlx5 says of an object of libibverbs. */
+    MemorySegment describe(Arena arena, RdmaStructs.Field field, MemorySegment object, long kind) {
+        MemorySegment in = arena.allocate(RdmaStructs.OBJECT_BYTES, Long.BYTES);
+        MemorySegment out = arena.allocate(RdmaStructs.OBJECT_OUT_BYTES, Long.BYTES);
+        in.set(ValueLayout.ADDRESS, field.at(), object);
+        in.set(ValueLayout.ADDRESS, field.at() + ValueLayout.ADDRESS.byteSize(), out);
+        libraries.initObj.check(name, in, kind);
+        return out;
     }
 
     /** What the card can do. */
