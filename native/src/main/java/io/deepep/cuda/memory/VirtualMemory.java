@@ -15,9 +15,11 @@ import io.deepep.cuda.driver.CuStructs;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import io.deepep.spi.posix.PosixFd;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.BitSet;
+import java.util.function.LongSupplier;
 
 /**
  * Device memory by the driver's virtual memory management: for where CUDA IPC is not available. It
@@ -125,13 +127,7 @@ public final class VirtualMemory extends CudaMemory {
      * @param numBytes the size as it was asked for there
      */
     public static VirtualMemory importPosixFd(CudaContext context, int fd, long numBytes) {
-        checkSize(numBytes);
-        context.makeCurrent();
-        try (Arena arena = Arena.ofConfined()) {
-            Export export = Export.POSIX_FD;
-            long mappedBytes = roundUp(numBytes, properties(arena, context.cudaDevice(), export));
-            return map(context, numBytes, importHandle(fd), mappedBytes, export);
-        }
+        return map(context, numBytes, Export.POSIX_FD, () -> importHandle(fd));
     }
 
     /** The descriptor travels in the pointer argument itself. */
@@ -195,12 +191,16 @@ public final class VirtualMemory extends CudaMemory {
      */
     public static VirtualMemory importFabric(
             CudaContext context, byte[] fabricHandle, long numBytes) {
+        return map(context, numBytes, Export.FABRIC, () -> importHandle(fabricHandle));
+    }
+
+    private static VirtualMemory map(
+            CudaContext context, long numBytes, Export export, LongSupplier handle) {
         checkSize(numBytes);
         context.makeCurrent();
         try (Arena arena = Arena.ofConfined()) {
-            Export export = Export.FABRIC;
             long mappedBytes = roundUp(numBytes, properties(arena, context.cudaDevice(), export));
-            return map(context, numBytes, importHandle(fabricHandle), mappedBytes, export);
+            return map(context, numBytes, handle.getAsLong(), mappedBytes, export);
         }
     }
 
