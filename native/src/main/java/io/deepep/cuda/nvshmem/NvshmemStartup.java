@@ -4,6 +4,9 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 
 import io.deepep.Communicator;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.error.RankMismatchException;
+import io.deepep.spi.Meeting;
+
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -15,41 +18,31 @@ import java.util.List;
 import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /** The start of NVSHMEM on all ranks: checks, the unique id, the start itself, each agreed upon. */
-final class NvshmemStartup {
+record NvshmemStartup(
+        NvshmemProcess process,
+        NvshmemInstallation installation,
+        NvshmemOptions options,
+        PeMap peMap,
+        NvshmemUserSettings user,
+        Path sysfs) {
     private static final System.Logger LOG = System.getLogger(NvshmemStartup.class.getName());
     private static final String BOOTSTRAP = "nvshmem_bootstrap_uid.so.3";
     // Size of a table in the InfiniBand transports, which write past its end.
     private static final int MAX_HCAS = 48;
 
-    private final NvshmemProcess process;
-    private final NvshmemInstallation installation;
-    private final NvshmemOptions options;
-    private final PeMap peMap;
-    private final NvshmemUserSettings user;
-    private final Path sysfs;
-
-    NvshmemStartup(
-            NvshmemProcess process,
-            NvshmemInstallation installation,
-            NvshmemOptions options,
-            PeMap peMap,
-            NvshmemUserSettings user,
-            Path sysfs) {
-        this.process = process;
-        this.installation = installation;
-        this.options = options;
-        this.peMap = peMap;
-        this.user = user;
-        this.sysfs = sysfs;
-    }
-
     /** Collective. The device belongs to the result, and is closed if there is none. */
     Nvshmem start(NvshmemDevice device, Communicator communicator, Duration timeout) {
         // Between two meetings a rank may spend up to the timeout in a native call.
-        NvshmemMeeting meeting = new NvshmemMeeting(communicator, timeout.multipliedBy(2));
+        Meeting meeting =
+                new Meeting(
+                        communicator,
+                        timeout.multipliedBy(2),
+                        "NVSHMEM cannot start",
+                        "check the machine with deepep doctor");
         NvshmemWorker worker = new NvshmemWorker(timeout);
         boolean[] entered = {false};
         try {
@@ -63,9 +56,9 @@ final class NvshmemStartup {
                                 process.enter(installation.library(), options.environment());
                                 entered[0] = true;
                                 library[0] = NvshmemLibrary.load(installation);
-                                return NvshmemMeeting.encodeSettings(shared(library[0].version()));
+                                return shared(library[0].version());
                             });
-            NvshmemMeeting.requireSame(settings);
+            requireSame(settings);
             initialise(library[0], device, worker, meeting);
             return new Nvshmem(process, library[0], device, worker, peMap, options.numTeams());
         } catch (RuntimeException e) {
@@ -80,8 +73,8 @@ final class NvshmemStartup {
         }
     }
 
-    /** What all ranks must have in common. */
-    private SortedMap<String, String> shared(NvshmemVersion version) {
+    /** What all ranks must have in common: lines of NAME=VALUE, the same names on every rank. */
+    private String shared(NvshmemVersion version) {
         SortedMap<String, String> settings = new TreeMap<>();
         settings.put("version", version.toString());
         settings.put("transport", options.transport().toString());
@@ -92,7 +85,29 @@ final class NvshmemStartup {
         settings.put("numTeams", Integer.toString(options.numTeams()));
         settings.put("world", peMap.world().toString());
         settings.putAll(user.shared());
-        return settings;
+        return settings.entrySet().stream()
+                .map(setting -> setting.getKey() + "=" + setting.getValue())
+                .collect(Collectors.joining("\n"));
+    }
+
+    /**
+     * Compares what {@link #shared} says on all ranks.
+     *
+     * @throws RankMismatchException on every rank, with both values
+     */
+    private static void requireSame(List<String> gathered) {
+        List<String> first = gathered.getFirst().lines().toList();
+        for (int rank = 1; rank < gathered.size(); rank++) {
+            List<String> other = gathered.get(rank).lines().toList();
+            for (int i = 0; i < first.size(); i++) {
+                if (!first.get(i).equals(other.get(i))) {
+                    String[] setting = first.get(i).split("=", 2);
+                    String value = other.get(i).split("=", 2)[1];
+                    throw RankMismatchException.of(
+                            "NVSHMEM", setting[0], 0, setting[1], rank, value);
+                }
+            }
+        }
     }
 
     private void checkPlugins() {
@@ -128,10 +143,7 @@ final class NvshmemStartup {
     }
 
     private void initialise(
-            NvshmemLibrary library,
-            NvshmemDevice device,
-            NvshmemWorker worker,
-            NvshmemMeeting meeting) {
+            NvshmemLibrary library, NvshmemDevice device, NvshmemWorker worker, Meeting meeting) {
         // NVSHMEM keeps pointers to these; never freed, because a lost thread may still use them.
         MemorySegment id = NvshmemStructs.uniqueId(Arena.global());
         MemorySegment attr = NvshmemStructs.initAttr(Arena.global());
