@@ -9,6 +9,7 @@ import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.CuError;
 import io.deepep.error.NativeCallException;
+
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -30,18 +31,8 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
             CuCall.of("cuEventElapsedTime", ADDRESS, JAVA_LONG, JAVA_LONG);
 
     /** What the collector closes; knows nothing of the event object. */
-    private static final class Owned implements Runnable {
-        private final CudaContext context;
-        private final long handle;
-        private final boolean foreign;
-        private final AtomicBoolean closed = new AtomicBoolean();
-
-        Owned(CudaContext context, long handle, boolean foreign) {
-            this.context = context;
-            this.handle = handle;
-            this.foreign = foreign;
-        }
-
+    private record Owned(CudaContext context, long handle, boolean foreign, AtomicBoolean closed)
+            implements Runnable {
         @Override
         public void run() {
             // A closed context may be gone, and its events with it.
@@ -56,7 +47,7 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
     private final Cleaner.Cleanable cleanable;
 
     private CudaEvent(CudaContext context, long handle, boolean foreign) {
-        this.owned = new Owned(context, handle, foreign);
+        this.owned = new Owned(context, handle, foreign, new AtomicBoolean());
         this.cleanable = CLEANER.register(this, owned);
     }
 

@@ -9,7 +9,7 @@ import java.util.Optional;
 import java.util.stream.Stream;
 
 /** Folders in which an NVSHMEM library may lie, likely ones first. */
-final class NvshmemPlaces {
+record NvshmemPlaces(Map<String, String> environment, Path root) {
     private static final String PACKAGE_FOLDER = "nvidia/nvshmem/lib";
     private static final List<String> SYSTEM_FOLDERS =
             List.of(
@@ -26,14 +26,6 @@ final class NvshmemPlaces {
 
     /** A folder, and what led to it. */
     record Place(Path folder, String foundBy) {}
-
-    private final Map<String, String> environment;
-    private final Path root;
-
-    NvshmemPlaces(Map<String, String> environment, Path root) {
-        this.environment = environment;
-        this.root = root;
-    }
 
     Stream<Place> all(List<String> homeVariables) {
         return Stream.of(

@@ -8,15 +8,7 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /** What a user's mapping means on a host. */
-final class OverrideResolver {
-    private final HostTopology topology;
-    private final NicOverride override;
-
-    private OverrideResolver(HostTopology topology, NicOverride override) {
-        this.topology = topology;
-        this.override = override;
-    }
-
+record OverrideResolver(HostTopology topology, NicOverride override) {
     /**
      * The GPUs that the user has decided about, and their ports.
      *
