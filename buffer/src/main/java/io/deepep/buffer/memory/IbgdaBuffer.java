@@ -9,7 +9,6 @@ import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.ibgda.Ibgda;
 import io.deepep.cuda.ibgda.IbgdaOptions;
 import io.deepep.cuda.memory.RdmaHeaps;
-import io.deepep.cuda.rdma.PathOptions;
 import io.deepep.cuda.topology.HostTopology;
 import io.deepep.cuda.topology.NicMapping;
 import io.deepep.cuda.topology.NicOverride;
@@ -19,6 +18,7 @@ import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.normal.cuda.RailWay;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Undo;
+
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -206,7 +206,6 @@ final class IbgdaBuffer {
      * @throws DeepEpUnavailableException if that cannot be here
      */
     static IbgdaOptions settings(BufferOptions options, Network.Ibgda network) {
-        Network.Path path = network.path();
         return new IbgdaOptions(
                 nics(options, network).stream()
                         .map(
@@ -216,14 +215,7 @@ final class IbgdaBuffer {
                                                 nic.port(),
                                                 HostTopology.gidTypes(HostTopology.SYSFS, nic)))
                         .toList(),
-                new PathOptions(
-                        path.quality().gidIndex(),
-                        path.quality().trafficClass(),
-                        path.quality().serviceLevel(),
-                        path.mtu(),
-                        path.retries(),
-                        path.ackTimeout(),
-                        path.adaptiveRouting()),
+                network.path(),
                 doorbells(network),
                 true,
                 network.relaxedOrdering(),

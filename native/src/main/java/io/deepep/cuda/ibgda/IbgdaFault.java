@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.error.NativeCallException;
+
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -73,13 +74,7 @@ record IbgdaFault(
      * @param port that the queue pair uses, as {@code mlx5_0:1}
      */
     NativeCallException toException(String port) {
-        String where =
-                "queue pair 0x"
-                        + Integer.toHexString(queue)
-                        + " through "
-                        + port
-                        + " to rank "
-                        + peer;
+        String where = "queue pair 0x%x through %s to rank %s".formatted(queue, port, peer);
         String name =
                 switch (kind) {
                     case ERROR_COMPLETION ->

@@ -7,6 +7,7 @@ import io.deepep.cuda.rdma.RdmaDevice;
 import io.deepep.cuda.rdma.RdmaPort;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
+
 import java.util.List;
 
 /**
@@ -29,28 +30,27 @@ record IbgdaNic(RdmaDevice device, RdmaPort port, Endpoint endpoint, MemoryRegio
             List<String> missing = device.facts().missing();
             if (!missing.isEmpty()) {
                 throw new DeepEpUnavailableException(
-                        "kernels cannot drive "
-                                + device.name()
-                                + " (firmware "
-                                + device.facts().firmware()
-                                + "): "
-                                + String.join("; ", missing),
+                        "kernels cannot drive %s (firmware %s): %s"
+                                .formatted(
+                                        device.name(),
+                                        device.facts().firmware(),
+                                        String.join("; ", missing)),
                         "update its firmware, or use Network.nvshmem",
                         null);
             }
             if (memory.numBytes() > device.facts().maxRegionBytes()) {
                 throw new DeepEpUnavailableException(
-                        memory.numBytes()
-                                + " bytes of network memory are more than the "
-                                + device.facts().maxRegionBytes()
-                                + " that "
-                                + device.name()
-                                + " can register under one key",
+                        "%s bytes of network memory are more than the %s that %s can register under one key"
+                                .formatted(
+                                        memory.numBytes(),
+                                        device.facts().maxRegionBytes(),
+                                        device.name()),
                         "lower the limits of the buffer",
                         null);
             }
             RdmaPort port = device.port(wanted.number());
-            Endpoint endpoint = Endpoint.of(port, options.path(), wanted::gidType);
+            Endpoint endpoint =
+                    Endpoint.of(port, options.path().quality().gidIndex(), wanted::gidType);
             return new IbgdaNic(device, port, endpoint, register(context, device, memory, options));
         } catch (RuntimeException e) {
             device.close();
@@ -80,11 +80,8 @@ record IbgdaNic(RdmaDevice device, RdmaPort port, Endpoint endpoint, MemoryRegio
                     () -> device.register(memory.address(), memory.numBytes(), relaxed));
         } catch (NativeCallException e) {
             throw new DeepEpUnavailableException(
-                    device.name()
-                            + " cannot reach memory of "
-                            + context.device()
-                            + ": "
-                            + e.getMessage(),
+                    "%s cannot reach memory of %s: %s"
+                            .formatted(device.name(), context.device(), e.getMessage()),
                     "load nvidia-peermem, or use the GPU's open kernel module with Linux 5.12 or later for dma-buf;"
                             + " if it says that memory is locked, raise ulimit -l",
                     e);

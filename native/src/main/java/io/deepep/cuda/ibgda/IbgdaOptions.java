@@ -1,6 +1,8 @@
 package io.deepep.cuda.ibgda;
 
-import io.deepep.cuda.rdma.PathOptions;
+import io.deepep.Network;
+import io.deepep.cuda.rdma.Paths;
+
 import java.time.Duration;
 import java.util.List;
 
@@ -19,7 +21,7 @@ import java.util.List;
  */
 public record IbgdaOptions(
         List<Port> ports,
-        PathOptions path,
+        Network.Path path,
         Doorbells doorbells,
         boolean queuesInGpuMemory,
         boolean relaxedOrdering,
@@ -29,9 +31,10 @@ public record IbgdaOptions(
     /** What cards can move by one entry. */
     public static final long MAX_MESSAGE_BYTES = 1 << 30;
 
-    /** Copies the list. */
+    /** Copies the list, and checks the path. */
     public IbgdaOptions {
         ports = List.copyOf(ports);
+        Paths.check(path);
     }
 
     /**
@@ -86,12 +89,8 @@ public record IbgdaOptions(
                     || numBlocks < MIN_BLOCKS
                     || numBlocks > MAX_BLOCKS) {
                 throw new IllegalArgumentException(
-                        "numBlocks="
-                                + numBlocks
-                                + " is not a power of two from "
-                                + MIN_BLOCKS
-                                + " to "
-                                + MAX_BLOCKS);
+                        "numBlocks=%s is not a power of two from %s to %s"
+                                .formatted(numBlocks, MIN_BLOCKS, MAX_BLOCKS));
             }
             if (queuesPerPeer < 1) {
                 throw new IllegalArgumentException(

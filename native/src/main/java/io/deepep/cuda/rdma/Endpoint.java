@@ -2,6 +2,7 @@ package io.deepep.cuda.rdma;
 
 import io.deepep.Network;
 import io.deepep.error.DeepEpUnavailableException;
+
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
@@ -20,29 +21,21 @@ public record Endpoint(boolean ethernet, int lid, int mtu, Gid gid, boolean isVe
     /**
      * What a rank tells its peers of a port.
      *
+     * @param gidIndex its address there; {@link Network.Quality#FIND_GID} to look for it
      * @param typeOf what the kernel says of the address at an index
      * @throws DeepEpUnavailableException if the port is down, or has no such address
      */
-    public static Endpoint of(RdmaPort port, PathOptions options, IntFunction<String> typeOf) {
+    public static Endpoint of(RdmaPort port, int gidIndex, IntFunction<String> typeOf) {
         port.requireActive();
-        Gid gid =
-                (options.gidIndex() == Network.Quality.FIND_GID
-                                ? port.choose(typeOf)
-                                : port.gid(options.gidIndex()))
-                        .orElseThrow(
-                                () ->
-                                        new DeepEpUnavailableException(
-                                                "port "
-                                                        + port.name()
-                                                        + " has no address"
-                                                        + (options.gidIndex() < 0
-                                                                ? ""
-                                                                : " at gidIndex="
-                                                                        + options.gidIndex())
-                                                        + "; it has "
-                                                        + port.gids(),
-                                                "give its network interface an address, or another gidIndex",
-                                                null));
+        Gid gid = gidIndex == Network.Quality.FIND_GID ? port.choose(typeOf) : port.gid(gidIndex);
+        if (gid == null) {
+            String where = gidIndex < 0 ? "" : " at gidIndex=" + gidIndex;
+            throw new DeepEpUnavailableException(
+                    "port %s has no address%s; it has %s"
+                            .formatted(port.name(), where, port.gids()),
+                    "give its network interface an address, or another gidIndex",
+                    null);
+        }
         return new Endpoint(
                 port.ethernet(),
                 port.lid(),

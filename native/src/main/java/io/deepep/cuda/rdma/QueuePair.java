@@ -1,5 +1,6 @@
 package io.deepep.cuda.rdma;
 
+import io.deepep.Network;
 import io.deepep.error.DeepEpUnavailableException;
 
 import java.lang.foreign.Arena;
@@ -131,7 +132,7 @@ public final class QueuePair implements AutoCloseable {
      * @param peer that of the other side
      * @param peerNumber of the queue pair there, which connects to this one
      */
-    public void connect(Endpoint own, Endpoint peer, int peerNumber, PathOptions options) {
+    public void connect(Endpoint own, Endpoint peer, int peerNumber, Network.Path path) {
         if (own.ethernet() != peer.ethernet()) {
             throw new DeepEpUnavailableException(
                     "one rank's NIC is RoCE, another's InfiniBand; they cannot reach each other",
@@ -148,24 +149,24 @@ public final class QueuePair implements AutoCloseable {
                             .set(Command.Pair.PATH_STATE, Command.Pair.MIGRATED));
             Command toReceive =
                     change(arena, Command.INIT_TO_RECEIVE)
-                            .set(Command.Pair.MTU, options.mtu(own.mtu(), peer.mtu()))
+                            .set(Command.Pair.MTU, Paths.mtu(path, own.mtu(), peer.mtu()))
                             .set(Command.Pair.LOG_MAX_MESSAGE, LOG_MAX_MESSAGE)
                             .set(Command.Pair.PEER, peerNumber)
                             .set(Command.Pair.MIN_NOT_READY_TIMER, LONGEST_NOT_READY_TIMER)
                             .set(
                                     Command.Pair.LOG_ATOMICS_TAKEN,
                                     log(device.facts().maxAtomicsTaken()))
-                            .set(Command.Pair.ADAPTIVE_ROUTING, options.adaptiveRouting() ? 1 : 0);
-            address(toReceive, own, peer, options);
+                            .set(Command.Pair.ADAPTIVE_ROUTING, path.adaptiveRouting() ? 1 : 0);
+            address(toReceive, own, peer, path);
             change(toReceive);
             change(
                     change(arena, Command.RECEIVE_TO_SEND)
                             .set(
                                     Command.Pair.LOG_ATOMICS_SENT,
                                     log(device.facts().maxAtomicsSent()))
-                            .set(Command.Pair.RETRIES, options.retries())
+                            .set(Command.Pair.RETRIES, path.retries())
                             .set(Command.Pair.RETRIES_NOT_READY, MAX_RETRIES_NOT_READY)
-                            .set(Command.Pair.ACK_TIMEOUT, options.ackTimeout()));
+                            .set(Command.Pair.ACK_TIMEOUT, path.ackTimeout()));
         }
     }
 
@@ -177,30 +178,30 @@ public final class QueuePair implements AutoCloseable {
         device.modify("queue pair 0x" + Integer.toHexString(number), pair, command);
     }
 
-    private void address(Command command, Endpoint own, Endpoint peer, PathOptions options) {
+    private void address(Command command, Endpoint own, Endpoint peer, Network.Path path) {
         if (!own.ethernet()) {
             command.set(Command.Pair.LID, peer.lid())
-                    .set(Command.Pair.TRAFFIC_CLASS, options.trafficClass())
-                    .set(Command.Pair.SERVICE_LEVEL, options.serviceLevel());
+                    .set(Command.Pair.TRAFFIC_CLASS, path.quality().trafficClass())
+                    .set(Command.Pair.SERVICE_LEVEL, path.quality().serviceLevel());
             return;
         }
         command.set(Command.Pair.GID_INDEX, own.gid().idx())
                 .set(Command.Pair.GID_HIGH, peer.gid().high())
                 .set(Command.Pair.GID_LOW, peer.gid().low())
                 .set(Command.Pair.HOP_LIMIT, MAX_HOPS)
-                .set(Command.Pair.ETHERNET_PRIORITY, options.serviceLevel() & 7)
-                .set(Command.Pair.MAC, mac(own, peer, options));
+                .set(Command.Pair.ETHERNET_PRIORITY, path.quality().serviceLevel() & 7)
+                .set(Command.Pair.MAC, mac(own, peer, path));
         if (own.isVersion2()) {
             // Switches spread connections over links by this port.
             command.set(Command.Pair.UDP_PORT, UDP_PORTS_OF_ROCE | (number & 0x3fff))
-                    .set(Command.Pair.DSCP, options.trafficClass() >>> 2);
+                    .set(Command.Pair.DSCP, path.quality().trafficClass() >>> 2);
         } else {
-            command.set(Command.Pair.TRAFFIC_CLASS, options.trafficClass());
+            command.set(Command.Pair.TRAFFIC_CLASS, path.quality().trafficClass());
         }
     }
 
     /** The Ethernet address behind the peer's, as the kernel resolves it. */
-    private long mac(Endpoint own, Endpoint peer, PathOptions options) {
+    private long mac(Endpoint own, Endpoint peer, Network.Path path) {
         RdmaLibraries libraries = device.libraries();
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment attributes = arena.allocate(RdmaStructs.AH_ATTR_BYTES, Long.BYTES);
@@ -208,8 +209,8 @@ public final class QueuePair implements AutoCloseable {
             attributes.set(ValueLayout.JAVA_LONG, Long.BYTES, Long.reverseBytes(peer.gid().low()));
             RdmaStructs.AH_GID_INDEX.set(attributes, own.gid().idx());
             RdmaStructs.AH_HOP_LIMIT.set(attributes, MAX_HOPS);
-            RdmaStructs.AH_TRAFFIC_CLASS.set(attributes, options.trafficClass());
-            RdmaStructs.AH_SERVICE_LEVEL.set(attributes, options.serviceLevel());
+            RdmaStructs.AH_TRAFFIC_CLASS.set(attributes, path.quality().trafficClass());
+            RdmaStructs.AH_SERVICE_LEVEL.set(attributes, path.quality().serviceLevel());
             RdmaStructs.AH_IS_GLOBAL.set(attributes, 1);
             RdmaStructs.AH_PORT.set(attributes, port);
             MemorySegment handle =

@@ -47,10 +47,8 @@ public record RdmaFacts(
         List<String> missing = new ArrayList<>();
         if (completionVersion != KNOWN_COMPLETIONS) {
             missing.add(
-                    "its completions have version "
-                            + completionVersion
-                            + ", not "
-                            + KNOWN_COMPLETIONS);
+                    "its completions have version %s, not %s"
+                            .formatted(completionVersion, KNOWN_COMPLETIONS));
         }
         if (!swapsUnderMasks) {
             missing.add("it does not exchange 8 bytes under masks (extended atomics)");

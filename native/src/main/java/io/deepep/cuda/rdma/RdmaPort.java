@@ -1,9 +1,9 @@
 package io.deepep.cuda.rdma;
 
 import io.deepep.error.DeepEpUnavailableException;
+
 import java.util.Comparator;
 import java.util.List;
-import java.util.Optional;
 import java.util.function.IntFunction;
 
 /**
@@ -61,26 +61,29 @@ public record RdmaPort(
 
     /**
      * The address that peers are to use: on RoCE an IPv4 one of version 2, else any of version 2,
-     * else any; on InfiniBand the first, which peers of its own network do not need.
+     * else any; on InfiniBand the first, which peers of its own network do not need; null if none.
      *
      * @param typeOf what the kernel says of the address at an index: {@code RoCE v2}, {@code
      *     IB/RoCE v1}, or nothing
      */
-    Optional<Gid> choose(IntFunction<String> typeOf) {
+    Gid choose(IntFunction<String> typeOf) {
         Comparator<Gid> better =
                 Comparator.comparing((Gid gid) -> ethernet && isVersion2(typeOf.apply(gid.idx())))
                         .thenComparing(gid -> ethernet && gid.isIpv4())
                         .thenComparing(gid -> ethernet && !gid.isLinkLocal())
                         .thenComparingInt(gid -> -gid.idx());
-        return gids.stream().filter(gid -> !gid.isEmpty()).max(better);
+        return gids.stream().filter(gid -> !gid.isEmpty()).max(better).orElse(null);
     }
 
     private static boolean isVersion2(String type) {
         return type.contains("v2");
     }
 
-    /** The address at an index of the table. */
-    Optional<Gid> gid(int idx) {
-        return gids.stream().filter(gid -> gid.idx() == idx && !gid.isEmpty()).findFirst();
+    /** The address at an index of the table, or null. */
+    Gid gid(int idx) {
+        return gids.stream()
+                .filter(gid -> gid.idx() == idx && !gid.isEmpty())
+                .findFirst()
+                .orElse(null);
     }
 }

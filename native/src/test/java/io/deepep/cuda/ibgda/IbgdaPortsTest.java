@@ -3,12 +3,9 @@ package io.deepep.cuda.ibgda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.deepep.Network;
 import io.deepep.cuda.CudaModule;
-import io.deepep.cuda.rdma.PathOptions;
-import java.time.Duration;
-import java.util.List;
-import java.util.Map;
-import java.util.stream.IntStream;
+
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeAll;
@@ -16,6 +13,11 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.IntStream;
 
 /** A GPU with two ports: both carry, and one that was down is named and mended. */
 class IbgdaPortsTest {
@@ -48,7 +50,7 @@ class IbgdaPortsTest {
                         CardRanks.BLOCKS,
                         new IbgdaOptions(
                                 PORTS,
-                                new PathOptions(-1, 0, 0, 0, 7, 20, false),
+                                Network.Path.DEFAULT,
                                 IbgdaOptions.Doorbells.AUTO,
                                 true,
                                 true,

@@ -1,11 +1,13 @@
 package io.deepep.cuda.ibgda;
 
-import static java.lang.foreign.ValueLayout.JAVA_BYTE;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.deepep.Network;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaFunction;
@@ -15,14 +17,9 @@ import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.memory.PinnedMemory;
-import io.deepep.cuda.rdma.PathOptions;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
-import java.time.Duration;
-import java.util.ArrayList;
-import java.util.List;
+
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
@@ -31,11 +28,17 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+
 /** Host side and device code of IBGDA over the card in software, on a GPU or an emulated one. */
 class IbgdaTest {
     private static final Duration LONG = Duration.ofSeconds(20);
     private static final Duration SHORT = Duration.ofMillis(300);
-    private static final PathOptions PATH = new PathOptions(-1, 0, 0, 0, 7, 20, false);
+    private static final Network.Path PATH = Network.Path.DEFAULT;
     private static final int WARP = 32;
 
     private static CudaContext context;

@@ -3,17 +3,20 @@ package io.deepep.cuda.rdma;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.deepep.Network;
 import io.deepep.error.DeepEpUnavailableException;
-import java.util.List;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+
+import java.util.List;
 
 /** Which address a port is reached by, and what settings may be. */
 class RdmaPortTest {
     private static final long LINK_LOCAL = 0xfe80_0000_0000_0000L;
     private static final long IPV4 = 0xffff_0a00_0001L;
-    private static final PathOptions FIND = new PathOptions(-1, 0, 0, 0, 7, 20, false);
+    private static final int FIND = Network.Quality.FIND_GID;
 
     private static RdmaPort port(boolean ethernet, Gid... gids) {
         return new RdmaPort("mlx5_0", 1, true, ethernet, 7, 5, 1 << 30, List.of(gids));
@@ -36,10 +39,8 @@ class RdmaPortTest {
         Endpoint found = Endpoint.of(port, FIND, RdmaPortTest::type);
         assertThat(found.gid().idx()).isEqualTo(3);
         assertThat(found.isVersion2()).isTrue();
-        PathOptions given = new PathOptions(2, 0, 0, 0, 7, 20, false);
-        assertThat(Endpoint.of(port, given, RdmaPortTest::type).isVersion2()).isFalse();
-        PathOptions empty = new PathOptions(5, 0, 0, 0, 7, 20, false);
-        assertThatThrownBy(() -> Endpoint.of(port, empty, RdmaPortTest::type))
+        assertThat(Endpoint.of(port, 2, RdmaPortTest::type).isVersion2()).isFalse();
+        assertThatThrownBy(() -> Endpoint.of(port, 5, RdmaPortTest::type))
                 .hasMessageContaining("port mlx5_0:1 has no address at gidIndex=5; it has [fe80:");
     }
 
@@ -52,7 +53,8 @@ class RdmaPortTest {
     @ParameterizedTest
     @CsvSource({"0, 5, 4, 4", "1024, 5, 5, 3", "4096, 3, 5, 3"})
     void packetsFitBothPorts(int wanted, int own, int peers, int mtu) {
-        assertThat(new PathOptions(-1, 0, 0, wanted, 7, 20, false).mtu(own, peers)).isEqualTo(mtu);
+        Network.Path path = new Network.Path(Network.Quality.DEFAULT, wanted, 7, 20, false);
+        assertThat(Paths.mtu(path, own, peers)).isEqualTo(mtu);
     }
 
     @ParameterizedTest
@@ -66,7 +68,9 @@ class RdmaPortTest {
     })
     void settingsOutsideTheirRanges(
             int gid, int tc, int sl, int mtu, int retries, int ackTimeout, String message) {
-        assertThatThrownBy(() -> new PathOptions(gid, tc, sl, mtu, retries, ackTimeout, false))
+        Network.Quality quality = new Network.Quality(gid, tc, sl);
+        Network.Path path = new Network.Path(quality, mtu, retries, ackTimeout, false);
+        assertThatThrownBy(() -> Paths.check(path))
                 .isInstanceOf(DeepEpUnavailableException.class)
                 .hasMessageContaining(message);
     }
