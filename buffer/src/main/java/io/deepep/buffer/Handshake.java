@@ -5,6 +5,7 @@ import io.deepep.Communicator;
 import io.deepep.Network;
 import io.deepep.buffer.memory.BufferSizes;
 import io.deepep.error.RankMismatchException;
+
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.BitSet;
@@ -136,13 +137,14 @@ final class Handshake {
             String failure = ranks.get(rank).get(FAILURE);
             if (failure != null) {
                 throw new RankMismatchException(
-                        operation
-                                + ": rank "
-                                + rank
-                                + (operation.equals(OPEN)
-                                        ? " could not open its buffer: "
-                                        : " cannot take part: ")
-                                + failure);
+                        "%s: rank %s %s: %s"
+                                .formatted(
+                                        operation,
+                                        rank,
+                                        operation.equals(OPEN)
+                                                ? "could not open its buffer"
+                                                : "cannot take part",
+                                        failure));
             }
         }
         Map<String, String> first = ranks.getFirst();

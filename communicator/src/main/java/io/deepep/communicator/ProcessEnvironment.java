@@ -61,20 +61,18 @@ public record ProcessEnvironment(
         }
         if (secret.length() < MIN_SECRET_LENGTH) {
             throw new IllegalArgumentException(
-                    "secret (DEEPEP_SECRET) "
-                            + (secret.isEmpty()
-                                    ? "is empty"
-                                    : "has " + secret.length() + " characters")
-                            + ", but at least "
-                            + MIN_SECRET_LENGTH
-                            + " characters are needed"
-                            + SecretFile.CURE);
+                    "secret (DEEPEP_SECRET) %s, but at least %s characters are needed%s"
+                            .formatted(
+                                    secret.isEmpty()
+                                            ? "is empty"
+                                            : "has " + secret.length() + " characters",
+                                    MIN_SECRET_LENGTH,
+                                    SecretFile.CURE));
         }
         if (failureTimeout.compareTo(Duration.ofSeconds(1)) < 0) {
             throw new IllegalArgumentException(
-                    "failureTimeout="
-                            + failureTimeout
-                            + " (DEEPEP_FAILURE_SECONDS) must be at least 1 second");
+                    "failureTimeout=%s (DEEPEP_FAILURE_SECONDS) must be at least 1 second"
+                            .formatted(failureTimeout));
         }
     }
 

@@ -11,6 +11,7 @@ import io.deepep.Stream;
 import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.CuError;
+
 import java.lang.ref.Reference;
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
@@ -200,9 +201,8 @@ public final class CudaStream implements Stream, AutoCloseable {
             }
         } else if (!event.isDone()) {
             throw new IllegalArgumentException(
-                    "event of "
-                            + event.getClass().getName()
-                            + " is not an event on a GPU; call its synchronize() first");
+                    "event of %s is not an event on a GPU; call its synchronize() first"
+                            .formatted(event.getClass().getName()));
         }
     }
 

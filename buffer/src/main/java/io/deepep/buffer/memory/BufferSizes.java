@@ -109,12 +109,8 @@ public record BufferSizes(
         }
         if (given < needed) {
             throw new IllegalArgumentException(
-                    name
-                            + "="
-                            + given
-                            + " is less than the "
-                            + needed
-                            + " bytes that the limits need; leave it at 0 or give at least that");
+                    "%s=%s is less than the %s bytes that the limits need; leave it at 0 or give at least that"
+                            .formatted(name, given, needed));
         }
         return given;
     }

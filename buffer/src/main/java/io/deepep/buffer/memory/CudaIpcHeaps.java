@@ -9,6 +9,7 @@ import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.cuda.memory.IpcHandle;
 import io.deepep.host.HostHeaps;
 import io.deepep.host.HostWait;
+
 import java.time.Duration;
 import java.util.HexFormat;
 
@@ -65,11 +66,8 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
 
     @Override
     String handle(CudaMemory memory) {
-        return context.cudaDevice().ordinal()
-                + " "
-                + memory.address()
-                + " "
-                + HexFormat.of().formatHex(IpcHandle.of(memory).toBytes());
+        String handle = HexFormat.of().formatHex(IpcHandle.of(memory).toBytes());
+        return "%s %s %s".formatted(context.cudaDevice().ordinal(), memory.address(), handle);
     }
 
     @Override

@@ -8,6 +8,7 @@ import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import io.deepep.spi.Meeting;
 import io.deepep.spi.Undo;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -228,13 +229,8 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
         } catch (NativeCallException refused) {
             throw new DeepEpUnavailableException(
                     refused.getMessage(),
-                    "rank "
-                            + rank
-                            + " needs "
-                            + numBytes
-                            + " bytes on "
-                            + context
-                            + ": free device memory there, or lower the limits of the buffer",
+                    "rank %s needs %s bytes on %s: free device memory there, or lower the limits of the buffer"
+                            .formatted(rank, numBytes, context),
                     refused);
         }
         own.clear();

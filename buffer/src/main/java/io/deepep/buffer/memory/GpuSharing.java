@@ -8,6 +8,7 @@ import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaStream;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.Meeting;
+
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Collections;
@@ -70,8 +71,7 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
         }
         if (!even || !(inTurn || neighbours)) {
             throw new DeepEpUnavailableException(
-                    "network=NVSHMEM needs the same number of ranks on every GPU, either consecutive ranks"
-                            + " or in turn; the ranks' GPUs are "
+                    "network=NVSHMEM needs the same number of ranks on every GPU, either consecutive ranks or in turn; the ranks' GPUs are "
                             + gpuIdxs,
                     "start one rank per GPU, or the same number on each",
                     null);
@@ -160,12 +160,9 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
             Gpu gpu = gpus.get(rank);
             if (seats.get(rank).onDefaultStream() && Collections.frequency(gpus, gpu) > 1) {
                 throw new IllegalArgumentException(
-                        "communicationStream of rank "
-                                + rank
-                                + " is a default stream of its "
-                                + gpu.name()
-                                + ", where other ranks' kernels would wait behind its own; give each rank on a shared"
-                                + " GPU a stream created by cuStreamCreate");
+                        ("communicationStream of rank %s is a default stream of its %s, where other ranks' kernels would wait behind its own;"
+                                        + " give each rank on a shared GPU a stream created by cuStreamCreate")
+                                .formatted(rank, gpu.name()));
             }
         }
         int fewest = options.topology().isInternode() ? FEWEST_SMS_OF_SEVERAL_NODES : FEWEST_SMS;
@@ -265,23 +262,17 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
         int room = smsPerRank(gpu.numSms(), parts);
         if (number > room) {
             throw new IllegalArgumentException(
-                    name
-                            + " needs "
-                            + number
-                            + " multiprocessor"
-                            + (number == 1 ? "" : "s")
-                            + " for each of the ranks "
-                            + named(ranks)
-                            + " that share one "
-                            + gpu.name()
-                            + " with "
-                            + gpu.numSms()
-                            + "; "
-                            + (room < fewest
-                                    ? "put fewer ranks on the GPU"
-                                    : "lower Config.numSms to "
-                                            + room
-                                            + " or less, or put fewer ranks on the GPU"));
+                    "%s needs %s multiprocessor%s for each of the ranks %s that share one %s with %s; %sput fewer ranks on the GPU"
+                            .formatted(
+                                    name,
+                                    number,
+                                    number == 1 ? "" : "s",
+                                    named(ranks),
+                                    gpu.name(),
+                                    gpu.numSms(),
+                                    room < fewest
+                                            ? ""
+                                            : "lower Config.numSms to " + room + " or less, or "));
         }
     }
 }

@@ -73,12 +73,11 @@ public final class NetworkChoice {
         Communicator communicator = options.communicator();
         if (!isOneHost(communicator)) {
             throw new DeepEpUnavailableException(
-                    "network=peer memory needs all ranks on one host, but "
-                            + communicator.localSize()
-                            + " of "
-                            + communicator.size()
-                            + " are on that of rank "
-                            + communicator.rank(),
+                    "network=peer memory needs all ranks on one host, but %s of %s are on that of rank %s"
+                            .formatted(
+                                    communicator.localSize(),
+                                    communicator.size(),
+                                    communicator.rank()),
                     "use Network.nvshmem or Network.ibgda, or give no network",
                     null);
         }

@@ -15,6 +15,7 @@ import io.deepep.cuda.topology.NicOverride;
 import io.deepep.cuda.topology.NicPort;
 import io.deepep.cuda.topology.PciAddress;
 import io.deepep.error.DeepEpUnavailableException;
+
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
@@ -128,10 +129,8 @@ public final class NvshmemSettings {
                 .orElseThrow(
                         () ->
                                 new DeepEpUnavailableException(
-                                        variable
-                                                + "="
-                                                + set.get()
-                                                + " is not a value that NVSHMEM knows",
+                                        "%s=%s is not a value that NVSHMEM knows"
+                                                .formatted(variable, set.get()),
                                         "use auto, gpu, cpu or cpu_host_memory",
                                         null));
     }
@@ -162,9 +161,8 @@ public final class NvshmemSettings {
         NicAssignment own = mapping.of(PciAddress.parse(gpu));
         if (own.nics().isEmpty() && transport.usesHcaList()) {
             throw new DeepEpUnavailableException(
-                    "network=NVSHMEM over "
-                            + network.transport()
-                            + ", but this host has no usable RDMA port",
+                    "network=NVSHMEM over %s, but this host has no usable RDMA port"
+                            .formatted(network.transport()),
                     "run deepep doctor to see why; if all GPUs reach each other over NVLink, use transport NONE",
                     null);
         }

@@ -8,6 +8,7 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.CuStructs;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
@@ -104,9 +105,8 @@ public final class IpcHandle {
     public CudaMemory open(CudaContext context) {
         if (pid == ProcessHandle.current().pid()) {
             throw new IllegalArgumentException(
-                    "pid="
-                            + pid
-                            + " is this process; within a process use addresses and PeerAccess");
+                    "pid=%s is this process; within a process use addresses and PeerAccess"
+                            .formatted(pid));
         }
         return IpcMemory.open(context, raw, offset, numBytes);
     }

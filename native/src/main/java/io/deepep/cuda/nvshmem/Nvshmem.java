@@ -10,6 +10,7 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.topology.HostTopology;
 import io.deepep.error.DeepEpException;
 import io.deepep.error.NativeCallException;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -205,10 +206,9 @@ public final class Nvshmem implements AutoCloseable {
                         () -> {
                             if (library.initStatus() == NvshmemLibrary.STATUS_LIMITED_SHARING) {
                                 throw new IllegalStateException(
-                                        "PEs share "
-                                                + device
-                                                + ", and NVSHMEM then has no teams; give every rank a GPU, or let them share it"
-                                                + " through MPS with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+                                        ("PEs share %s, and NVSHMEM then has no teams; give every rank a GPU, or let them share it"
+                                                        + " through MPS with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE")
+                                                .formatted(device));
                             }
                             return newTeam(firstPe, stride, numPes);
                         });

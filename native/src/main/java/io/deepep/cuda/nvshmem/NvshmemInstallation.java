@@ -1,6 +1,7 @@
 package io.deepep.cuda.nvshmem;
 
 import io.deepep.error.DeepEpUnavailableException;
+
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -24,13 +25,8 @@ public record NvshmemInstallation(Path library, Optional<NvshmemVersion> version
 
     /** What to do where there is none. */
     public static final String CURE =
-            "install NVSHMEM "
-                    + NvshmemVersion.DEVICE
-                    + " (pip install nvidia-nvshmem-cu13=="
-                    + NvshmemVersion.DEVICE
-                    + ") or set "
-                    + HOME_VARIABLE
-                    + " to a folder that has it";
+            "install NVSHMEM %1$s (pip install nvidia-nvshmem-cu13==%1$s) or set %2$s to a folder that has it"
+                    .formatted(NvshmemVersion.DEVICE, HOME_VARIABLE);
 
     static final String LIBRARY = "libnvshmem_host.so.3";
 

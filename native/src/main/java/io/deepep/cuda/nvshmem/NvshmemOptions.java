@@ -1,6 +1,7 @@
 package io.deepep.cuda.nvshmem;
 
 import io.deepep.Network.NicHandler;
+
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -77,9 +78,8 @@ public record NvshmemOptions(
         }
         if (!hcas.isEmpty() && transport.usesHcaList() && hcaPrefix(hcas).isEmpty()) {
             throw new IllegalArgumentException(
-                    "hcas="
-                            + hcas
-                            + " have no common prefix, which NVSHMEM needs; rename the devices or use only one");
+                    "hcas=%s have no common prefix, which NVSHMEM needs; rename the devices or use only one"
+                            .formatted(hcas));
         }
     }
 

@@ -133,10 +133,8 @@ record NvshmemStartup(
         }
         if (options.transport().usesHcaList() && numHcas > MAX_HCAS) {
             throw new DeepEpUnavailableException(
-                    "this host has "
-                            + numHcas
-                            + " RDMA devices, but NVSHMEM supports at most "
-                            + MAX_HCAS,
+                    "this host has %s RDMA devices, but NVSHMEM supports at most %s"
+                            .formatted(numHcas, MAX_HCAS),
                     "remove virtual functions: echo 0 | sudo tee /sys/class/infiniband/mlx5_0/device/sriov_numvfs",
                     null);
         }

@@ -42,9 +42,8 @@ record OverrideResolver(HostTopology topology, NicOverride override) {
                         : topology.gpuIdx(PciAddress.parse(name));
         if (index < 0 || index >= gpus.size()) {
             throw wrong(
-                    name
-                            + " is not a GPU of this host, which has "
-                            + listed(gpus, PciDevice::address));
+                    "%s is not a GPU of this host, which has %s"
+                            .formatted(name, listed(gpus, PciDevice::address)));
         }
         return gpus.get(index);
     }
@@ -68,9 +67,10 @@ record OverrideResolver(HostTopology topology, NicOverride override) {
                 .orElseGet(
                         () ->
                                 wrong(
-                                        wanted
-                                                + " is not a NIC of this host, which has "
-                                                + listed(topology.nics(), NicPort::name)));
+                                        "%s is not a NIC of this host, which has %s"
+                                                .formatted(
+                                                        wanted,
+                                                        listed(topology.nics(), NicPort::name))));
     }
 
     private IllegalArgumentException wrong(String what) {

@@ -32,9 +32,8 @@ public record PciAddress(int domain, int bus, int device, int function)
                 .orElseThrow(
                         () ->
                                 new IllegalArgumentException(
-                                        "\""
-                                                + text
-                                                + "\" is not a PCI address such as 0000:1b:00.0"));
+                                        "\"%s\" is not a PCI address such as 0000:1b:00.0"
+                                                .formatted(text)));
     }
 
     /** The address, if the text is one. */

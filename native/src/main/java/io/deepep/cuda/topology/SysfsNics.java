@@ -65,9 +65,8 @@ final class SysfsNics {
         if (physical.isPresent() && listed.contains(physical.get())) {
             exclude(
                     hca,
-                    "virtual function of "
-                            + physical.get().getFileName()
-                            + ", which is used itself");
+                    "virtual function of %s, which is used itself"
+                            .formatted(physical.get().getFileName()));
             return;
         }
         String own = SysFiles.targetName(deviceFolder).orElse("");
