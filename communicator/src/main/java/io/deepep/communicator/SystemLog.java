@@ -1,17 +1,21 @@
 package io.deepep.communicator;
 
-import java.lang.System.Logger.Level;
-import java.util.Locale;
 import org.jgroups.logging.CustomLogFactory;
 import org.jgroups.logging.Log;
 import org.jgroups.logging.LogFactory;
+
+import java.lang.System.Logger.Level;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.Locale;
 
 /**
  * JGroups' log lines as lines of {@link System.Logger}, which the application configures. What
  * JGroups warns of is thrown or shows in the membership too, so its warnings and errors are logged
  * at {@code DEBUG} and everything else at {@code TRACE}.
  */
-final class SystemLog implements Log {
+final class SystemLog implements InvocationHandler {
     private static final Level IMPORTANT = Level.DEBUG;
     private static final Level DETAIL = Level.TRACE;
 
@@ -28,149 +32,65 @@ final class SystemLog implements Log {
                     new CustomLogFactory() {
                         @Override
                         public Log getLog(Class<?> type) {
-                            return new SystemLog(type.getName());
+                            return of(type.getName());
                         }
 
                         @Override
                         public Log getLog(String category) {
-                            return new SystemLog(category);
+                            return of(category);
                         }
                     });
         }
     }
 
-    @SuppressWarnings(
-            "AnnotateFormatMethod") // the annotation would be a dependency for this one method
-    private void log(Level level, String format, Object... values) {
-        logger.log(level, () -> String.format(Locale.ROOT, format, values));
+    static Log of(String name) {
+        return (Log)
+                Proxy.newProxyInstance(
+                        Log.class.getClassLoader(),
+                        new Class<?>[] {Log.class},
+                        new SystemLog(name));
     }
 
+    /** Takes a call of any method of {@link Log}: all that matters is in their names. */
     @Override
-    public boolean isFatalEnabled() {
-        return logger.isLoggable(IMPORTANT);
+    public Object invoke(Object log, Method method, Object[] arguments) throws Throwable {
+        switch (method.getName()) {
+            case "isFatalEnabled", "isErrorEnabled", "isWarnEnabled" -> {
+                return logger.isLoggable(IMPORTANT);
+            }
+            case "isInfoEnabled", "isDebugEnabled", "isTraceEnabled" -> {
+                return logger.isLoggable(DETAIL);
+            }
+            case "fatal", "error", "warn" -> log(IMPORTANT, arguments);
+            case "info", "debug", "trace" -> log(DETAIL, arguments);
+            case "getLevel" -> {
+                return logger.isLoggable(DETAIL)
+                        ? "trace"
+                        : logger.isLoggable(IMPORTANT) ? "debug" : "off";
+            }
+            case "setLevel" -> {} // the application sets levels
+            default -> {
+                return method.isDefault()
+                        ? InvocationHandler.invokeDefault(log, method, arguments)
+                        : method.invoke(this, arguments); // of Object
+            }
+        }
+        return null;
     }
 
-    @Override
-    public boolean isErrorEnabled() {
-        return logger.isLoggable(IMPORTANT);
-    }
-
-    @Override
-    public boolean isWarnEnabled() {
-        return logger.isLoggable(IMPORTANT);
-    }
-
-    @Override
-    public boolean isInfoEnabled() {
-        return logger.isLoggable(DETAIL);
-    }
-
-    @Override
-    public boolean isDebugEnabled() {
-        return logger.isLoggable(DETAIL);
-    }
-
-    @Override
-    public boolean isTraceEnabled() {
-        return logger.isLoggable(DETAIL);
-    }
-
-    @Override
-    public void fatal(String message) {
-        logger.log(IMPORTANT, message);
-    }
-
-    @Override
-    public void fatal(String format, Object... values) {
-        log(IMPORTANT, format, values);
-    }
-
-    @Override
-    public void fatal(String message, Throwable thrown) {
-        logger.log(IMPORTANT, message, thrown);
-    }
-
-    @Override
-    public void error(String message) {
-        logger.log(IMPORTANT, message);
-    }
-
-    @Override
-    public void error(String format, Object... values) {
-        log(IMPORTANT, format, values);
-    }
-
-    @Override
-    public void error(String message, Throwable thrown) {
-        logger.log(IMPORTANT, message, thrown);
-    }
-
-    @Override
-    public void warn(String message) {
-        logger.log(IMPORTANT, message);
-    }
-
-    @Override
-    public void warn(String format, Object... values) {
-        log(IMPORTANT, format, values);
-    }
-
-    @Override
-    public void warn(String message, Throwable thrown) {
-        logger.log(IMPORTANT, message, thrown);
-    }
-
-    @Override
-    public void info(String message) {
-        logger.log(DETAIL, message);
-    }
-
-    @Override
-    public void info(String format, Object... values) {
-        log(DETAIL, format, values);
-    }
-
-    @Override
-    public void debug(String message) {
-        logger.log(DETAIL, message);
-    }
-
-    @Override
-    public void debug(String format, Object... values) {
-        log(DETAIL, format, values);
-    }
-
-    @Override
-    public void debug(String message, Throwable thrown) {
-        logger.log(DETAIL, message, thrown);
-    }
-
-    @Override
-    public void trace(Object message) {
-        logger.log(DETAIL, message);
-    }
-
-    @Override
-    public void trace(String message) {
-        logger.log(DETAIL, message);
-    }
-
-    @Override
-    public void trace(String format, Object... values) {
-        log(DETAIL, format, values);
-    }
-
-    @Override
-    public void trace(String message, Throwable thrown) {
-        logger.log(DETAIL, message, thrown);
-    }
-
-    /** The application sets levels. */
-    @Override
-    public void setLevel(String level) {}
-
-    @Override
-    public String getLevel() {
-        return logger.isLoggable(DETAIL) ? "trace" : logger.isLoggable(IMPORTANT) ? "debug" : "off";
+    /** A message, alone or with an exception, or a format and its values. */
+    private void log(Level level, Object[] arguments) {
+        switch (arguments.length == 1 ? null : arguments[1]) {
+            case null -> logger.log(level, arguments[0]);
+            case Throwable thrown -> logger.log(level, (String) arguments[0], thrown);
+            default ->
+                    logger.log(
+                            level,
+                            () ->
+                                    String.format(
+                                            Locale.ROOT,
+                                            (String) arguments[0],
+                                            (Object[]) arguments[1]));
+        }
     }
 }
