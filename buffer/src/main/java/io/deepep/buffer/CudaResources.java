@@ -26,6 +26,7 @@ import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
 import io.deepep.spi.Undo;
+
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -388,11 +389,6 @@ final class CudaResources implements Resources {
     @Override
     public boolean isCapturing() {
         return stream.isCapturing();
-    }
-
-    @Override
-    public long[] waits() {
-        return null;
     }
 
     @Override

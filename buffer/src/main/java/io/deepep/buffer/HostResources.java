@@ -17,6 +17,7 @@ import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.host.HostLowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.host.HostNormalKernels;
+
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -121,11 +122,6 @@ final class HostResources implements Resources {
     }
 
     @Override
-    public void requireReplaceable() {
-        // It always is.
-    }
-
-    @Override
     public void admit(Agreement agreement) {
         heaps.admit(agreement.group(), agreement.newRanks(), options.meetingTimeout());
     }
@@ -164,11 +160,6 @@ final class HostResources implements Resources {
     @Override
     public Stream communicationStream() {
         return stream;
-    }
-
-    @Override
-    public void requirePreparable(CallOptions options) {
-        // Preparing only allocates Java's own memory.
     }
 
     @Override
@@ -219,20 +210,10 @@ final class HostResources implements Resources {
     }
 
     @Override
-    public boolean isCapturing() {
-        return false;
-    }
-
-    @Override
     public long[] waits() {
         long[] waits = new long[numRanks];
         waiter.copyWaited(waits);
         return waits;
-    }
-
-    @Override
-    public DeviceTimer timer() {
-        return null;
     }
 
     @Override

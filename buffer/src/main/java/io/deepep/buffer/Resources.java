@@ -8,6 +8,7 @@ import io.deepep.Tensor;
 import io.deepep.error.NativeCallException;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
+
 import java.util.Optional;
 
 /**
@@ -29,7 +30,7 @@ interface Resources extends AutoCloseable {
      *
      * @throws UnsupportedOperationException if it cannot, as on all ranks
      */
-    void requireReplaceable();
+    default void requireReplaceable() {}
 
     /**
      * Takes in the memory of new ranks: collective with their opening, once no call of this rank is
@@ -70,7 +71,7 @@ interface Resources extends AutoCloseable {
      *
      * @throws IllegalStateException with the cure
      */
-    void requirePreparable(CallOptions options);
+    default void requirePreparable(CallOptions options) {}
 
     /** Runs a planned operation in stream order and gives its result. */
     <R> R run(PreparedOperation<R> operation, CallOptions options);
@@ -82,16 +83,22 @@ interface Resources extends AutoCloseable {
     void receive(PreparedOperation<?> operation);
 
     /** Whether what operations enqueue goes into a graph. */
-    boolean isCapturing();
+    default boolean isCapturing() {
+        return false;
+    }
 
     /**
      * Nanoseconds waited for each rank since the buffer opened, a new array; null where waits are
      * not measured.
      */
-    long[] waits();
+    default long[] waits() {
+        return null;
+    }
 
     /** Times work on the GPU; null on the host. */
-    DeviceTimer timer();
+    default DeviceTimer timer() {
+        return null;
+    }
 
     /** Waits until work issued before, and the options' previous event, are over. */
     void await(CallOptions options);
