@@ -1,12 +1,12 @@
 package io.deepep.buffer;
 
-import io.deepep.Event;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.observe.CallKind;
 import io.deepep.observe.ObservedCall;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RunObservation;
+
 import java.util.ArrayDeque;
 import java.util.Deque;
 
@@ -15,7 +15,7 @@ import java.util.Deque;
  * backends run the halves of every operation through it, on whichever thread. What goes wrong with
  * measuring is logged and changes nothing of the call.
  */
-final class ObservedOperation<R> implements Operation<R> {
+final class ObservedOperation<R> {
     private final Operation<R> target;
     private final CallKind kind;
     private final CallObservers observers;
@@ -87,8 +87,7 @@ final class ObservedOperation<R> implements Operation<R> {
         return kind;
     }
 
-    @Override
-    public void begin() {
+    void begin() {
         if (!hasOpen && !observers.any()) {
             target.begin();
             return;
@@ -167,8 +166,7 @@ final class ObservedOperation<R> implements Operation<R> {
         }
     }
 
-    @Override
-    public void complete() {
+    void complete() {
         Run run = hasOpen ? takeOldest() : null;
         if (run == null) {
             completeFirstHalf();
@@ -309,15 +307,5 @@ final class ObservedOperation<R> implements Operation<R> {
         for (int peer = 0; now != null && peer < now.length; peer++) {
             run.waits[peer] = now[peer] - run.waits[peer];
         }
-    }
-
-    @Override
-    public R result(Event event, Runnable receiveHook) {
-        return target.result(event, receiveHook);
-    }
-
-    @Override
-    public void describe(RecordedFacts facts, boolean completed) {
-        target.describe(facts, completed);
     }
 }
