@@ -1,5 +1,10 @@
 package io.deepep.buffer;
 
+import static io.deepep.observe.CallKind.LOW_LATENCY_COMBINE;
+import static io.deepep.observe.CallKind.LOW_LATENCY_DISPATCH;
+import static io.deepep.observe.CallKind.NORMAL_COMBINE;
+import static io.deepep.observe.CallKind.NORMAL_DISPATCH;
+
 import io.deepep.Buffer;
 import io.deepep.BufferOptions;
 import io.deepep.CallOptions;
@@ -27,6 +32,7 @@ import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.observe.CallKind;
 import io.deepep.spi.Operation;
+
 import java.lang.ref.Reference;
 import java.lang.ref.WeakReference;
 import java.util.Objects;
@@ -71,22 +77,12 @@ final class RankBuffer implements Buffer {
 
     @Override
     public DispatchResult dispatch(DispatchPlan plan, CallOptions callOptions) {
-        return call(
-                normal(),
-                plan,
-                callOptions,
-                CallKind.NORMAL_DISPATCH,
-                NormalKernels::prepareDispatch);
+        return call(normal(), plan, callOptions, NORMAL_DISPATCH, NormalKernels::prepareDispatch);
     }
 
     @Override
     public CombineResult combine(CombinePlan plan, CallOptions callOptions) {
-        return call(
-                normal(),
-                plan,
-                callOptions,
-                CallKind.NORMAL_COMBINE,
-                NormalKernels::prepareCombine);
+        return call(normal(), plan, callOptions, NORMAL_COMBINE, NormalKernels::prepareCombine);
     }
 
     @Override
@@ -106,7 +102,7 @@ final class RankBuffer implements Buffer {
                 lowLatency(),
                 plan,
                 callOptions,
-                CallKind.LOW_LATENCY_DISPATCH,
+                LOW_LATENCY_DISPATCH,
                 LowLatencyKernels::prepareDispatch);
     }
 
@@ -117,7 +113,7 @@ final class RankBuffer implements Buffer {
                 lowLatency(),
                 plan,
                 callOptions,
-                CallKind.LOW_LATENCY_COMBINE,
+                LOW_LATENCY_COMBINE,
                 LowLatencyKernels::prepareCombine);
     }
 
@@ -297,7 +293,7 @@ final class RankBuffer implements Buffer {
     }
 
     private boolean masksAfterFailure(CallKind kind) {
-        boolean normal = kind == CallKind.NORMAL_DISPATCH || kind == CallKind.NORMAL_COMBINE;
+        boolean normal = kind == NORMAL_DISPATCH || kind == NORMAL_COMBINE;
         return normal && options.maskTimedOutRanks() && resources.normal().canMask();
     }
 
