@@ -5,6 +5,7 @@ import io.deepep.EpTopology;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.PeerAccess;
 import io.deepep.cuda.memory.VirtualMemory;
+
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.BitSet;
@@ -166,7 +167,6 @@ public final class CudaHeaps implements AutoCloseable {
         }
     }
 
-    @SuppressWarnings("unchecked")
     private static CudaHeaps openInProcess(
             Ranks ranks, CudaContext context, long numBytes, Reach reach) {
         int numRanks = ranks.topology().numRanks();

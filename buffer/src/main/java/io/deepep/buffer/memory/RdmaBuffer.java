@@ -10,8 +10,10 @@ import io.deepep.cuda.memory.RdmaHeaps;
 import io.deepep.cuda.nvshmem.NvshmemWorld;
 import io.deepep.cuda.nvshmem.PeMap;
 import io.deepep.spi.Layout;
+
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -73,7 +75,7 @@ public record RdmaBuffer(
                             peMap,
                             context,
                             options.communicator(),
-                            longer(options.meetingTimeout(), LEAST_START));
+                            Collections.max(List.of(options.meetingTimeout(), LEAST_START)));
             return in(world, peMap, options, sizes.outboxBytes(), context, stream);
         }
         CudaHeaps peers =
@@ -87,10 +89,6 @@ public record RdmaBuffer(
                 peers::close);
     }
 
-    private static Duration longer(Duration one, Duration other) {
-        return one.compareTo(other) > 0 ? one : other;
-    }
-
     /** A piece of the world's symmetric heap, and the outbox behind it. */
     private static RdmaBuffer in(
             NvshmemWorld world,
@@ -99,63 +97,44 @@ public record RdmaBuffer(
             long outboxBytes,
             CudaContext context,
             CudaStream stream) {
+        int rank = options.topology().rank();
         long outbox = Layout.alignToLine(options.numRdmaBytes());
+        long numBytes = outbox + outboxBytes;
         int allocation =
                 world.allocate(
-                        outbox + outboxBytes,
+                        numBytes,
                         Layout.LINE_BYTES,
                         options.communicator(),
                         options.meetingTimeout());
         try {
-            return in(world, allocation, peMap, options, outbox, outboxBytes, context, stream);
+            // The outbox too: what counts the rows of a batch there must be of no earlier buffer.
+            stream.fillBytes(world.address(allocation), (byte) 0, numBytes);
+            stream.synchronize();
+            List<Long> addresses = new ArrayList<>();
+            for (int peer = 0; peer < options.topology().numRanks(); peer++) {
+                addresses.add(
+                        peer == rank
+                                ? world.address(allocation)
+                                : world.peerAddress(allocation, peer).orElse(0));
+            }
+            // Where NVLink reaches all peers, kernels store into their memory and call nobody.
+            boolean direct =
+                    IntStream.range(0, addresses.size())
+                            .filter(peMap::includes)
+                            .allMatch(peer -> addresses.get(peer) != 0);
+            NetworkLibrary library =
+                    new NvshmemNetwork(world, peMap, context, NvshmemSettings.masks(options));
+            return new RdmaBuffer(
+                    rank,
+                    RdmaHeaps.over(direct ? Optional.empty() : Optional.of(library), addresses),
+                    outbox,
+                    null,
+                    Optional.empty(),
+                    () -> world.release(allocation));
         } catch (RuntimeException | Error failure) {
             world.release(allocation);
             throw failure;
         }
-    }
-
-    private static RdmaBuffer in(
-            NvshmemWorld world,
-            int allocation,
-            PeMap peMap,
-            BufferOptions options,
-            long outbox,
-            long outboxBytes,
-            CudaContext context,
-            CudaStream stream) {
-        // The outbox too: what counts the rows of a batch there must be of no earlier buffer.
-        stream.fillBytes(world.address(allocation), (byte) 0, outbox + outboxBytes);
-        stream.synchronize();
-        List<Long> addresses = addresses(options, world, allocation);
-        // Where NVLink reaches all peers, kernels store into their memory and call nobody.
-        boolean direct =
-                IntStream.range(0, addresses.size())
-                        .filter(peMap::includes)
-                        .allMatch(peer -> addresses.get(peer) != 0);
-        Optional<NetworkLibrary> library =
-                direct
-                        ? Optional.empty()
-                        : Optional.of(
-                                new NvshmemNetwork(
-                                        world, peMap, context, NvshmemSettings.masks(options)));
-        return new RdmaBuffer(
-                options.topology().rank(),
-                RdmaHeaps.over(library, addresses),
-                outbox,
-                null,
-                Optional.empty(),
-                () -> world.release(allocation));
-    }
-
-    private static List<Long> addresses(BufferOptions options, NvshmemWorld world, int allocation) {
-        List<Long> addresses = new ArrayList<>();
-        for (int peer = 0; peer < options.topology().numRanks(); peer++) {
-            addresses.add(
-                    peer == options.topology().rank()
-                            ? world.address(allocation)
-                            : world.peerAddress(allocation, peer).orElse(0));
-        }
-        return addresses;
     }
 
     /** Opens the memory of new ranks. Collective with their {@link #open}. */
