@@ -6,27 +6,20 @@ import io.deepep.buffer.memory.BufferSizes;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.spi.NodeSize;
+
 import java.nio.ByteBuffer;
 
-/** Which group the ranks of a buffer are in, whom they leave out, and how all get in step again. */
-final class Membership {
+/**
+ * Which group the ranks of a buffer are in, whom they leave out, and how all get in step again.
+ *
+ * @param buffer tells the ranks' buffer from any other that they have
+ */
+record Membership(BufferOptions options, BufferSizes sizes, String buffer, Resources resources) {
     /**
      * Calls by which a rank that died may have been ahead of those that stay, and more: flags that
      * it left in their memory are of the past then.
      */
     private static final int LEAP = 1 << 10;
-
-    private final BufferOptions options;
-    private final BufferSizes sizes;
-    private final String buffer;
-    private final Resources resources;
-
-    Membership(BufferOptions options, BufferSizes sizes, Agreement agreement, Resources resources) {
-        this.options = options;
-        this.sizes = sizes;
-        this.buffer = agreement.buffer();
-        this.resources = resources;
-    }
 
     /** The group that the rank is in. */
     Communicator group() {

@@ -14,6 +14,7 @@ import io.deepep.cuda.LinkSpeed;
 import io.deepep.cuda.NvlinkDomain;
 import io.deepep.cuda.topology.PciAddress;
 import io.deepep.spi.BufferProvider;
+
 import java.util.Optional;
 import java.util.function.BiFunction;
 
@@ -49,7 +50,7 @@ public final class RankBufferProvider implements BufferProvider {
                 options.device().isHost()
                         ? HostResources.open(options, sizes, agreement)
                         : CudaResources.open(options, sizes, agreement);
-        Membership membership = new Membership(options, sizes, agreement, resources);
+        Membership membership = new Membership(options, sizes, agreement.buffer(), resources);
         if (!agreement.isFirst()) {
             try {
                 membership.join();
