@@ -19,6 +19,11 @@ public final class DeepEpUnavailableException extends DeepEpException {
         this.cure = cure;
     }
 
+    /** The same without a cause. */
+    public DeepEpUnavailableException(String reason, String cure) {
+        this(reason, cure, null);
+    }
+
     /** What is missing. */
     public String reason() {
         return reason;

@@ -10,6 +10,7 @@ import io.deepep.cuda.driver.CuLibrary;
 import io.deepep.error.DeepEpException;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
+
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -110,8 +111,7 @@ public final class CudaDriver {
         return new DeepEpUnavailableException(
                 "the NVIDIA driver supports CUDA %s, but at least %s is needed"
                         .formatted(versionName(version), versionName(MIN_VERSION)),
-                "install a newer driver (R525 or later; R580 or later for code built by CUDA 13)",
-                null);
+                "install a newer driver (R525 or later; R580 or later for code built by CUDA 13)");
     }
 
     static DeepEpUnavailableException initFailed(int code, DeepEpException cause) {

@@ -11,6 +11,7 @@ import io.deepep.cuda.driver.CuError;
 import io.deepep.cuda.driver.CuLibrary;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
+
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
@@ -61,8 +62,7 @@ public final class CudaModule implements AutoCloseable {
             throw new DeepEpUnavailableException(
                     "device code " + name + " is not on the class path",
                     "depend on io.deepep:deepep with the classifier %s; in a checkout, build with nvcc (CUDA 13), or give -Dnvcc=/path/to/nvcc"
-                            .formatted(classifier(System.getProperty("os.arch"))),
-                    null);
+                            .formatted(classifier(System.getProperty("os.arch"))));
         }
         try (InputStream in = code.openStream()) {
             return load(context, name, in.readAllBytes());

@@ -45,8 +45,7 @@ public final class PeerAccess {
         if (!isPossible(from.cudaDevice(), to.cudaDevice())) {
             throw new DeepEpUnavailableException(
                     from.device() + " cannot access the memory of " + to.device(),
-                    "use GPUs that nvidia-smi topo -p2p rw shows as OK to each other",
-                    null);
+                    "use GPUs that nvidia-smi topo -p2p rw shows as OK to each other");
         }
         from.makeCurrent();
         ENABLE.call(to.handle(), 0);

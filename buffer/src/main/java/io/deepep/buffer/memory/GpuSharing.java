@@ -73,8 +73,7 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
             throw new DeepEpUnavailableException(
                     "network=NVSHMEM needs the same number of ranks on every GPU, either consecutive ranks or in turn; the ranks' GPUs are "
                             + gpuIdxs,
-                    "start one rank per GPU, or the same number on each",
-                    null);
+                    "start one rank per GPU, or the same number on each");
         }
     }
 

@@ -232,8 +232,7 @@ final class IbgdaBuffer {
             case CPU ->
                     throw new DeepEpUnavailableException(
                             "nicHandler=CPU needs GDRCopy, which network=IBGDA does not use",
-                            "use auto, gpu or cpu-host-memory",
-                            null);
+                            "use auto, gpu or cpu-host-memory");
         };
     }
 
@@ -247,8 +246,7 @@ final class IbgdaBuffer {
         if (nics.isEmpty()) {
             throw new DeepEpUnavailableException(
                     "network=IBGDA, but this host has no usable RDMA port",
-                    "run deepep doctor to see why; GPUs of one host can use Network.peerMemory()",
-                    null);
+                    "run deepep doctor to see why; GPUs of one host can use Network.peerMemory()");
         }
         return nics;
     }

@@ -78,8 +78,7 @@ public final class NetworkChoice {
                                     communicator.localSize(),
                                     communicator.size(),
                                     communicator.rank()),
-                    "use Network.nvshmem or Network.ibgda, or give no network",
-                    null);
+                    "use Network.nvshmem or Network.ibgda, or give no network");
         }
         return given;
     }
@@ -89,16 +88,14 @@ public final class NetworkChoice {
         if (!CudaLowLatencyKernels.haveQueueKernels()) {
             throw new DeepEpUnavailableException(
                     "network=IBGDA, but this build has no device code",
-                    "build with nvcc, or use a release",
-                    null);
+                    "build with nvcc, or use a release");
         }
         RdmaDevice.unavailabilityReason()
                 .ifPresent(
                         reason -> {
                             throw new DeepEpUnavailableException(
                                     "network=IBGDA, but " + reason,
-                                    "install rdma-core (packages libibverbs1 and ibverbs-providers)",
-                                    null);
+                                    "install rdma-core (packages libibverbs1 and ibverbs-providers)");
                         });
         IbgdaOptions settings = IbgdaBuffer.settings(options, given);
         LOG.log(
@@ -113,12 +110,11 @@ public final class NetworkChoice {
         if (options.communicator().isInProcess()) {
             throw new DeepEpUnavailableException(
                     "network=NVSHMEM needs one process per rank, but the ranks are threads of this one",
-                    "start a process per rank (deepep launch), or use Network.peerMemory()",
-                    null);
+                    "start a process per rank (deepep launch), or use Network.peerMemory()");
         }
         if (NvshmemInstallation.find().isEmpty()) {
             throw new DeepEpUnavailableException(
-                    "network=NVSHMEM, but NVSHMEM was not found", NvshmemInstallation.CURE, null);
+                    "network=NVSHMEM, but NVSHMEM was not found", NvshmemInstallation.CURE);
         }
         boolean built =
                 CudaNormalKernels.haveNetworkKernels()
@@ -126,8 +122,7 @@ public final class NetworkChoice {
         if (!built) {
             throw new DeepEpUnavailableException(
                     "network=NVSHMEM, but this build has no kernels over NVSHMEM",
-                    "build with NVSHMEM_HOME set to a folder that has lib/libnvshmem_device.a and include/nvshmem.h",
-                    null);
+                    "build with NVSHMEM_HOME set to a folder that has lib/libnvshmem_device.a and include/nvshmem.h");
         }
         return given;
     }

@@ -79,7 +79,7 @@ public record NvshmemHeap(long address, NetworkLibrary library, Runnable release
                 .orElseThrow(
                         () ->
                                 new DeepEpUnavailableException(
-                                        "NVSHMEM was not found", NvshmemInstallation.CURE, null));
+                                        "NVSHMEM was not found", NvshmemInstallation.CURE));
     }
 
     @Override

@@ -131,8 +131,7 @@ public final class NvshmemSettings {
                                 new DeepEpUnavailableException(
                                         "%s=%s is not a value that NVSHMEM knows"
                                                 .formatted(variable, set.get()),
-                                        "use auto, gpu, cpu or cpu_host_memory",
-                                        null));
+                                        "use auto, gpu, cpu or cpu_host_memory"));
     }
 
     /** Where all ranks are on one host, which may have no other interface, the loopback. */
@@ -163,8 +162,7 @@ public final class NvshmemSettings {
             throw new DeepEpUnavailableException(
                     "network=NVSHMEM over %s, but this host has no usable RDMA port"
                             .formatted(network.transport()),
-                    "run deepep doctor to see why; if all GPUs reach each other over NVLink, use transport NONE",
-                    null);
+                    "run deepep doctor to see why; if all GPUs reach each other over NVLink, use transport NONE");
         }
         return own.nics();
     }

@@ -5,6 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
@@ -99,8 +100,7 @@ public final class CuError {
             return new DeepEpUnavailableException(
                     "%s found no code for %s: %s (%s)".formatted(call, where, describe(code), code),
                     "build with an nvcc that targets this GPU and is not newer than the driver's"
-                            + " CUDA version, or install a newer driver",
-                    null);
+                            + " CUDA version, or install a newer driver");
         }
         return new NativeCallException(call, code, describe(code), where, isFatal(code));
     }

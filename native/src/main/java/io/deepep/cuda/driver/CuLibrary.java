@@ -3,6 +3,7 @@ package io.deepep.cuda.driver;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import io.deepep.error.DeepEpUnavailableException;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -92,7 +93,7 @@ public final class CuLibrary {
             throw new DeepEpUnavailableException(FAILURE.reason(), FAILURE.cure(), FAILURE);
         }
         throw new DeepEpUnavailableException(
-                "the NVIDIA driver has no " + function, "install a newer driver", null);
+                "the NVIDIA driver has no " + function, "install a newer driver");
     }
 
     /** Processes then share the queues of a GPU, and each has to ask for fewer. */

@@ -42,9 +42,7 @@ public final class NativeLibrary {
     public static NativeLibrary require(String name, String cure) {
         return find(name)
                 .orElseThrow(
-                        () ->
-                                new DeepEpUnavailableException(
-                                        name + " cannot be loaded", cure, null));
+                        () -> new DeepEpUnavailableException(name + " cannot be loaded", cure));
     }
 
     /** Calls a function that need not be fast. */
@@ -69,7 +67,6 @@ public final class NativeLibrary {
                         () ->
                                 new DeepEpUnavailableException(
                                         name + " has no function " + function,
-                                        "install a version of the library that has it",
-                                        null));
+                                        "install a version of the library that has it"));
     }
 }

@@ -35,8 +35,7 @@ record IbgdaNic(RdmaDevice device, RdmaPort port, Endpoint endpoint, MemoryRegio
                                         device.name(),
                                         device.facts().firmware(),
                                         String.join("; ", missing)),
-                        "update its firmware, or use Network.nvshmem",
-                        null);
+                        "update its firmware, or use Network.nvshmem");
             }
             if (memory.numBytes() > device.facts().maxRegionBytes()) {
                 throw new DeepEpUnavailableException(
@@ -45,8 +44,7 @@ record IbgdaNic(RdmaDevice device, RdmaPort port, Endpoint endpoint, MemoryRegio
                                         memory.numBytes(),
                                         device.facts().maxRegionBytes(),
                                         device.name()),
-                        "lower the limits of the buffer",
-                        null);
+                        "lower the limits of the buffer");
             }
             RdmaPort port = device.port(wanted.number());
             Endpoint endpoint =

@@ -317,8 +317,7 @@ public final class VirtualMemory extends CudaMemory {
                     device.device() + " (" + device.name() + ") cannot export memory as " + export,
                     export == Export.FABRIC
                             ? FABRIC_CURE
-                            : "use CUDA IPC between the processes of one host",
-                    null);
+                            : "use CUDA IPC between the processes of one host");
         }
     }
 

@@ -74,9 +74,7 @@ public record NvshmemInstallation(Path library, Optional<NvshmemVersion> version
                 .orElseThrow(
                         () ->
                                 new DeepEpUnavailableException(
-                                        foundBy + "=" + home + " has no lib/" + LIBRARY,
-                                        CURE,
-                                        null));
+                                        foundBy + "=" + home + " has no lib/" + LIBRARY, CURE));
     }
 
     /** The folder of the library, its bootstraps and transports. */

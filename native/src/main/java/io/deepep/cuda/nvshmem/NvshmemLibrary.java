@@ -106,8 +106,7 @@ final class NvshmemLibrary {
             throw new DeepEpUnavailableException(
                     "%s is NVSHMEM %s, which does not support device code of %s"
                             .formatted(file, version, NvshmemVersion.DEVICE),
-                    NvshmemInstallation.CURE,
-                    null);
+                    NvshmemInstallation.CURE);
         }
         return bound;
     }

@@ -1,6 +1,7 @@
 package io.deepep.cuda.nvshmem;
 
 import io.deepep.error.DeepEpUnavailableException;
+
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.SymbolLookup;
@@ -27,15 +28,14 @@ record NvshmemPlugin(Path file, String packages) {
         Path absolute = file.toAbsolutePath();
         if (!Files.exists(absolute)) {
             throw new DeepEpUnavailableException(
-                    "there is no " + absolute, NvshmemInstallation.CURE, null);
+                    "there is no " + absolute, NvshmemInstallation.CURE);
         }
         try (Arena arena = Arena.ofConfined()) {
             SymbolLookup.libraryLookup(absolute, arena);
         } catch (IllegalArgumentException unloadable) {
             throw new DeepEpUnavailableException(
                     absolute + " cannot be loaded",
-                    "install the libraries that it needs: sudo apt install " + packages,
-                    null);
+                    "install the libraries that it needs: sudo apt install " + packages);
         }
     }
 

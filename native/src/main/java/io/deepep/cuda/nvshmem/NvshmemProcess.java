@@ -2,6 +2,7 @@ package io.deepep.cuda.nvshmem;
 
 import io.deepep.cuda.driver.NativeEnvironment;
 import io.deepep.error.DeepEpUnavailableException;
+
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.TreeMap;
@@ -29,8 +30,7 @@ final class NvshmemProcess {
         if (failure != null) {
             throw new DeepEpUnavailableException(
                     "NVSHMEM cannot be used again in this process: " + failure,
-                    "restart the process",
-                    null);
+                    "restart the process");
         }
         if (open) {
             throw new IllegalStateException(

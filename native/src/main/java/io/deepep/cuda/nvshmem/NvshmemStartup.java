@@ -135,8 +135,7 @@ record NvshmemStartup(
             throw new DeepEpUnavailableException(
                     "this host has %s RDMA devices, but NVSHMEM supports at most %s"
                             .formatted(numHcas, MAX_HCAS),
-                    "remove virtual functions: echo 0 | sudo tee /sys/class/infiniband/mlx5_0/device/sriov_numvfs",
-                    null);
+                    "remove virtual functions: echo 0 | sudo tee /sys/class/infiniband/mlx5_0/device/sriov_numvfs");
         }
     }
 
@@ -186,8 +185,7 @@ record NvshmemStartup(
                         throw new DeepEpUnavailableException(
                                 "nvshmemx_get_uniqueid: %s (%s)"
                                         .formatted(NvshmemStatus.name(status), status),
-                                "name a network interface that is up: bootstrapInterface=eth0, or lo on one host",
-                                null);
+                                "name a network interface that is up: bootstrapInterface=eth0, or lo on one host");
                     }
                 });
         return HexFormat.of().formatHex(id.toArray(JAVA_BYTE));
@@ -207,8 +205,7 @@ record NvshmemStartup(
             throw new DeepEpUnavailableException(
                     "NVSHMEM did not start on %s: init_status=%s is below %s"
                             .formatted(where, reached, NvshmemLibrary.STATUS_INITIALIZED),
-                    "set NVSHMEM_DEBUG=WARN to see why, and check the machine with deepep doctor",
-                    null);
+                    "set NVSHMEM_DEBUG=WARN to see why, and check the machine with deepep doctor");
         }
         checkTransport(where);
     }
@@ -221,8 +218,7 @@ record NvshmemStartup(
                     "transport %s was asked for, but NVSHMEM could not start it on %s"
                             .formatted(options.transport(), where),
                     "set NVSHMEM_DEBUG=INFO to see why; if all GPUs reach each other over NVLink, use"
-                            + " transport NONE",
-                    null);
+                            + " transport NONE");
         }
     }
 }

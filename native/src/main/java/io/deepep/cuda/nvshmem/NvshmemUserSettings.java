@@ -1,6 +1,7 @@
 package io.deepep.cuda.nvshmem;
 
 import io.deepep.error.DeepEpUnavailableException;
+
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
@@ -94,8 +95,7 @@ public record NvshmemUserSettings(Map<String, String> variables) {
                         throw new DeepEpUnavailableException(
                                 "%s=%s is set in the environment, but this buffer needs %s=%s"
                                         .formatted(name, set, name, value),
-                                "unset it, or choose the same in Network.nvshmem",
-                                null);
+                                "unset it, or choose the same in Network.nvshmem");
                     }
                 });
     }

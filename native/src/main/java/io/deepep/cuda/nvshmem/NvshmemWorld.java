@@ -8,6 +8,7 @@ import io.deepep.error.DeepEpException;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import io.deepep.spi.Meeting;
+
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -160,8 +161,7 @@ public final class NvshmemWorld {
                             if (!alone) {
                                 throw new DeepEpUnavailableException(
                                         "another rank of its process joins NVSHMEM, which allows one rank per process",
-                                        "start one process per rank (deepep launch)",
-                                        null);
+                                        "start one process per rank (deepep launch)");
                             }
                             NvshmemWorld current = slot.current;
                             return (current == null
@@ -172,8 +172,7 @@ public final class NvshmemWorld {
         if (standings.stream().distinct().count() > 1) {
             throw new DeepEpUnavailableException(
                     "ranks have different worlds of NVSHMEM open; by rank: " + standings,
-                    "start all processes again",
-                    null);
+                    "start all processes again");
         }
         return Standing.valueOf(standings.getFirst());
     }
@@ -203,7 +202,7 @@ public final class NvshmemWorld {
     private Standing standing(NvshmemOptions wanted, PeMap peMap) {
         if (nvshmem.isClosed()) {
             throw new DeepEpUnavailableException(
-                    "NVSHMEM was given up in this process", "start all processes again", null);
+                    "NVSHMEM was given up in this process", "start all processes again");
         }
         if (options.serves(wanted) && nvshmem.peMap().hasSamePes(peMap)) {
             return Standing.SAME;
@@ -259,8 +258,7 @@ public final class NvshmemWorld {
         }
         throw new DeepEpUnavailableException(
                 "NVSHMEM has no such memory: " + refused,
-                "lower the limits of the buffer, or free device memory",
-                null);
+                "lower the limits of the buffer, or free device memory");
     }
 
     /** Freeing is collective: only what no rank uses any more, in the same order everywhere. */

@@ -33,8 +33,7 @@ public record Endpoint(boolean ethernet, int lid, int mtu, Gid gid, boolean isVe
             throw new DeepEpUnavailableException(
                     "port %s has no address%s; it has %s"
                             .formatted(port.name(), where, port.gids()),
-                    "give its network interface an address, or another gidIndex",
-                    null);
+                    "give its network interface an address, or another gidIndex");
         }
         return new Endpoint(
                 port.ethernet(),

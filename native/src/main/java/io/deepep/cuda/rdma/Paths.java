@@ -27,8 +27,7 @@ public final class Paths {
         if (path.mtu() != 0 && (!packets || path.mtu() > MAX_MTU)) {
             throw new DeepEpUnavailableException(
                     "mtu=" + path.mtu() + " is not a size of packets",
-                    "use 256, 512, 1024, 2048 or 4096, or 0 for the MTU of the ports",
-                    null);
+                    "use 256, 512, 1024, 2048 or 4096, or 0 for the MTU of the ports");
         }
     }
 
@@ -36,8 +35,7 @@ public final class Paths {
         if (value < least || value > most) {
             throw new DeepEpUnavailableException(
                     name + "=" + value + " is not in [" + least + ", " + most + "]",
-                    "leave it out, or give a value in that range",
-                    null);
+                    "leave it out, or give a value in that range");
         }
     }
 

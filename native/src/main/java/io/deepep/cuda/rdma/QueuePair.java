@@ -136,8 +136,7 @@ public final class QueuePair implements AutoCloseable {
         if (own.ethernet() != peer.ethernet()) {
             throw new DeepEpUnavailableException(
                     "one rank's NIC is RoCE, another's InfiniBand; they cannot reach each other",
-                    "choose NICs of one kind for all ranks",
-                    null);
+                    "choose NICs of one kind for all ranks");
         }
         try (Arena arena = Arena.ofConfined()) {
             change(

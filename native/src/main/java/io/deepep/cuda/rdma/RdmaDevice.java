@@ -72,8 +72,7 @@ public final class RdmaDevice implements AutoCloseable {
             if (idx < 0) {
                 throw new DeepEpUnavailableException(
                         "libibverbs knows no device " + name + "; it lists " + list.names,
-                        "give the process access to /dev/infiniband, and load the driver mlx5_ib",
-                        null);
+                        "give the process access to /dev/infiniband, and load the driver mlx5_ib");
             }
             return new RdmaDevice(name, libraries.openDevice.make(name, list.device(idx)));
         }

@@ -49,8 +49,7 @@ public record RdmaPort(
         if (!active) {
             throw new DeepEpUnavailableException(
                     "port " + name() + " is not active",
-                    "check its cable and its subnet manager (ibstat), or choose another NIC",
-                    null);
+                    "check its cable and its subnet manager (ibstat), or choose another NIC");
         }
     }
 
