@@ -7,6 +7,7 @@ import io.deepep.cuda.memory.VirtualMemory;
 import io.deepep.cuda.rdma.DoorbellRegister;
 import io.deepep.cuda.rdma.RdmaDevice;
 import io.deepep.error.DeepEpException;
+
 import java.util.List;
 
 /**
@@ -27,27 +28,31 @@ public record IbgdaTrial(String dmaBuf, String peerMem, String queues, String do
                 DmaBuf.isSupported(context)
                         ? attempt(() -> tryDmaBuf(context, device))
                         : "the GPU's driver makes none",
-                attempt(
-                        () ->
-                                onMemory(
-                                        context,
-                                        address -> device.register(address, BYTES, true).close())),
+                attempt(() -> tryPeerMem(context, device)),
                 attempt(() -> tryQueues(context, device)),
                 attempt(() -> tryDoorbells(context, device)));
     }
 
     private static void tryDmaBuf(CudaContext context, RdmaDevice device) {
-        onMemory(
-                context,
-                address ->
-                        GpuReach.byDmaBuf(
-                                        context,
-                                        address,
-                                        BYTES,
-                                        descriptor ->
-                                                device.registerDmaBuf(
-                                                        address, BYTES, descriptor, true))
-                                .close());
+        try (VirtualMemory memory = memory(context)) {
+            long address = memory.address();
+            GpuReach.byDmaBuf(
+                            context,
+                            address,
+                            BYTES,
+                            fd -> device.registerDmaBuf(address, BYTES, fd, true))
+                    .close();
+        }
+    }
+
+    private static void tryPeerMem(CudaContext context, RdmaDevice device) {
+        try (VirtualMemory memory = memory(context)) {
+            device.register(memory.address(), BYTES, true).close();
+        }
+    }
+
+    private static VirtualMemory memory(CudaContext context) {
+        return VirtualMemory.allocate(context, BYTES, VirtualMemory.Export.NONE);
     }
 
     private static void tryQueues(CudaContext context, RdmaDevice device) {
@@ -58,17 +63,6 @@ public record IbgdaTrial(String dmaBuf, String peerMem, String queues, String do
     private static void tryDoorbells(CudaContext context, RdmaDevice device) {
         try (DoorbellRegister register = DoorbellRegister.allocate(device)) {
             MappedRegister.of(context, register.address(), register.numBytes()).close();
-        }
-    }
-
-    private interface OnMemory {
-        void run(long address);
-    }
-
-    private static void onMemory(CudaContext context, OnMemory task) {
-        try (VirtualMemory memory =
-                VirtualMemory.allocate(context, BYTES, VirtualMemory.Export.NONE)) {
-            task.run(memory.address());
         }
     }
 

@@ -31,12 +31,11 @@ final class FreeRanges {
     }
 
     private long find(long size) {
-        for (Map.Entry<Long, Long> range : sizes.entrySet()) {
-            if (range.getValue() >= size) {
-                return range.getKey();
-            }
-        }
-        return -1;
+        return sizes.entrySet().stream()
+                .filter(range -> range.getValue() >= size)
+                .findFirst()
+                .map(Map.Entry::getKey)
+                .orElse(-1L);
     }
 
     /** Gives back what {@link #take} gave out. */

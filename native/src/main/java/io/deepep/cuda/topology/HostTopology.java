@@ -56,11 +56,6 @@ public record HostTopology(List<PciDevice> gpus, List<NicPort> nics, List<Exclud
 
     /** The number of a GPU in {@link #gpus()}; -1 if the host has none at that address. */
     public int gpuIdx(PciAddress address) {
-        for (int i = 0; i < gpus.size(); i++) {
-            if (gpus.get(i).address().equals(address)) {
-                return i;
-            }
-        }
-        return -1;
+        return gpus.stream().map(PciDevice::address).toList().indexOf(address);
     }
 }
