@@ -1,5 +1,6 @@
 package io.deepep.cuda.topology;
 
+import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
@@ -40,19 +41,14 @@ public record NicMapping(
         if (given.isEmpty()) {
             assigner.assignMore(topology.gpus());
         }
-        List<NicAssignment> assignments =
-                topology.gpus().stream()
-                        .map(
-                                gpu ->
-                                        new NicAssignment(
-                                                gpu,
-                                                assigner.of(gpu),
-                                                given.containsKey(gpu)
-                                                        ? "given by the user"
-                                                        : reason(
-                                                                topology, selection, assigner,
-                                                                gpu)))
-                        .toList();
+        List<NicAssignment> assignments = new ArrayList<>();
+        for (PciDevice gpu : topology.gpus()) {
+            String reason =
+                    given.containsKey(gpu)
+                            ? "given by the user"
+                            : reason(topology, selection, assigner, gpu);
+            assignments.add(new NicAssignment(gpu, assigner.of(gpu), reason));
+        }
         return new NicMapping(
                 assignments,
                 topology.nics().stream()
@@ -70,15 +66,12 @@ public record NicMapping(
         return assignments.stream()
                 .filter(assignment -> assignment.gpu().address().equals(gpu))
                 .findFirst()
-                .orElseThrow(
-                        () ->
-                                new IllegalArgumentException(
-                                        "there is no GPU at %s in sysfs; this host has %s"
-                                                .formatted(
-                                                        gpu,
-                                                        OverrideResolver.listed(
-                                                                assignments,
-                                                                a -> a.gpu().address()))));
+                .orElseThrow(() -> new IllegalArgumentException(missing(gpu)));
+    }
+
+    private String missing(PciAddress gpu) {
+        return "there is no GPU at %s in sysfs; this host has %s"
+                .formatted(gpu, OverrideResolver.listed(assignments, a -> a.gpu().address()));
     }
 
     /** The numbers of the GPUs that a port serves; none for one left over. */
