@@ -1,10 +1,13 @@
 package io.deepep.cuda;
 
+import static io.deepep.cuda.driver.CuStructs.LAUNCH_ATTRIBUTE;
+import static io.deepep.cuda.driver.CuStructs.LAUNCH_CONFIG;
+import static io.deepep.cuda.driver.CuStructs.offset;
+
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.deepep.cuda.driver.CuStructs;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
@@ -15,17 +18,14 @@ import java.lang.foreign.MemorySegment;
 public final class LaunchConfig {
     private static final int PROGRAMMATIC_STREAM_SERIALIZATION = 6;
 
-    private static final long GRID = CuStructs.offset(CuStructs.LAUNCH_CONFIG, "gridDim");
-    private static final long BLOCK = CuStructs.offset(CuStructs.LAUNCH_CONFIG, "blockDim");
-    private static final long SHARED_BYTES =
-            CuStructs.offset(CuStructs.LAUNCH_CONFIG, "sharedMemBytes");
-    private static final long STREAM = CuStructs.offset(CuStructs.LAUNCH_CONFIG, "hStream");
-    private static final long ATTRIBUTES = CuStructs.offset(CuStructs.LAUNCH_CONFIG, "attrs");
-    private static final long NUM_ATTRIBUTES =
-            CuStructs.offset(CuStructs.LAUNCH_CONFIG, "numAttrs");
-    private static final long ATTRIBUTE_ID = CuStructs.offset(CuStructs.LAUNCH_ATTRIBUTE, "id");
-    private static final long ATTRIBUTE_VALUE =
-            CuStructs.offset(CuStructs.LAUNCH_ATTRIBUTE, "value");
+    private static final long GRID = offset(LAUNCH_CONFIG, "gridDim");
+    private static final long BLOCK = offset(LAUNCH_CONFIG, "blockDim");
+    private static final long SHARED_BYTES = offset(LAUNCH_CONFIG, "sharedMemBytes");
+    private static final long STREAM = offset(LAUNCH_CONFIG, "hStream");
+    private static final long ATTRIBUTES = offset(LAUNCH_CONFIG, "attrs");
+    private static final long NUM_ATTRIBUTES = offset(LAUNCH_CONFIG, "numAttrs");
+    private static final long ATTRIBUTE_ID = offset(LAUNCH_ATTRIBUTE, "id");
+    private static final long ATTRIBUTE_VALUE = offset(LAUNCH_ATTRIBUTE, "value");
 
     private final MemorySegment config;
     private final MemorySegment attribute;
@@ -35,8 +35,8 @@ public final class LaunchConfig {
      * long as {@code arena}.
      */
     public LaunchConfig(Arena arena, int numBlocks, int numThreads) {
-        config = arena.allocate(CuStructs.LAUNCH_CONFIG);
-        attribute = arena.allocate(CuStructs.LAUNCH_ATTRIBUTE);
+        config = arena.allocate(LAUNCH_CONFIG);
+        attribute = arena.allocate(LAUNCH_ATTRIBUTE);
         config.set(ADDRESS, ATTRIBUTES, attribute);
         setDim(GRID, numBlocks, 1, 1);
         setDim(BLOCK, numThreads, 1, 1);

@@ -1,12 +1,14 @@
 package io.deepep.cuda;
 
+import static io.deepep.cuda.driver.CuStructs.offset;
+
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.deepep.cuda.driver.CuStructs;
 import io.deepep.cuda.driver.NativeLibrary;
 import io.deepep.cuda.topology.PciAddress;
+
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
@@ -86,17 +88,11 @@ public record LinkSpeed(long bytesPerSecond, long clockHz) {
         }
         int numLinks = nvml.activeLinks(device).size();
         MemorySegment field = nvml.arena().allocate(FIELD_VALUE);
-        field.set(JAVA_INT, CuStructs.offset(FIELD_VALUE, "fieldId"), SPEED_MBPS_COMMON);
+        field.set(JAVA_INT, offset(FIELD_VALUE, "fieldId"), SPEED_MBPS_COMMON);
         boolean told =
                 nvml.status(fieldValues, device, 1, field) == Nvml.SUCCESS
-                        && field.get(JAVA_INT, CuStructs.offset(FIELD_VALUE, "nvmlReturn"))
-                                == Nvml.SUCCESS;
-        long speed =
-                told
-                        ? MEGA
-                                * numLinks
-                                * field.get(JAVA_INT, CuStructs.offset(FIELD_VALUE, "value"))
-                        : 0;
+                        && field.get(JAVA_INT, offset(FIELD_VALUE, "nvmlReturn")) == Nvml.SUCCESS;
+        long speed = told ? MEGA * numLinks * field.get(JAVA_INT, offset(FIELD_VALUE, "value")) : 0;
         return speed > 0 ? OptionalLong.of(speed) : OptionalLong.empty();
     }
 }

@@ -1,12 +1,14 @@
 package io.deepep.cuda;
 
+import static io.deepep.cuda.driver.CuStructs.offset;
+
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
-import io.deepep.cuda.driver.CuStructs;
 import io.deepep.cuda.driver.NativeLibrary;
 import io.deepep.cuda.topology.PciAddress;
+
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
@@ -64,21 +66,20 @@ public record NvlinkDomain(String cluster, int clique) {
         if (device.address() == 0 || nvml.status(fabricInfo, device, info) != Nvml.SUCCESS) {
             return Optional.empty();
         }
-        long at = CuStructs.offset(FABRIC_INFO, "clusterUuid");
+        long at = offset(FABRIC_INFO, "clusterUuid");
         byte[] uuid = info.asSlice(at, UUID_BYTES).toArray(JAVA_BYTE);
         boolean set = false;
         for (byte each : uuid) {
             set |= each != 0; // zeros where the switches are those of one host
         }
         boolean ready =
-                info.get(JAVA_INT, CuStructs.offset(FABRIC_INFO, "status")) == Nvml.SUCCESS
-                        && info.get(JAVA_BYTE, CuStructs.offset(FABRIC_INFO, "state"))
-                                == STATE_COMPLETED;
+                info.get(JAVA_INT, offset(FABRIC_INFO, "status")) == Nvml.SUCCESS
+                        && info.get(JAVA_BYTE, offset(FABRIC_INFO, "state")) == STATE_COMPLETED;
         return set && ready
                 ? Optional.of(
                         new NvlinkDomain(
                                 HexFormat.of().formatHex(uuid),
-                                info.get(JAVA_INT, CuStructs.offset(FABRIC_INFO, "cliqueId"))))
+                                info.get(JAVA_INT, offset(FABRIC_INFO, "cliqueId"))))
                 : Optional.empty();
     }
 

@@ -1,5 +1,7 @@
 package io.deepep.cuda.memory;
 
+import static io.deepep.cuda.driver.CuStructs.offset;
+
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
@@ -324,15 +326,13 @@ public final class VirtualMemory extends CudaMemory {
     private static MemorySegment properties(Arena arena, CudaDevice device, Export export) {
         var layout = CuStructs.MEM_ALLOCATION_PROP;
         MemorySegment properties = arena.allocate(layout);
-        properties.set(JAVA_INT, CuStructs.offset(layout, "type"), ALLOCATION_PINNED);
-        properties.set(
-                JAVA_INT, CuStructs.offset(layout, "requestedHandleTypes"), export.handleType);
-        properties.set(JAVA_INT, CuStructs.offset(layout, "location", "type"), LOCATION_DEVICE);
-        properties.set(JAVA_INT, CuStructs.offset(layout, "location", "id"), device.ordinal());
+        properties.set(JAVA_INT, offset(layout, "type"), ALLOCATION_PINNED);
+        properties.set(JAVA_INT, offset(layout, "requestedHandleTypes"), export.handleType);
+        properties.set(JAVA_INT, offset(layout, "location", "type"), LOCATION_DEVICE);
+        properties.set(JAVA_INT, offset(layout, "location", "id"), device.ordinal());
         // So that a NIC may reach it, where the platform lets one.
         boolean rdma = device.attribute(ATTRIBUTE_RDMA_WITH_VMM) != 0;
-        properties.set(
-                JAVA_BYTE, CuStructs.offset(layout, "gpuDirectRdmaCapable"), (byte) (rdma ? 1 : 0));
+        properties.set(JAVA_BYTE, offset(layout, "gpuDirectRdmaCapable"), (byte) (rdma ? 1 : 0));
         return properties;
     }
 
@@ -346,9 +346,9 @@ public final class VirtualMemory extends CudaMemory {
         try (Arena arena = Arena.ofConfined()) {
             var layout = CuStructs.MEM_ACCESS_DESC;
             MemorySegment access = arena.allocate(layout);
-            access.set(JAVA_INT, CuStructs.offset(layout, "location", "type"), LOCATION_DEVICE);
-            access.set(JAVA_INT, CuStructs.offset(layout, "location", "id"), device.ordinal());
-            access.set(JAVA_INT, CuStructs.offset(layout, "flags"), ACCESS_READ_WRITE);
+            access.set(JAVA_INT, offset(layout, "location", "type"), LOCATION_DEVICE);
+            access.set(JAVA_INT, offset(layout, "location", "id"), device.ordinal());
+            access.set(JAVA_INT, offset(layout, "flags"), ACCESS_READ_WRITE);
             SET_ACCESS.call(address, mappedBytes, access, 1L);
         }
     }

@@ -1,6 +1,8 @@
 package io.deepep.cuda.rdma;
 
 import io.deepep.Network;
+import io.deepep.cuda.rdma.Command.Completions;
+import io.deepep.cuda.rdma.Command.Pair;
 import io.deepep.error.DeepEpUnavailableException;
 
 import java.lang.foreign.Arena;
@@ -71,20 +73,19 @@ public final class QueuePair implements AutoCloseable {
             try {
                 Command command =
                         Command.ofQueue(arena, Command.CREATE_QUEUE_PAIR)
-                                .set(Command.Pair.MEMORY, memory.number())
-                                .set(Command.Pair.MEMORY_OFFSET, place.entries())
-                                .set(Command.Pair.MEMORY_VALID, 1)
-                                .set(Command.Pair.PATH_STATE, Command.Pair.MIGRATED)
-                                .set(Command.Pair.DOMAIN, device.domainNumber())
-                                .set(Command.Pair.DOORBELL_PAGE, doorbell.page())
-                                .set(Command.Pair.RECEIVE_TYPE, Command.Pair.NO_RECEIVES)
-                                .set(Command.Pair.LOG_ENTRIES, log(numEntries))
-                                .set(Command.Pair.RECORD_VALID, 1)
-                                .set(Command.Pair.RECORD_MEMORY, memory.number())
-                                .set(Command.Pair.RECORD_OFFSET, place.record());
+                                .set(Pair.MEMORY, memory.number())
+                                .set(Pair.MEMORY_OFFSET, place.entries())
+                                .set(Pair.MEMORY_VALID, 1)
+                                .set(Pair.PATH_STATE, Pair.MIGRATED)
+                                .set(Pair.DOMAIN, device.domainNumber())
+                                .set(Pair.DOORBELL_PAGE, doorbell.page())
+                                .set(Pair.RECEIVE_TYPE, Pair.NO_RECEIVES)
+                                .set(Pair.LOG_ENTRIES, log(numEntries))
+                                .set(Pair.RECORD_VALID, 1)
+                                .set(Pair.RECORD_MEMORY, memory.number())
+                                .set(Pair.RECORD_OFFSET, place.record());
                 long queue = ofCompletions.get(Command.NUMBER);
-                command.set(Command.Pair.SEND_COMPLETIONS, queue)
-                        .set(Command.Pair.RECEIVE_COMPLETIONS, queue);
+                command.set(Pair.SEND_COMPLETIONS, queue).set(Pair.RECEIVE_COMPLETIONS, queue);
                 MemorySegment pair = device.create("queue pair", command);
                 return new QueuePair(
                         device, port, completions, pair, (int) command.get(Command.NUMBER));
@@ -103,17 +104,17 @@ public final class QueuePair implements AutoCloseable {
             int numEntries,
             DoorbellRegister doorbell) {
         return Command.ofQueue(arena, Command.CREATE_COMPLETION_QUEUE)
-                .set(Command.Completions.MEMORY, memory.number())
-                .set(Command.Completions.MEMORY_OFFSET, place.completions())
-                .set(Command.Completions.MEMORY_VALID, 1)
-                .set(Command.Completions.COLLAPSED, 1)
-                .set(Command.Completions.IGNORE_OVERRUN, 1)
-                .set(Command.Completions.LOG_ENTRIES, log(numEntries))
-                .set(Command.Completions.DOORBELL_PAGE, doorbell.page())
-                .set(Command.Completions.EVENT_QUEUE, device.eventQueue())
-                .set(Command.Completions.RECORD_VALID, 1)
-                .set(Command.Completions.RECORD_MEMORY, memory.number())
-                .set(Command.Completions.RECORD_OFFSET, place.completionRecord());
+                .set(Completions.MEMORY, memory.number())
+                .set(Completions.MEMORY_OFFSET, place.completions())
+                .set(Completions.MEMORY_VALID, 1)
+                .set(Completions.COLLAPSED, 1)
+                .set(Completions.IGNORE_OVERRUN, 1)
+                .set(Completions.LOG_ENTRIES, log(numEntries))
+                .set(Completions.DOORBELL_PAGE, doorbell.page())
+                .set(Completions.EVENT_QUEUE, device.eventQueue())
+                .set(Completions.RECORD_VALID, 1)
+                .set(Completions.RECORD_MEMORY, memory.number())
+                .set(Completions.RECORD_OFFSET, place.completionRecord());
     }
 
     private static int log(long powerOfTwo) {
@@ -141,31 +142,27 @@ public final class QueuePair implements AutoCloseable {
         try (Arena arena = Arena.ofConfined()) {
             change(
                     change(arena, Command.RESET_TO_INIT)
-                            .set(Command.Pair.WRITE_ACCESS, 1)
-                            .set(Command.Pair.ATOMIC_ACCESS, 1)
-                            .set(Command.Pair.ATOMIC_MODE, Command.Pair.ATOMICS_UP_TO_8_BYTES)
-                            .set(Command.Pair.PORT, port)
-                            .set(Command.Pair.PATH_STATE, Command.Pair.MIGRATED));
+                            .set(Pair.WRITE_ACCESS, 1)
+                            .set(Pair.ATOMIC_ACCESS, 1)
+                            .set(Pair.ATOMIC_MODE, Pair.ATOMICS_UP_TO_8_BYTES)
+                            .set(Pair.PORT, port)
+                            .set(Pair.PATH_STATE, Pair.MIGRATED));
             Command toReceive =
                     change(arena, Command.INIT_TO_RECEIVE)
-                            .set(Command.Pair.MTU, Paths.mtu(path, own.mtu(), peer.mtu()))
-                            .set(Command.Pair.LOG_MAX_MESSAGE, LOG_MAX_MESSAGE)
-                            .set(Command.Pair.PEER, peerNumber)
-                            .set(Command.Pair.MIN_NOT_READY_TIMER, LONGEST_NOT_READY_TIMER)
-                            .set(
-                                    Command.Pair.LOG_ATOMICS_TAKEN,
-                                    log(device.facts().maxAtomicsTaken()))
-                            .set(Command.Pair.ADAPTIVE_ROUTING, path.adaptiveRouting() ? 1 : 0);
+                            .set(Pair.MTU, Paths.mtu(path, own.mtu(), peer.mtu()))
+                            .set(Pair.LOG_MAX_MESSAGE, LOG_MAX_MESSAGE)
+                            .set(Pair.PEER, peerNumber)
+                            .set(Pair.MIN_NOT_READY_TIMER, LONGEST_NOT_READY_TIMER)
+                            .set(Pair.LOG_ATOMICS_TAKEN, log(device.facts().maxAtomicsTaken()))
+                            .set(Pair.ADAPTIVE_ROUTING, path.adaptiveRouting() ? 1 : 0);
             address(toReceive, own, peer, path);
             change(toReceive);
             change(
                     change(arena, Command.RECEIVE_TO_SEND)
-                            .set(
-                                    Command.Pair.LOG_ATOMICS_SENT,
-                                    log(device.facts().maxAtomicsSent()))
-                            .set(Command.Pair.RETRIES, path.retries())
-                            .set(Command.Pair.RETRIES_NOT_READY, MAX_RETRIES_NOT_READY)
-                            .set(Command.Pair.ACK_TIMEOUT, path.ackTimeout()));
+                            .set(Pair.LOG_ATOMICS_SENT, log(device.facts().maxAtomicsSent()))
+                            .set(Pair.RETRIES, path.retries())
+                            .set(Pair.RETRIES_NOT_READY, MAX_RETRIES_NOT_READY)
+                            .set(Pair.ACK_TIMEOUT, path.ackTimeout()));
         }
     }
 
@@ -179,23 +176,23 @@ public final class QueuePair implements AutoCloseable {
 
     private void address(Command command, Endpoint own, Endpoint peer, Network.Path path) {
         if (!own.ethernet()) {
-            command.set(Command.Pair.LID, peer.lid())
-                    .set(Command.Pair.TRAFFIC_CLASS, path.quality().trafficClass())
-                    .set(Command.Pair.SERVICE_LEVEL, path.quality().serviceLevel());
+            command.set(Pair.LID, peer.lid())
+                    .set(Pair.TRAFFIC_CLASS, path.quality().trafficClass())
+                    .set(Pair.SERVICE_LEVEL, path.quality().serviceLevel());
             return;
         }
-        command.set(Command.Pair.GID_INDEX, own.gid().idx())
-                .set(Command.Pair.GID_HIGH, peer.gid().high())
-                .set(Command.Pair.GID_LOW, peer.gid().low())
-                .set(Command.Pair.HOP_LIMIT, MAX_HOPS)
-                .set(Command.Pair.ETHERNET_PRIORITY, path.quality().serviceLevel() & 7)
-                .set(Command.Pair.MAC, mac(own, peer, path));
+        command.set(Pair.GID_INDEX, own.gid().idx())
+                .set(Pair.GID_HIGH, peer.gid().high())
+                .set(Pair.GID_LOW, peer.gid().low())
+                .set(Pair.HOP_LIMIT, MAX_HOPS)
+                .set(Pair.ETHERNET_PRIORITY, path.quality().serviceLevel() & 7)
+                .set(Pair.MAC, mac(own, peer, path));
         if (own.isVersion2()) {
             // Switches spread connections over links by this port.
-            command.set(Command.Pair.UDP_PORT, UDP_PORTS_OF_ROCE | (number & 0x3fff))
-                    .set(Command.Pair.DSCP, path.quality().trafficClass() >>> 2);
+            command.set(Pair.UDP_PORT, UDP_PORTS_OF_ROCE | (number & 0x3fff))
+                    .set(Pair.DSCP, path.quality().trafficClass() >>> 2);
         } else {
-            command.set(Command.Pair.TRAFFIC_CLASS, path.quality().trafficClass());
+            command.set(Pair.TRAFFIC_CLASS, path.quality().trafficClass());
         }
     }
 

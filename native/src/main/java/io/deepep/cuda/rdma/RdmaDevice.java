@@ -1,5 +1,6 @@
 package io.deepep.cuda.rdma;
 
+import io.deepep.cuda.rdma.Command.Capabilities;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 
@@ -119,8 +120,8 @@ public final class RdmaDevice implements AutoCloseable {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment device = arena.allocate(RdmaStructs.DEVICE_ATTR_BYTES, Long.BYTES);
             libraries.queryDevice.check(name, context, device);
-            Command general = Command.capabilities(arena, Command.Capabilities.GENERAL_NOW);
-            Command atomics = Command.capabilities(arena, Command.Capabilities.ATOMICS_NOW);
+            Command general = Command.capabilities(arena, Capabilities.GENERAL_NOW);
+            Command atomics = Command.capabilities(arena, Capabilities.ATOMICS_NOW);
             String refusal = "";
             try {
                 query(general);
@@ -129,15 +130,12 @@ public final class RdmaDevice implements AutoCloseable {
                 refusal = otherFamily.getMessage();
             }
             boolean swaps =
-                    (atomics.get(Command.Capabilities.ATOMIC_OPERATIONS)
-                                            & Command.Capabilities.MASKED_SWAP)
-                                    != 0
-                            && (atomics.get(Command.Capabilities.ATOMIC_SIZES)
-                                            & Command.Capabilities.EIGHT_BYTES)
+                    (atomics.get(Capabilities.ATOMIC_OPERATIONS) & Capabilities.MASKED_SWAP) != 0
+                            && (atomics.get(Capabilities.ATOMIC_SIZES) & Capabilities.EIGHT_BYTES)
                                     != 0;
             boolean hostOrder =
-                    atomics.get(Command.Capabilities.HOST_ORDER_SUPPORTED) != 0
-                            && atomics.get(Command.Capabilities.HOST_ORDER) != 0;
+                    atomics.get(Capabilities.HOST_ORDER_SUPPORTED) != 0
+                            && atomics.get(Capabilities.HOST_ORDER) != 0;
             return new RdmaFacts(
                     name,
                     device.getString(RdmaStructs.DEVICE_FIRMWARE.at()),
@@ -150,9 +148,9 @@ public final class RdmaDevice implements AutoCloseable {
                     refusal,
                     swaps,
                     hostOrder,
-                    general.get(Command.Capabilities.RELAXED_ORDERING_WRITE) != 0,
-                    (int) general.get(Command.Capabilities.COMPLETION_VERSION),
-                    1L << general.get(Command.Capabilities.LOG_DOORBELL_BYTES));
+                    general.get(Capabilities.RELAXED_ORDERING_WRITE) != 0,
+                    (int) general.get(Capabilities.COMPLETION_VERSION),
+                    1L << general.get(Capabilities.LOG_DOORBELL_BYTES));
         }
     }
 
