@@ -117,12 +117,10 @@ public final class CuError {
         }
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(ADDRESS);
-            int status = (int) question.invokeExact(code, out);
+            int status = (int) NativeLibrary.call(question, code, out);
             MemorySegment text = out.get(ADDRESS, 0);
             boolean known = status == SUCCESS && text.address() != 0;
             return known ? text.reinterpret(Integer.MAX_VALUE).getString(0) : "";
-        } catch (Throwable t) {
-            throw CuCall.rethrow(t);
         }
     }
 
@@ -132,10 +130,8 @@ public final class CuError {
         }
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(JAVA_INT);
-            int status = (int) CTX_GET_DEVICE.invokeExact(out);
+            int status = (int) NativeLibrary.call(CTX_GET_DEVICE, out);
             return status == SUCCESS ? "cuda:" + out.get(JAVA_INT, 0) : "no current device";
-        } catch (Throwable t) {
-            throw CuCall.rethrow(t);
         }
     }
 }

@@ -30,16 +30,13 @@ public final class NativeEnvironment {
      */
     public static synchronized void set(String name, String value) {
         try (Arena arena = Arena.ofConfined()) {
-            int status =
-                    (int)
-                            SETENV.invokeExact(
-                                    arena.allocateFrom(name), arena.allocateFrom(value), 1);
-            if (status != 0) {
+            Object status =
+                    NativeLibrary.call(
+                            SETENV, arena.allocateFrom(name), arena.allocateFrom(value), 1);
+            if (!status.equals(0)) {
                 throw new IllegalArgumentException(
                         "cannot set the environment variable \"" + name + "\"");
             }
-        } catch (Throwable t) {
-            throw CuCall.rethrow(t);
         }
     }
 }
