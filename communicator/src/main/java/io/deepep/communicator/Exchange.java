@@ -2,6 +2,9 @@ package io.deepep.communicator;
 
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.Departure;
+
+import org.jgroups.util.UUID;
+
 import java.io.ByteArrayOutputStream;
 import java.util.Arrays;
 import java.util.BitSet;
@@ -13,7 +16,6 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
-import org.jgroups.util.UUID;
 
 /**
  * What one rank knows of the group: who is there, who has gone for good, and the messages of
@@ -46,6 +48,8 @@ final class Exchange {
     private static final class Round {
         private final byte[][] messages;
         private final ByteArrayOutputStream[] parts;
+
+        /** Those whose messages are whole. Looked at with each that comes, so it is kept. */
         private final BitSet present = new BitSet();
 
         Round(int size) {
@@ -63,11 +67,6 @@ final class Exchange {
                 messages[peer] = parts[peer].toByteArray();
                 present.set(peer);
             }
-        }
-
-        /** Those whose messages are whole. Looked at with each that comes, so it is kept. */
-        BitSet present() {
-            return present;
         }
     }
 
@@ -215,7 +214,7 @@ final class Exchange {
 
     synchronized List<byte[]> await(long awaited, String phase, long start, long timeoutNanos) {
         Round current = round(awaited);
-        awaitAll(current::present, phase, start, timeoutNanos);
+        awaitAll(() -> current.present, phase, start, timeoutNanos);
         rounds.remove(awaited);
         return Arrays.asList(current.messages);
     }
