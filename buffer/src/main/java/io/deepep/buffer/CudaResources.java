@@ -26,7 +26,6 @@ import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
 import io.deepep.spi.Undo;
-
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;

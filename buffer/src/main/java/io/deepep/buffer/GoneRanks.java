@@ -4,7 +4,6 @@ import io.deepep.Communicator;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.error.Departure;
-
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;

@@ -5,7 +5,6 @@ import io.deepep.Communicator;
 import io.deepep.Network;
 import io.deepep.buffer.memory.BufferSizes;
 import io.deepep.error.RankMismatchException;
-
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.BitSet;

@@ -17,7 +17,6 @@ import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.host.HostLowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.host.HostNormalKernels;
-
 import java.lang.foreign.MemorySegment;
 
 /**

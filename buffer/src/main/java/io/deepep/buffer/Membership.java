@@ -6,7 +6,6 @@ import io.deepep.buffer.memory.BufferSizes;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.spi.NodeSize;
-
 import java.nio.ByteBuffer;
 
 /**

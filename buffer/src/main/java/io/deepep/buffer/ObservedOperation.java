@@ -6,7 +6,6 @@ import io.deepep.observe.ObservedCall;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RunObservation;
-
 import java.util.ArrayDeque;
 import java.util.Deque;
 

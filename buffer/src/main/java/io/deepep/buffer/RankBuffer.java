@@ -32,7 +32,6 @@ import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.observe.CallKind;
 import io.deepep.spi.Operation;
-
 import java.lang.ref.Reference;
 import java.lang.ref.WeakReference;
 import java.util.Objects;

@@ -14,7 +14,6 @@ import io.deepep.cuda.LinkSpeed;
 import io.deepep.cuda.NvlinkDomain;
 import io.deepep.cuda.topology.PciAddress;
 import io.deepep.spi.BufferProvider;
-
 import java.util.Optional;
 import java.util.function.BiFunction;
 

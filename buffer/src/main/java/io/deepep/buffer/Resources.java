@@ -8,7 +8,6 @@ import io.deepep.Tensor;
 import io.deepep.error.NativeCallException;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
-
 import java.util.Optional;
 
 /**

@@ -2,9 +2,6 @@ package io.deepep.communicator;
 
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.Departure;
-
-import org.jgroups.util.UUID;
-
 import java.io.ByteArrayOutputStream;
 import java.util.Arrays;
 import java.util.BitSet;
@@ -16,6 +13,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
+import org.jgroups.util.UUID;
 
 /**
  * What one rank knows of the group: who is there, who has gone for good, and the messages of

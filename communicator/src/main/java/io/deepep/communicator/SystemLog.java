@@ -1,14 +1,13 @@
 package io.deepep.communicator;
 
-import org.jgroups.logging.CustomLogFactory;
-import org.jgroups.logging.Log;
-import org.jgroups.logging.LogFactory;
-
 import java.lang.System.Logger.Level;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.Locale;
+import org.jgroups.logging.CustomLogFactory;
+import org.jgroups.logging.Log;
+import org.jgroups.logging.LogFactory;
 
 /**
  * JGroups' log lines as lines of {@link System.Logger}, which the application configures. What

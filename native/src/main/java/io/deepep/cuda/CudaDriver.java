@@ -10,7 +10,6 @@ import io.deepep.cuda.driver.CuLibrary;
 import io.deepep.error.DeepEpException;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
-
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;

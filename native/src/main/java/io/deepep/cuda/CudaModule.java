@@ -11,7 +11,6 @@ import io.deepep.cuda.driver.CuError;
 import io.deepep.cuda.driver.CuLibrary;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
-
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;

@@ -5,7 +5,6 @@ import io.deepep.EpTopology;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.PeerAccess;
 import io.deepep.cuda.memory.VirtualMemory;
-
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.BitSet;

@@ -9,7 +9,6 @@ import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.cuda.memory.IpcHandle;
 import io.deepep.host.HostHeaps;
 import io.deepep.host.HostWait;
-
 import java.time.Duration;
 import java.util.HexFormat;
 

@@ -8,7 +8,6 @@ import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaStream;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.Meeting;
-
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Collections;

@@ -18,7 +18,6 @@ import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.normal.cuda.RailWay;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Undo;
-
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;

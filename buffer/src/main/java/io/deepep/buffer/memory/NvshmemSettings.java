@@ -15,7 +15,6 @@ import io.deepep.cuda.topology.NicOverride;
 import io.deepep.cuda.topology.NicPort;
 import io.deepep.cuda.topology.PciAddress;
 import io.deepep.error.DeepEpUnavailableException;
-
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;

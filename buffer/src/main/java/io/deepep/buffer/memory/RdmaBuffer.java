@@ -10,7 +10,6 @@ import io.deepep.cuda.memory.RdmaHeaps;
 import io.deepep.cuda.nvshmem.NvshmemWorld;
 import io.deepep.cuda.nvshmem.PeMap;
 import io.deepep.spi.Layout;
-
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;

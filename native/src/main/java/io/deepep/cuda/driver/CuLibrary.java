@@ -3,7 +3,6 @@ package io.deepep.cuda.driver;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import io.deepep.error.DeepEpUnavailableException;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;

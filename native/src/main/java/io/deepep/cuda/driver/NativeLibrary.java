@@ -1,7 +1,6 @@
 package io.deepep.cuda.driver;
 
 import io.deepep.error.DeepEpUnavailableException;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;

@@ -4,7 +4,6 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.error.NativeCallException;
-
 import java.lang.foreign.MemorySegment;
 
 /**

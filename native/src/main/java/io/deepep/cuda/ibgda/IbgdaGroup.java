@@ -9,7 +9,6 @@ import io.deepep.cuda.rdma.DoorbellRegister;
 import io.deepep.cuda.rdma.QueuePair;
 import io.deepep.error.NativeCallException;
 import io.deepep.spi.Undo;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -7,7 +7,6 @@ import io.deepep.cuda.rdma.RdmaDevice;
 import io.deepep.cuda.rdma.RdmaPort;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
-
 import java.util.List;
 
 /**

@@ -2,7 +2,6 @@ package io.deepep.cuda.ibgda;
 
 import io.deepep.Network;
 import io.deepep.cuda.rdma.Paths;
-
 import java.time.Duration;
 import java.util.List;
 

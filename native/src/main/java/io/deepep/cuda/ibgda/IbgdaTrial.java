@@ -7,7 +7,6 @@ import io.deepep.cuda.memory.VirtualMemory;
 import io.deepep.cuda.rdma.DoorbellRegister;
 import io.deepep.cuda.rdma.RdmaDevice;
 import io.deepep.error.DeepEpException;
-
 import java.util.List;
 
 /**

@@ -7,7 +7,6 @@ import io.deepep.cuda.rdma.QueueMemory;
 import io.deepep.cuda.rdma.QueuePair;
 import io.deepep.cuda.rdma.RdmaDevice;
 import io.deepep.error.NativeCallException;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;

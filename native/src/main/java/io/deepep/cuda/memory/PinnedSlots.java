@@ -2,7 +2,6 @@ package io.deepep.cuda.memory;
 
 import io.deepep.Event;
 import io.deepep.cuda.CudaContext;
-
 import java.lang.foreign.MemorySegment;
 import java.lang.ref.Cleaner;
 import java.util.ArrayDeque;

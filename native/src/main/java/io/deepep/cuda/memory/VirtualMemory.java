@@ -1,7 +1,6 @@
 package io.deepep.cuda.memory;
 
 import static io.deepep.cuda.driver.CuStructs.offset;
-
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
@@ -17,7 +16,6 @@ import io.deepep.cuda.driver.CuStructs;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import io.deepep.spi.posix.PosixFd;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.BitSet;

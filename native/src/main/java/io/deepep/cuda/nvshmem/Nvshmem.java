@@ -10,7 +10,6 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.topology.HostTopology;
 import io.deepep.error.DeepEpException;
 import io.deepep.error.NativeCallException;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;

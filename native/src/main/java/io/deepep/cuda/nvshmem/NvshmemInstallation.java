@@ -1,7 +1,6 @@
 package io.deepep.cuda.nvshmem;
 
 import io.deepep.error.DeepEpUnavailableException;
-
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,7 +1,6 @@
 package io.deepep.cuda.nvshmem;
 
 import io.deepep.Network.NicHandler;
-
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;

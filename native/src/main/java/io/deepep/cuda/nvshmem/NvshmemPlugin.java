@@ -1,7 +1,6 @@
 package io.deepep.cuda.nvshmem;
 
 import io.deepep.error.DeepEpUnavailableException;
-
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.SymbolLookup;

@@ -2,7 +2,6 @@ package io.deepep.cuda.nvshmem;
 
 import io.deepep.cuda.driver.NativeEnvironment;
 import io.deepep.error.DeepEpUnavailableException;
-
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.TreeMap;

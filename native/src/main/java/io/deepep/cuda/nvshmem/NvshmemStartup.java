@@ -6,7 +6,6 @@ import io.deepep.Communicator;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.spi.Meeting;
-
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

@@ -1,7 +1,6 @@
 package io.deepep.cuda.nvshmem;
 
 import io.deepep.error.DeepEpUnavailableException;
-
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;

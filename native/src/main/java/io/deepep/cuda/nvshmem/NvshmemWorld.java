@@ -8,7 +8,6 @@ import io.deepep.error.DeepEpException;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import io.deepep.spi.Meeting;
-
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;

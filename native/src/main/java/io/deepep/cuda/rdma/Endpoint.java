@@ -2,7 +2,6 @@ package io.deepep.cuda.rdma;
 
 import io.deepep.Network;
 import io.deepep.error.DeepEpUnavailableException;
-
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;

@@ -4,7 +4,6 @@ import io.deepep.Network;
 import io.deepep.cuda.rdma.Command.Completions;
 import io.deepep.cuda.rdma.Command.Pair;
 import io.deepep.error.DeepEpUnavailableException;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

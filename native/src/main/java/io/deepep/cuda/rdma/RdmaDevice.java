@@ -3,7 +3,6 @@ package io.deepep.cuda.rdma;
 import io.deepep.cuda.rdma.Command.Capabilities;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

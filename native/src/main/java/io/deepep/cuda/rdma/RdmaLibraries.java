@@ -3,7 +3,6 @@ package io.deepep.cuda.rdma;
 import static io.deepep.cuda.rdma.RdmaFunction.nothing;
 import static io.deepep.cuda.rdma.RdmaFunction.object;
 import static io.deepep.cuda.rdma.RdmaFunction.status;
-
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
@@ -11,7 +10,6 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.cuda.driver.NativeLibrary;
 import io.deepep.error.DeepEpUnavailableException;
-
 import java.lang.foreign.MemoryLayout;
 import java.util.Optional;
 

@@ -1,7 +1,6 @@
 package io.deepep.cuda.rdma;
 
 import io.deepep.error.DeepEpUnavailableException;
-
 import java.util.Comparator;
 import java.util.List;
 import java.util.function.IntFunction;
