@@ -238,16 +238,14 @@ final class RankBuffer implements Buffer {
         if (closed) {
             return;
         }
-        if (opener.isAlive() && !opener.equals(Thread.currentThread())) {
-            LOG.log(
-                    System.Logger.Level.WARNING,
-                    "rank {0} is still running while its group closes; its buffer stays open",
-                    options.topology().rank());
-        } else {
-            LOG.log(
-                    System.Logger.Level.WARNING,
-                    "rank {0} left its buffer open when its group closed; it is closed now",
-                    options.topology().rank());
+        boolean running = opener.isAlive() && !opener.equals(Thread.currentThread());
+        LOG.log(
+                System.Logger.Level.WARNING,
+                running
+                        ? "rank {0} is still running while its group closes; its buffer stays open"
+                        : "rank {0} left its buffer open when its group closed; it is closed now",
+                options.topology().rank());
+        if (!running) {
             close();
         }
     }

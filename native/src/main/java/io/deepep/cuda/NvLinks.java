@@ -37,7 +37,6 @@ public record NvLinks(String driverVersion, List<List<Integer>> numLinks) {
 
     private static final long BUS_ID_OFFSET = CuStructs.offset(PCI_INFO, "busId");
 
-    /** Copies the rows. */
     public NvLinks {
         numLinks = numLinks.stream().map(List::copyOf).toList();
     }

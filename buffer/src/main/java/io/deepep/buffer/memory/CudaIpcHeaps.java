@@ -32,30 +32,17 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
 
     private final HostHeaps flags;
 
-    private CudaIpcHeaps(
-            CudaHeaps.Ranks ranks,
-            CudaContext context,
-            long numBytes,
-            CudaHeaps.Reach reach,
-            EpTopology group,
-            HostHeaps flags) {
-        super(ranks, context, numBytes, reach, "CUDA IPC");
-        this.group = group;
-        this.flags = flags;
-    }
-
     /** Collective among all ranks. */
-    static CudaIpcHeaps create(
+    CudaIpcHeaps(
             CudaHeaps.Ranks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
+        super(ranks, context, numBytes, reach, "CUDA IPC");
         Communicator communicator =
                 reach == CudaHeaps.Reach.NODE
                         ? new NodeCommunicator(ranks.communicator(), ranks.topology())
                         : ranks.communicator();
         int size = communicator.size();
-        EpTopology group = new EpTopology(communicator.rank(), size, 1);
-        HostHeaps flags =
-                HostHeaps.open(communicator, group, 0, (long) Long.BYTES * size, ranks.timeout());
-        return new CudaIpcHeaps(ranks, context, numBytes, reach, group, flags);
+        group = new EpTopology(communicator.rank(), size, 1);
+        flags = HostHeaps.open(communicator, group, 0, (long) Long.BYTES * size, ranks.timeout());
     }
 
     @Override

@@ -99,14 +99,14 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
             return new CudaDescriptorHeaps(ranks, context, numBytes, reach).open(ranks);
         }
         if (IPC_ONLY) {
-            return CudaIpcHeaps.create(ranks, context, numBytes, reach).open(ranks);
+            return new CudaIpcHeaps(ranks, context, numBytes, reach).open(ranks);
         }
         try {
             return new CudaDescriptorHeaps(ranks, context, numBytes, reach).open(ranks);
         } catch (DeepEpUnavailableException refused) {
             LOG.log(System.Logger.Level.DEBUG, "{0}; trying CUDA IPC", refused.getMessage());
             try {
-                return CudaIpcHeaps.create(ranks, context, numBytes, reach).open(ranks);
+                return new CudaIpcHeaps(ranks, context, numBytes, reach).open(ranks);
             } catch (DeepEpUnavailableException refusedToo) {
                 throw new DeepEpUnavailableException(
                         refused.reason() + "; " + refusedToo.reason(),

@@ -47,7 +47,6 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
     /** Ranks that a message names one by one. */
     private static final int MOST_NAMED = 16;
 
-    /** Copies the list. */
     public GpuSharing {
         gpuIdxs = List.copyOf(gpuIdxs);
     }
@@ -116,15 +115,7 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
         }
 
         byte[] encode() {
-            return String.join(
-                            " ",
-                            gpu.uuid(),
-                            Integer.toString(gpu.numSms()),
-                            process,
-                            Integer.toString(percent),
-                            Boolean.toString(onDefaultStream),
-                            gpu.name())
-                    .getBytes(StandardCharsets.UTF_8);
+            return "%s %s %s %s %s %s".formatted(gpu.uuid(), gpu.numSms(), process, percent, onDefaultStream, gpu.name()).getBytes(StandardCharsets.UTF_8);
         }
 
         static Seat decode(byte[] message) {

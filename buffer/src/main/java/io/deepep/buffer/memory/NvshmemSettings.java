@@ -121,16 +121,13 @@ public final class NvshmemSettings {
         if (network.nicHandler() != Network.NicHandler.AUTO || set.isEmpty()) {
             return network.nicHandler();
         }
-        String name = set.get().strip().toUpperCase(Locale.ROOT);
-        return Stream.of(Network.NicHandler.values())
-                .filter(handler -> handler.name().equals(name))
-                .findFirst()
-                .orElseThrow(
-                        () ->
-                                new DeepEpUnavailableException(
-                                        "%s=%s is not a value that NVSHMEM knows"
-                                                .formatted(variable, set.get()),
-                                        "use auto, gpu, cpu or cpu_host_memory"));
+        try {
+            return Network.NicHandler.valueOf(set.get().strip().toUpperCase(Locale.ROOT));
+        } catch (IllegalArgumentException unknown) {
+            throw new DeepEpUnavailableException(
+                    "%s=%s is not a value that NVSHMEM knows".formatted(variable, set.get()),
+                    "use auto, gpu, cpu or cpu_host_memory");
+        }
     }
 
     /** Where all ranks are on one host, which may have no other interface, the loopback. */

@@ -89,16 +89,14 @@ public final class Ibgda implements AutoCloseable {
         CardAddress own = addresses.get(group.rank());
         meet(
                 group,
-                () -> requireActive(own).encode(),
+                () -> {
+                    nics.forEach(IbgdaNic::requireActive);
+                    return own.encode();
+                },
                 () -> {
                     groups.forEach(IbgdaGroup::reset);
                     return connect();
                 });
-    }
-
-    private CardAddress requireActive(CardAddress own) {
-        nics.forEach(IbgdaNic::requireActive);
-        return own;
     }
 
     private CardAddress make(

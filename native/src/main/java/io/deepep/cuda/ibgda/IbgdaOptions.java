@@ -44,7 +44,6 @@ public record IbgdaOptions(
      * @param gidTypes what the kernel calls each address, by its index; nothing on InfiniBand
      */
     public record Port(String device, int number, List<String> gidTypes) {
-        /** Copies the list. */
         public Port {
             gidTypes = List.copyOf(gidTypes);
         }

@@ -22,7 +22,6 @@ public record RdmaHeaps(
     /** Where there are none, or nobody needs them. */
     public static final RdmaHeaps NONE = ofPeers(List.of());
 
-    /** Copies the list. */
     public RdmaHeaps {
         addresses = List.copyOf(addresses);
     }

@@ -1,5 +1,6 @@
 package io.deepep.cuda.nvshmem;
 
+import static io.deepep.cuda.driver.NativeLibrary.call;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
@@ -201,10 +202,5 @@ final class NvshmemLibrary {
 
     int moduleFinalize(long module) {
         return (int) call(moduleFinalize, module);
-    }
-
-    /** Allocates a little, as calls that start, allocate or meet may. */
-    private static Object call(MethodHandle function, Object... arguments) {
-        return NativeLibrary.call(function, arguments);
     }
 }

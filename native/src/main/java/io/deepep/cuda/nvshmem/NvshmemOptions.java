@@ -46,7 +46,6 @@ public record NvshmemOptions(
     private static final int MAX_HCAS = 32;
     private static final String SUPPORTED_PREFIX = "mlx5";
 
-    /** Validates. */
     public NvshmemOptions {
         hcas = List.copyOf(hcas);
         if (numQpsPerPe < 1) {

@@ -29,7 +29,6 @@ public record RdmaPort(
     static final int ACTIVE = 4;
     static final int ETHERNET = 2;
 
-    /** Copies the list. */
     public RdmaPort {
         gids = List.copyOf(gids);
     }

@@ -12,7 +12,6 @@ import java.util.List;
  * @param downSlaves names of the others, sorted
  */
 public record Bond(String name, String mode, List<String> activeSlaves, List<String> downSlaves) {
-    /** Copies the lists. */
     public Bond {
         activeSlaves = List.copyOf(activeSlaves);
         downSlaves = List.copyOf(downSlaves);

@@ -11,7 +11,6 @@ import java.util.stream.Collectors;
  * @param reason why these, for people
  */
 public record NicAssignment(PciDevice gpu, List<NicPort> nics, String reason) {
-    /** Copies the list. */
     public NicAssignment {
         nics = List.copyOf(nics);
     }

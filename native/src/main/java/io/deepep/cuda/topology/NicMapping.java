@@ -19,7 +19,6 @@ import java.util.stream.IntStream;
  */
 public record NicMapping(
         List<NicAssignment> assignments, List<NicPort> nics, List<ExcludedNic> excluded) {
-    /** Copies the lists. */
     public NicMapping {
         assignments = List.copyOf(assignments);
         nics = List.copyOf(nics);

@@ -32,7 +32,6 @@ public record NicOverride(List<Rule> rules) {
 
     /** NICs for a GPU, or for all others. */
     public record Rule(String gpu, List<Port> ports) {
-        /** Copies the list. */
         public Rule {
             ports = List.copyOf(ports);
         }
@@ -62,7 +61,6 @@ public record NicOverride(List<Rule> rules) {
         }
     }
 
-    /** Copies the list. */
     public NicOverride {
         rules = List.copyOf(rules);
     }

@@ -14,7 +14,6 @@ import java.util.OptionalInt;
  */
 public record PciDevice(
         PciAddress address, String hostBridge, List<PciAddress> bridges, OptionalInt numaNode) {
-    /** Copies the list. */
     public PciDevice {
         bridges = List.copyOf(bridges);
     }
