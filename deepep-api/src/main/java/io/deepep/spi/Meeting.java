@@ -67,6 +67,15 @@ public final class Meeting {
         return answers.stream().map(Answer::result).toList();
     }
 
+    /** The same of a step without a result. */
+    public void step(Runnable part) {
+        together(
+                () -> {
+                    part.run();
+                    return "";
+                });
+    }
+
     private static boolean hasMessage(RuntimeException e) {
         return e.getMessage() != null && !e.getMessage().isBlank();
     }

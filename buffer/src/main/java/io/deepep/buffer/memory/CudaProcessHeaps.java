@@ -202,7 +202,7 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
         try {
             List<String> offers = meeting.together(() -> offer(ranks));
             List<Long> addresses = new ArrayList<>();
-            meeting.together(() -> openAll(ranks, offers, addresses));
+            meeting.step(() -> openAll(ranks, offers, addresses));
             return addresses;
         } finally {
             // All have looked at the mark, or give up.
@@ -235,7 +235,7 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
         own.clear();
     }
 
-    private String openAll(CudaHeaps.Ranks ranks, List<String> offers, List<Long> addresses) {
+    private void openAll(CudaHeaps.Ranks ranks, List<String> offers, List<Long> addresses) {
         for (int peer = 0; peer < topology.numRanks(); peer++) {
             if (peer == rank) {
                 addresses.add(own.address());
@@ -247,7 +247,6 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
                 addresses.add(opened.get(peer).address());
             }
         }
-        return "";
     }
 
     /** What to give back: peers' memory first. */

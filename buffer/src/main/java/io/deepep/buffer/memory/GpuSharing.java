@@ -88,14 +88,7 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
                         timeout,
                         "the new ranks are on other GPUs than those whose places they take",
                         "give a new rank the GPU of the old one")
-                .together(
-                        () -> {
-                            if (!equals(before)) {
-                                throw new IllegalStateException(
-                                        "the GPUs of the ranks were " + before.gpuIdxs());
-                            }
-                            return "";
-                        });
+                .step(() -> { if (!equals(before)) { throw new IllegalStateException("the GPUs of the ranks were " + before.gpuIdxs()); } });
     }
 
     /** A GPU as ranks know it. */

@@ -71,12 +71,12 @@ public final class Ibgda implements AutoCloseable {
     }
 
     /** What ranks that are new and those that take them in do in the same order. */
-    private void meet(Communicator group, Supplier<String> address, Supplier<String> connection) {
+    private void meet(Communicator group, Supplier<String> address, Runnable connection) {
         Meeting meeting = meeting(group);
         List<String> all = meeting.together(address);
         addresses.clear();
         all.stream().map(CardAddress::decode).forEach(addresses::add);
-        meeting.together(connection);
+        meeting.step(connection);
     }
 
     /**
@@ -95,7 +95,7 @@ public final class Ibgda implements AutoCloseable {
                 },
                 () -> {
                     groups.forEach(IbgdaGroup::reset);
-                    return connect();
+                    connect();
                 });
     }
 
@@ -120,11 +120,10 @@ public final class Ibgda implements AutoCloseable {
                 groups.stream().map(IbgdaGroup::numbers).toList());
     }
 
-    private String connect() {
+    private void connect() {
         for (int i = 0; i < groups.size(); i++) {
             groups.get(i).connect(addresses, i);
         }
-        return "";
     }
 
     /** What kernels of a group are given: {@code Network.queues}. */
@@ -171,13 +170,12 @@ public final class Ibgda implements AutoCloseable {
                 meeting.together(() -> quiet(timeout) ? "" : failed).stream()
                         .anyMatch(failed::equals);
         if (any) {
-            meeting.together(
+            meeting.step(
                     () -> {
                         nics.forEach(IbgdaNic::requireActive);
                         groups.forEach(IbgdaGroup::reset);
-                        return "";
                     });
-            meeting.together(this::connect);
+            meeting.step(this::connect);
         }
     }
 

@@ -153,13 +153,7 @@ record NvshmemStartup(
                         });
         id.copyFrom(MemorySegment.ofArray(HexFormat.of().parseHex(ids.get(peMap.rootRank()))));
         try {
-            meeting.together(
-                    () -> {
-                        worker.run(
-                                "nvshmemx_hostlib_init_attr",
-                                () -> init(library, device, id, attr));
-                        return "";
-                    });
+            meeting.step(() -> worker.run("nvshmemx_hostlib_init_attr", () -> init(library, device, id, attr)));
         } catch (RuntimeException e) {
             // NVSHMEM is half started here or at a peer, where taking it down could wait for ever.
             process.fail(e.getMessage());

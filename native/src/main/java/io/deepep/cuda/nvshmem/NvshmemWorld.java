@@ -124,7 +124,7 @@ public final class NvshmemWorld {
             Standing all = agree(slot, alone, options, peMap, meeting);
             if (all == Standing.SAME) {
                 NvshmemWorld current = slot.current;
-                meeting.together(current::tryConnections);
+                meeting.step(current::tryConnections);
                 return current;
             }
             if (all == Standing.OTHER) {
@@ -134,11 +134,7 @@ public final class NvshmemWorld {
             Nvshmem started = start.get();
             slot.keep(new NvshmemWorld(options, started));
             try {
-                meeting.together(
-                        () -> {
-                            started.meet();
-                            return "";
-                        });
+                meeting.step(started::meet);
             } catch (RuntimeException unfit) {
                 started.abandon(); // or the next to join would find it as good as any
                 throw unfit;
@@ -186,10 +182,9 @@ public final class NvshmemWorld {
     }
 
     /** A queue that has failed stays so: better learnt now than by the first call's time-out. */
-    private String tryConnections() {
+    private void tryConnections() {
         try {
             nvshmem.barrier();
-            return "";
         } catch (DeepEpException e) {
             throw new DeepEpUnavailableException(
                     "NVSHMEM's connections are broken: " + e.getMessage(),
