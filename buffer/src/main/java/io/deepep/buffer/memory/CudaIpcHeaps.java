@@ -33,8 +33,7 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
     private final HostHeaps flags;
 
     /** Collective among all ranks. */
-    CudaIpcHeaps(
-            CudaHeaps.Ranks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
+    CudaIpcHeaps(CudaHeaps.Ranks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
         super(ranks, context, numBytes, reach, "CUDA IPC");
         Communicator communicator =
                 reach == CudaHeaps.Reach.NODE

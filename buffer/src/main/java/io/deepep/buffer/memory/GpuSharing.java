@@ -88,7 +88,13 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
                         timeout,
                         "the new ranks are on other GPUs than those whose places they take",
                         "give a new rank the GPU of the old one")
-                .step(() -> { if (!equals(before)) { throw new IllegalStateException("the GPUs of the ranks were " + before.gpuIdxs()); } });
+                .step(
+                        () -> {
+                            if (!equals(before)) {
+                                throw new IllegalStateException(
+                                        "the GPUs of the ranks were " + before.gpuIdxs());
+                            }
+                        });
     }
 
     /** A GPU as ranks know it. */
@@ -108,7 +114,10 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
         }
 
         byte[] encode() {
-            return "%s %s %s %s %s %s".formatted(gpu.uuid(), gpu.numSms(), process, percent, onDefaultStream, gpu.name()).getBytes(StandardCharsets.UTF_8);
+            return "%s %s %s %s %s %s"
+                    .formatted(
+                            gpu.uuid(), gpu.numSms(), process, percent, onDefaultStream, gpu.name())
+                    .getBytes(StandardCharsets.UTF_8);
         }
 
         static Seat decode(byte[] message) {

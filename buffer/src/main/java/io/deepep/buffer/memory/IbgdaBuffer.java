@@ -34,22 +34,15 @@ import java.util.stream.IntStream;
  *   RDMA buffer | outbox of low-latency mode | where atomics return to
  * </pre>
  */
-final class IbgdaBuffer {
+record IbgdaBuffer(BufferOptions options, Network.Ibgda network) {
     /**
      * Of blocks that send, and of those that take, so that none of these waits for rows of the
      * other kind; blocks of a kind may wait for each other, while a rank is masked.
      */
     private static final int QUEUES_TO_STAND_IN = 2;
 
-    private IbgdaBuffer() {}
-
     /** Allocates it, and connects the ranks: collective. */
-    static RdmaBuffer open(
-            BufferOptions options,
-            Network.Ibgda network,
-            BufferSizes sizes,
-            CudaContext context,
-            CudaHeaps.Ranks ranks) {
+    RdmaBuffer open(BufferSizes sizes, CudaContext context, CudaHeaps.Ranks ranks) {
         long outbox = Layout.alignToLine(options.numRdmaBytes());
         long landings = Layout.alignToLine(outbox + sizes.outboxBytes());
         long numBytes = landings + IbgdaOptions.NetworkMemory.LANDING_BYTES;
@@ -59,13 +52,13 @@ final class IbgdaBuffer {
                     made.made(
                             CudaHeaps.open(ranks, context, numBytes, CudaHeaps.Reach.NODE),
                             CudaHeaps::close);
-            List<IbgdaOptions.Group> groups = groups(options, network, sizes.normalRdmaBytes());
+            List<IbgdaOptions.Group> groups = groups(sizes.normalRdmaBytes());
             Ibgda ibgda =
                     made.made(
                             Ibgda.open(
                                     ranks.communicator(),
                                     context,
-                                    settings(options, network),
+                                    settings(),
                                     new IbgdaOptions.NetworkMemory(
                                             heaps.localAddress(), numBytes, landings),
                                     groups),
@@ -75,10 +68,7 @@ final class IbgdaBuffer {
                     options.lowLatency() == null ? 0 : ibgda.table(groups.size() - 1);
             return new RdmaBuffer(
                     options.topology().rank(),
-                    RdmaHeaps.over(
-                            normalQueues,
-                            standIns(options, network, ibgda),
-                            mapped(options, network, heaps)),
+                    RdmaHeaps.over(normalQueues, standIns(ibgda), mapped(heaps)),
                     outbox,
                     new RdmaBuffer.Queues(lowLatencyQueues, ibgda),
                     Optional.of(heaps),
@@ -95,38 +85,35 @@ final class IbgdaBuffer {
      * @param lowLatencyBase where low-latency mode's part of the RDMA buffer begins
      * @throws IllegalArgumentException if their depth cannot be
      */
-    static List<IbgdaOptions.Group> groups(
-            BufferOptions options, Network.Ibgda network, long lowLatencyBase) {
+    List<IbgdaOptions.Group> groups(long lowLatencyBase) {
         List<IbgdaOptions.Group> groups = new ArrayList<>();
         if (options.normal() != null) {
-            groups.add(normal(options, network));
-            if (hasStandIns(options, network)) {
-                groups.add(standIns(options, network));
+            groups.add(normal());
+            if (hasStandIns()) {
+                groups.add(standIns());
             }
         }
         if (options.lowLatency() != null) {
-            groups.add(lowLatency(options, network, lowLatencyBase));
+            groups.add(lowLatency(lowLatencyBase));
         }
         return groups;
     }
 
     /** Where kernels find queues to stand-ins, 0 for none; empty where ranks are not masked. */
-    private static OptionalLong standIns(
-            BufferOptions options, Network.Ibgda network, Ibgda ibgda) {
+    private OptionalLong standIns(Ibgda ibgda) {
         if (!NetworkChoice.masks(options, network.masks())) {
             return OptionalLong.empty();
         }
-        return OptionalLong.of(hasStandIns(options, network) ? ibgda.table(1) : 0);
+        return OptionalLong.of(hasStandIns() ? ibgda.table(1) : 0);
     }
 
-    private static boolean hasStandIns(BufferOptions options, Network.Ibgda network) {
+    private boolean hasStandIns() {
         return NetworkChoice.masks(options, network.masks())
                 && options.topology().numNvlRanks() > 1;
     }
 
     /** What kernels may store into; normal mode uses NVL buffers for that. */
-    private static List<Long> mapped(
-            BufferOptions options, Network.Ibgda network, CudaHeaps heaps) {
+    private List<Long> mapped(CudaHeaps heaps) {
         int own = options.topology().rank();
         return IntStream.range(0, options.topology().numRanks())
                 .mapToObj(
@@ -138,7 +125,7 @@ final class IbgdaBuffer {
     }
 
     /** Normal mode reaches the rank with its place on every other node. */
-    private static IbgdaOptions.Group normal(BufferOptions options, Network.Ibgda network) {
+    private IbgdaOptions.Group normal() {
         EpTopology topology = options.topology();
         List<Integer> peers =
                 IntStream.range(0, topology.numRdmaRanks())
@@ -151,22 +138,21 @@ final class IbgdaBuffer {
                         .toList();
         NvshmemQueues queues =
                 NvshmemQueues.normal(options.dispatchConfig().covering(options.combineConfig()));
-        return group(options, network, peers, topology.rdmaRank(), 0, queues);
+        return group(peers, topology.rdmaRank(), 0, queues);
     }
 
     /** The ranks of other nodes that forward for this one while its peers are masked. */
-    private static IbgdaOptions.Group standIns(BufferOptions options, Network.Ibgda network) {
+    private IbgdaOptions.Group standIns() {
         EpTopology topology = options.topology();
         Config config = options.dispatchConfig().covering(options.combineConfig());
         NvshmemQueues queues =
                 new NvshmemQueues(QUEUES_TO_STAND_IN, NvshmemQueues.normal(config).qpDepth());
         int ownPlace = RailWay.standInPlace(topology, topology.rank());
-        return group(options, network, RailWay.standIns(topology), ownPlace, 0, queues);
+        return group(RailWay.standIns(topology), ownPlace, 0, queues);
     }
 
     /** Low-latency mode reaches all ranks whose memory is not mapped. */
-    private static IbgdaOptions.Group lowLatency(
-            BufferOptions options, Network.Ibgda network, long base) {
+    private IbgdaOptions.Group lowLatency(long base) {
         EpTopology topology = options.topology();
         IntPredicate mapped =
                 peer ->
@@ -179,18 +165,13 @@ final class IbgdaBuffer {
                         .boxed()
                         .toList();
         NvshmemQueues queues = NvshmemQueues.lowLatency(options.lowLatency(), topology.numRanks());
-        return group(options, network, peers, topology.rank(), base, queues);
+        return group(peers, topology.rank(), base, queues);
     }
 
-    private static IbgdaOptions.Group group(
-            BufferOptions options,
-            Network.Ibgda network,
-            List<Integer> peers,
-            int ownPlace,
-            long base,
-            NvshmemQueues queues) {
-        int numPaths = nics(options, network).stream().mapToInt(NicPort::numPaths).max().orElse(1);
-        int numPorts = nics(options, network).size();
+    private IbgdaOptions.Group group(
+            List<Integer> peers, int ownPlace, long base, NvshmemQueues queues) {
+        int numPaths = nics().stream().mapToInt(NicPort::numPaths).max().orElse(1);
+        int numPorts = nics().size();
         return new IbgdaOptions.Group(
                 peers,
                 ownPlace,
@@ -204,9 +185,9 @@ final class IbgdaBuffer {
      *
      * @throws DeepEpUnavailableException if that cannot be here
      */
-    static IbgdaOptions settings(BufferOptions options, Network.Ibgda network) {
+    IbgdaOptions settings() {
         return new IbgdaOptions(
-                nics(options, network).stream()
+                nics().stream()
                         .map(
                                 nic ->
                                         new IbgdaOptions.Port(
@@ -215,7 +196,7 @@ final class IbgdaBuffer {
                                                 HostTopology.gidTypes(HostTopology.SYSFS, nic)))
                         .toList(),
                 network.path(),
-                doorbells(network),
+                doorbells(),
                 true,
                 network.relaxedOrdering(),
                 IbgdaOptions.MAX_MESSAGE_BYTES,
@@ -223,7 +204,7 @@ final class IbgdaBuffer {
                 options.meetingTimeout());
     }
 
-    private static IbgdaOptions.Doorbells doorbells(Network.Ibgda network) {
+    private IbgdaOptions.Doorbells doorbells() {
         return switch (network.nicHandler()) {
             case AUTO -> IbgdaOptions.Doorbells.AUTO;
             case GPU -> IbgdaOptions.Doorbells.GPU;
@@ -235,7 +216,7 @@ final class IbgdaBuffer {
         };
     }
 
-    private static List<NicPort> nics(BufferOptions options, Network.Ibgda network) {
+    private List<NicPort> nics() {
         HostTopology host = HostTopology.read(HostTopology.SYSFS);
         String gpu = CudaDevice.of(options.device().index()).pciBusId();
         List<NicPort> nics =

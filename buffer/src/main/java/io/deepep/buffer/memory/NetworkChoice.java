@@ -3,7 +3,6 @@ package io.deepep.buffer.memory;
 import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.Network;
-import io.deepep.cuda.ibgda.IbgdaOptions;
 import io.deepep.cuda.nvshmem.NvshmemInstallation;
 import io.deepep.cuda.rdma.RdmaDevice;
 import io.deepep.error.DeepEpUnavailableException;
@@ -97,12 +96,12 @@ public final class NetworkChoice {
                                     "network=IBGDA, but " + reason,
                                     "install rdma-core (packages libibverbs1 and ibverbs-providers)");
                         });
-        IbgdaOptions settings = IbgdaBuffer.settings(options, given);
+        IbgdaBuffer planned = new IbgdaBuffer(options, given);
         LOG.log(
                 System.Logger.Level.DEBUG,
                 "IBGDA: {0}, {1}",
-                settings,
-                IbgdaBuffer.groups(options, given, 0));
+                planned.settings(),
+                planned.groups(0));
         return given;
     }
 

@@ -62,7 +62,7 @@ public record RdmaBuffer(
             CudaHeaps.Ranks ranks) {
         boolean crosses = options.topology().isInternode();
         if (crosses && options.network() instanceof Network.Ibgda network) {
-            return IbgdaBuffer.open(options, network, sizes, context, ranks);
+            return new IbgdaBuffer(options, network).open(sizes, context, ranks);
         }
         if (crosses && options.network() instanceof Network.Nvshmem network) {
             sharing.requireRegular();

@@ -153,7 +153,11 @@ record NvshmemStartup(
                         });
         id.copyFrom(MemorySegment.ofArray(HexFormat.of().parseHex(ids.get(peMap.rootRank()))));
         try {
-            meeting.step(() -> worker.run("nvshmemx_hostlib_init_attr", () -> init(library, device, id, attr)));
+            meeting.step(
+                    () ->
+                            worker.run(
+                                    "nvshmemx_hostlib_init_attr",
+                                    () -> init(library, device, id, attr)));
         } catch (RuntimeException e) {
             // NVSHMEM is half started here or at a peer, where taking it down could wait for ever.
             process.fail(e.getMessage());
