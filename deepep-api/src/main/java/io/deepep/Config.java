@@ -23,10 +23,8 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
         requirePositive("rdmaSendChunk", rdmaSendChunk);
         if (rdmaSendChunk > rdmaRecvChunk / 2) {
             throw new IllegalArgumentException(
-                    "rdmaSendChunk="
-                            + rdmaSendChunk
-                            + " exceeds half of rdmaRecvChunk="
-                            + rdmaRecvChunk);
+                    "rdmaSendChunk=%s exceeds half of rdmaRecvChunk=%s"
+                            .formatted(rdmaSendChunk, rdmaRecvChunk));
         }
     }
 

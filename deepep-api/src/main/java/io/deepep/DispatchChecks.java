@@ -119,9 +119,8 @@ final class DispatchChecks {
         }
         if (plan.numWorstTokens() < 0) {
             throw new IllegalArgumentException(
-                    "numWorstTokens="
-                            + plan.numWorstTokens()
-                            + " is negative; use 0 for exact counts");
+                    "numWorstTokens=%s is negative; use 0 for exact counts"
+                            .formatted(plan.numWorstTokens()));
         }
     }
 }

@@ -60,11 +60,8 @@ public record MachineProfile(String gpu, int nodes, int dispatchSms, int combine
             return of(found);
         } catch (IOException unreadable) {
             throw new IllegalArgumentException(
-                    "profile "
-                            + file
-                            + " cannot be read ("
-                            + reason(unreadable)
-                            + "); give a file that deepep bench normal --profile wrote",
+                    "profile %s cannot be read (%s); give a file that deepep bench normal --profile wrote"
+                            .formatted(file, reason(unreadable)),
                     unreadable);
         } catch (IllegalArgumentException refused) {
             throw new IllegalArgumentException(
@@ -84,10 +81,10 @@ public record MachineProfile(String gpu, int nodes, int dispatchSms, int combine
     private static MachineProfile of(Properties found) {
         if (!found.stringPropertyNames().equals(KEYS)) {
             throw new IllegalArgumentException(
-                    "its keys are "
-                            + new TreeSet<>(found.stringPropertyNames())
-                            + ", but a profile has exactly "
-                            + new TreeSet<>(KEYS));
+                    "its keys are %s, but a profile has exactly %s"
+                            .formatted(
+                                    new TreeSet<>(found.stringPropertyNames()),
+                                    new TreeSet<>(KEYS)));
         }
         return new MachineProfile(
                 found.getProperty("gpu").strip(),

@@ -39,9 +39,8 @@ public record NormalLimits(
         }
         if (maxRecvTokens < 0) {
             throw new IllegalArgumentException(
-                    "maxRecvTokens="
-                            + maxRecvTokens
-                            + " is negative; use WORST_CASE (0) or a positive number");
+                    "maxRecvTokens=%s is negative; use WORST_CASE (0) or a positive number"
+                            .formatted(maxRecvTokens));
         }
     }
 
@@ -62,13 +61,8 @@ public record NormalLimits(
         long rows = (long) maxTokens * numRanks;
         if (rows > Integer.MAX_VALUE) {
             throw new IllegalArgumentException(
-                    "maxTokens="
-                            + maxTokens
-                            + " of numRanks="
-                            + numRanks
-                            + " are more rows than a buffer can have, "
-                            + Integer.MAX_VALUE
-                            + "; lower maxTokens or give maxRecvTokens");
+                    "maxTokens=%s of numRanks=%s are more rows than a buffer can have, %s; lower maxTokens or give maxRecvTokens"
+                            .formatted(maxTokens, numRanks, Integer.MAX_VALUE));
         }
         return (int) rows;
     }

@@ -342,11 +342,8 @@ public final class Tensor {
     public void setFloats(float[] values, long... row) {
         if (values.length != size(rank() - 1)) {
             throw new IllegalArgumentException(
-                    values.length
-                            + " values are not a row of "
-                            + size(rank() - 1)
-                            + " elements of the tensor "
-                            + this);
+                    "%s values are not a row of %s elements of the tensor %s"
+                            .formatted(values.length, size(rank() - 1), this));
         }
         long[] index = Arrays.copyOf(row, row.length + 1);
         for (int i = 0; i < values.length; i++) {

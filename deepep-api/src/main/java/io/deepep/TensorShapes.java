@@ -80,22 +80,20 @@ final class TensorShapes {
         for (long stride : strides) {
             if (stride < 0) {
                 throw new IllegalArgumentException(
-                        "strides "
-                                + Arrays.toString(strides)
-                                + " must not be negative; 0 repeats elements");
+                        "strides %s must not be negative; 0 repeats elements"
+                                .formatted(Arrays.toString(strides)));
             }
         }
         long needed = extentBytes(dtype, shape, strides);
         if (needed > capacityBytes) {
             throw new IllegalArgumentException(
-                    dtype
-                            + Arrays.toString(shape)
-                            + " with strides "
-                            + Arrays.toString(strides)
-                            + " needs "
-                            + (needed == Long.MAX_VALUE ? "more than 2^60" : needed)
-                            + " bytes, but the memory has "
-                            + capacityBytes);
+                    "%s%s with strides %s needs %s bytes, but the memory has %s"
+                            .formatted(
+                                    dtype,
+                                    Arrays.toString(shape),
+                                    Arrays.toString(strides),
+                                    needed == Long.MAX_VALUE ? "more than 2^60" : needed,
+                                    capacityBytes));
         }
     }
 

@@ -34,9 +34,8 @@ public final class Ue8m0 {
         }
         if (bits <= 0 || (bits & 0x7fffff) != 0 || bits >= 0x7f800000) {
             throw new IllegalArgumentException(
-                    "scale="
-                            + scale
-                            + " is not a power of two from 2^-127 to 2^127; round it with ceilPowerOfTwo");
+                    "scale=%s is not a power of two from 2^-127 to 2^127; round it with ceilPowerOfTwo"
+                            .formatted(scale));
         }
         return (byte) (bits >>> 23);
     }

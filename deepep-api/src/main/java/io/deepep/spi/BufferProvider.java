@@ -59,9 +59,8 @@ public interface BufferProvider {
                 .orElseThrow(
                         () ->
                                 new DeepEpUnavailableException(
-                                        "no implementation of "
-                                                + BufferProvider.class.getName()
-                                                + " was found",
+                                        "no implementation of %s was found"
+                                                .formatted(BufferProvider.class.getName()),
                                         "add the artifact io.deepep:deepep-buffer",
                                         null));
     }

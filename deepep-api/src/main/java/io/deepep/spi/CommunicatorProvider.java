@@ -30,9 +30,8 @@ public interface CommunicatorProvider {
                 .orElseThrow(
                         () ->
                                 new DeepEpUnavailableException(
-                                        "no implementation of "
-                                                + CommunicatorProvider.class.getName()
-                                                + " was found",
+                                        "no implementation of %s was found"
+                                                .formatted(CommunicatorProvider.class.getName()),
                                         "add the artifact io.deepep:deepep-communicator",
                                         null));
     }

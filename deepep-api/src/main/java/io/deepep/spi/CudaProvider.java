@@ -55,9 +55,8 @@ public interface CudaProvider {
         return Loaded.PROVIDER.orElseThrow(
                 () ->
                         new DeepEpUnavailableException(
-                                "no implementation of "
-                                        + CudaProvider.class.getName()
-                                        + " was found",
+                                "no implementation of %s was found"
+                                        .formatted(CudaProvider.class.getName()),
                                 "add the artifact io.deepep:deepep-native, or deepep-buffer, which"
                                         + " includes it",
                                 null));

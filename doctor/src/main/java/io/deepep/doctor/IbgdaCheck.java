@@ -113,10 +113,8 @@ final class IbgdaCheck {
                         tried,
                         card -> !card.trial().reachesMemory(),
                         card ->
-                                "dma-buf: "
-                                        + card.trial().dmaBuf()
-                                        + "; nvidia-peermem: "
-                                        + card.trial().peerMem());
+                                "dma-buf: %s; nvidia-peermem: %s"
+                                        .formatted(card.trial().dmaBuf(), card.trial().peerMem()));
         return unreached.isEmpty()
                 ? Finding.ok(
                         TOPIC,

@@ -31,10 +31,8 @@ final class NicCheck {
                     Finding.missing(
                             TOPIC,
                             "RDMA devices",
-                            numHcas
-                                    + " are more than the "
-                                    + MAX_HCAS
-                                    + " that NVSHMEM has room for",
+                            "%s are more than the %s that NVSHMEM has room for"
+                                    .formatted(numHcas, MAX_HCAS),
                             "remove virtual functions: echo 0 | sudo tee /sys/class/infiniband/mlx5_0/device/sriov_numvfs"));
         }
         findings.add(libraries(machine));

@@ -47,10 +47,8 @@ final class PortCheck {
                             TOPIC,
                             "MTU",
                             String.join(", ", small),
-                            "sudo ip link set dev "
-                                    + small.getFirst().split(" ", 2)[0]
-                                    + " mtu 9000, on the switches too: RDMA packets of 4096 bytes need "
-                                    + WANTED_MTU));
+                            "sudo ip link set dev %s mtu 9000, on the switches too: RDMA packets of 4096 bytes need %s"
+                                    .formatted(small.getFirst().split(" ", 2)[0], WANTED_MTU)));
         } else if (!mtus.isEmpty()) {
             int least = mtus.values().stream().min(Integer::compare).orElseThrow();
             findings.add(Finding.ok(TOPIC, "MTU", Integer.toString(least)));

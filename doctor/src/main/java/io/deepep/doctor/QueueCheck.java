@@ -54,10 +54,10 @@ final class QueueCheck {
                             TOPIC,
                             ITEM,
                             String.join(", ", few),
-                            "a rank takes a queue pair for each SM and other node ("
-                                    + numSms
-                                    + " SMs unless Config.withNumSms says otherwise), low-latency mode"
-                                    + " entries for 4 x its tokens: stay below, or share a NIC among fewer ranks"));
+                            ("a rank takes a queue pair for each SM and other node (%s SMs unless Config.withNumSms"
+                                            + " says otherwise), low-latency mode entries for 4 x its tokens: stay below, or share"
+                                            + " a NIC among fewer ranks")
+                                    .formatted(numSms)));
         } else if (!known.isEmpty()) {
             findings.add(Finding.ok(TOPIC, ITEM, String.join(", ", known)));
         }

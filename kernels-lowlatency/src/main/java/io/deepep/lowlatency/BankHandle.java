@@ -114,9 +114,8 @@ public final class BankHandle<B extends Bank> implements LowLatencyHandle {
         B held = bank();
         if (!held.isReceived()) {
             throw new IllegalArgumentException(
-                    "dispatch "
-                            + dispatch
-                            + " has not been received, or failed; run its receive hook first");
+                    "dispatch %s has not been received, or failed; run its receive hook first"
+                            .formatted(dispatch));
         }
         combined = true;
         return held;

@@ -75,10 +75,8 @@ public final class FaultMessages {
             case ROW_OUT_OF_RANGE -> rowOutOfRange(fault);
             case GRID_NOT_RESIDENT ->
                     new IllegalStateException(
-                            operation
-                                    + ": the blocks of rank "
-                                    + rank
-                                    + " did not run together; lower Config.numSms or put fewer ranks on the GPU");
+                            "%s: the blocks of rank %s did not run together; lower Config.numSms or put fewer ranks on the GPU"
+                                    .formatted(operation, rank));
             case HANDLE_INVALID ->
                     new RoutingException(
                             fault.at(),
@@ -193,15 +191,8 @@ public final class FaultMessages {
 
     private RankMismatchException rowOutOfRange(Fault fault) {
         return new RankMismatchException(
-                operation
-                        + ": rank "
-                        + fault.peer()
-                        + " offers "
-                        + fault.expected()
-                        + " rows but the handle of rank "
-                        + rank
-                        + " names row "
-                        + fault.seen()
-                        + "; combine the rows that the dispatch of the handle received");
+                ("%s: rank %s offers %s rows but the handle of rank %s names row %s; combine the rows that the dispatch"
+                                + " of the handle received")
+                        .formatted(operation, fault.peer(), fault.expected(), rank, fault.seen()));
     }
 }

@@ -76,11 +76,8 @@ public final class NormalChecks {
         int rows = plan.handle().numRecvTokens();
         if (worst != 0 && worst != rows) {
             throw new IllegalArgumentException(
-                    "numWorstTokens="
-                            + worst
-                            + " but the handle has numRecvTokens="
-                            + rows
-                            + "; leave it at 0 with a handle");
+                    "numWorstTokens=%s but the handle has numRecvTokens=%s; leave it at 0 with a handle"
+                            .formatted(worst, rows));
         }
     }
 
@@ -101,11 +98,8 @@ public final class NormalChecks {
             requireExpandedRows(plan);
         } else if (worst > capacity) {
             throw new IllegalArgumentException(
-                    "numWorstTokens="
-                            + worst
-                            + " exceeds the buffer's "
-                            + capacity
-                            + " rows; ask for no more, or raise NormalLimits.maxRecvTokens");
+                    "numWorstTokens=%s exceeds the buffer's %s rows; ask for no more, or raise NormalLimits.maxRecvTokens"
+                            .formatted(worst, capacity));
         }
     }
 
@@ -119,25 +113,15 @@ public final class NormalChecks {
         long rows = selections + (long) numLocalExperts * plan.expertAlignment();
         if (rows > Integer.MAX_VALUE) {
             throw new IllegalArgumentException(
-                    "expertAlignment="
-                            + plan.expertAlignment()
-                            + " can make "
-                            + rows
-                            + " rows of "
-                            + numLocalExperts
-                            + " local experts and "
-                            + selections
-                            + " selections, more than an int counts; lower it, or"
-                            + " NormalLimits.maxRecvTokens");
+                    ("expertAlignment=%s can make %s rows of %s local experts and %s selections, more than an int"
+                                    + " counts; lower it, or NormalLimits.maxRecvTokens")
+                            .formatted(plan.expertAlignment(), rows, numLocalExperts, selections));
         }
         long most = selections + (long) numLocalExperts * DispatchPlan.MAX_EXPERT_ALIGNMENT;
         if (plan.numWorstTokens() > most) {
             throw new IllegalArgumentException(
-                    "numWorstTokens="
-                            + plan.numWorstTokens()
-                            + " exceeds the "
-                            + most
-                            + " rows that can arrive in the expanded layout with any alignment; ask for no more");
+                    "numWorstTokens=%s exceeds the %s rows that can arrive in the expanded layout with any alignment; ask for no more"
+                            .formatted(plan.numWorstTokens(), most));
         }
     }
 
@@ -169,11 +153,8 @@ public final class NormalChecks {
     private static void requireWholeGroups(int hidden) {
         if (hidden % Fp8E4m3.CHANNELS_PER_SCALE != 0) {
             throw new IllegalArgumentException(
-                    "hidden="
-                            + hidden
-                            + " is not a multiple of "
-                            + Fp8E4m3.CHANNELS_PER_SCALE
-                            + ", which share a scale in a combine with format=FP8; use BF16");
+                    "hidden=%s is not a multiple of %s, which share a scale in a combine with format=FP8; use BF16"
+                            .formatted(hidden, Fp8E4m3.CHANNELS_PER_SCALE));
         }
     }
 
@@ -238,53 +219,37 @@ public final class NormalChecks {
     private void requireTokens(String name, long numTokens) {
         if (numTokens > limits.maxTokens()) {
             throw new IllegalArgumentException(
-                    name
-                            + " has "
-                            + numTokens
-                            + " tokens, more than NormalLimits.maxTokens="
-                            + limits.maxTokens()
-                            + "; raise the limit");
+                    "%s has %s tokens, more than NormalLimits.maxTokens=%s; raise the limit"
+                            .formatted(name, numTokens, limits.maxTokens()));
         }
     }
 
     private void requireHidden(long hidden) {
         if (hidden > limits.hidden()) {
             throw new IllegalArgumentException(
-                    "hidden="
-                            + hidden
-                            + " exceeds NormalLimits.hidden="
-                            + limits.hidden()
-                            + "; raise the limit");
+                    "hidden=%s exceeds NormalLimits.hidden=%s; raise the limit"
+                            .formatted(hidden, limits.hidden()));
         }
     }
 
     private void requireTopk(long numTopk) {
         if (numTopk < 1 || numTopk > limits.maxTopk()) {
             throw new IllegalArgumentException(
-                    "numTopk="
-                            + numTopk
-                            + " is not in [1, NormalLimits.maxTopk="
-                            + limits.maxTopk()
-                            + "]; raise the limit if need be");
+                    "numTopk=%s is not in [1, NormalLimits.maxTopk=%s]; raise the limit if need be"
+                            .formatted(numTopk, limits.maxTopk()));
         }
     }
 
     private void requireExperts(int numExperts) {
         if (numExperts < 1 || numExperts > limits.maxExperts()) {
             throw new IllegalArgumentException(
-                    "numExperts="
-                            + numExperts
-                            + " is not in [1, NormalLimits.maxExperts="
-                            + limits.maxExperts()
-                            + "]; raise the limit if need be");
+                    "numExperts=%s is not in [1, NormalLimits.maxExperts=%s]; raise the limit if need be"
+                            .formatted(numExperts, limits.maxExperts()));
         }
         if (numExperts % topology.numRanks() != 0) {
             throw new IllegalArgumentException(
-                    "numExperts="
-                            + numExperts
-                            + " is not a multiple of numRanks="
-                            + topology.numRanks()
-                            + "; every rank must hold the same number of experts");
+                    "numExperts=%s is not a multiple of numRanks=%s; every rank must hold the same number of experts"
+                            .formatted(numExperts, topology.numRanks()));
         }
     }
 }

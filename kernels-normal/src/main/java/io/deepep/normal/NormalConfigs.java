@@ -43,14 +43,9 @@ public final class NormalConfigs {
     private static void requireWithin(String name, int given, int allowed) {
         if (given > allowed) {
             throw new IllegalArgumentException(
-                    "config "
-                            + name
-                            + "="
-                            + given
-                            + " exceeds the "
-                            + allowed
-                            + " that the buffer was laid out for; open it with a dispatchConfig or"
-                            + " combineConfig at least as large");
+                    ("config %s=%s exceeds the %s that the buffer was laid out for; open it with a dispatchConfig or"
+                                    + " combineConfig at least as large")
+                            .formatted(name, given, allowed));
         }
     }
 }

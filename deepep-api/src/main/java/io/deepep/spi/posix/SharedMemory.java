@@ -62,12 +62,8 @@ public final class SharedMemory implements AutoCloseable {
         long available = AvailableMemory.bytes();
         if (bytes > available - available / 16) {
             throw new DeepEpUnavailableException(
-                    whose
-                            + " need "
-                            + bytes
-                            + " bytes of memory, but only "
-                            + available
-                            + " are available",
+                    "%s need %s bytes of memory, but only %s are available"
+                            .formatted(whose, bytes, available),
                     CURE,
                     null);
         }
@@ -111,12 +107,8 @@ public final class SharedMemory implements AutoCloseable {
                     throw failure;
                 }
                 throw new DeepEpUnavailableException(
-                        "only "
-                                + taken
-                                + " of "
-                                + numBytes
-                                + " bytes that ranks share could be allocated: "
-                                + failure.getMessage(),
+                        "only %s of %s bytes that ranks share could be allocated: %s"
+                                .formatted(taken, numBytes, failure.getMessage()),
                         CURE,
                         failure);
             }

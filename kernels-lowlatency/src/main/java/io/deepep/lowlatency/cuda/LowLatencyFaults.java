@@ -49,9 +49,8 @@ record LowLatencyFaults(LowLatencyErrors errors, CallTimeouts timeouts) {
             case OPERATION_MISMATCH -> errors.otherKind(intOf(block, "peer"));
             default ->
                     throw new IllegalStateException(
-                            errors.operation()
-                                    + ": unexpected kernel status "
-                                    + FaultCode.of(code));
+                            "%s: unexpected kernel status %s"
+                                    .formatted(errors.operation(), FaultCode.of(code)));
         };
     }
 

@@ -41,16 +41,8 @@ final class CombineFlags {
             long flag = layout.combineFlag(epoch & 1, token, part, sender, k);
             if (rdma.local().get(INT, flag) != epoch) {
                 throw new IllegalStateException(
-                        "rank "
-                                + sender
-                                + " has not sent part "
-                                + part
-                                + " of topkIdx["
-                                + token
-                                + "]["
-                                + k
-                                + "] in combine "
-                                + call);
+                        "rank %s has not sent part %s of topkIdx[%s][%s] in combine %s"
+                                .formatted(sender, part, token, k, call));
             }
         }
     }

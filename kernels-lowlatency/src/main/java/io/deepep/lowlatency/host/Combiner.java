@@ -97,10 +97,8 @@ final class Combiner {
         int parity = CallEpoch.parity(call);
         if (unreceived[parity] != 0) {
             throw new CallOrderException(
-                    "combine "
-                            + unreceived[parity]
-                            + " has been sent but not received; run its receive hook before the"
-                            + " second next combine");
+                    "combine %s has been sent but not received; run its receive hook before the second next combine"
+                            .formatted(unreceived[parity]));
         }
         calls = call;
         unreceived[parity] = call;
