@@ -62,12 +62,12 @@ final class Combiner {
     private long calls;
 
     Combiner(HostLowLatencyKernels kernels, Peers peers) {
-        LowLatencyLimits limits = kernels.limits();
+        LowLatencyLimits limits = kernels.limits;
         this.kernels = kernels;
-        this.layout = kernels.layout();
-        this.rdma = kernels.rdma();
+        this.layout = kernels.layout;
+        this.rdma = kernels.rdma;
         this.peers = peers;
-        this.rank = kernels.rank();
+        this.rank = kernels.rank;
         this.headers = new CombineHeaders(kernels, peers.count());
         this.flags = new CombineFlags(layout, rdma, rank);
         this.reducer = new RowReducer(limits, layout, rdma, rank, flags);
@@ -92,7 +92,7 @@ final class Combiner {
 
     /** Sends and returns the number of the combine. */
     long send(LowLatencyCombinePlan plan) {
-        DispatchBank bank = BankHandle.of(plan.handle(), kernels.banks()).combine();
+        DispatchBank bank = BankHandle.of(plan.handle(), kernels.banks).combine();
         long call = calls + 1;
         int parity = CallEpoch.parity(call);
         if (unreceived[parity] != 0) {
@@ -103,7 +103,7 @@ final class Combiner {
         calls = call;
         unreceived[parity] = call;
         dispatch[parity] = bank.dispatch();
-        nextDispatch[parity] = kernels.banks().next();
+        nextDispatch[parity] = kernels.banks.next();
         // Kept here, because the bank may hold a later dispatch when this combine is received.
         System.arraycopy(bank.reached, 0, expected[parity], 0, peers.count());
         // The owners have summed what lay in the slots of this parity.

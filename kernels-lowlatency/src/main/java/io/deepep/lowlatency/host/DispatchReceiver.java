@@ -36,17 +36,17 @@ final class DispatchReceiver {
 
     DispatchReceiver(HostLowLatencyKernels kernels, Peers peers) {
         this.kernels = kernels;
-        this.layout = kernels.layout();
-        this.local = kernels.rdma().local();
+        this.layout = kernels.layout;
+        this.local = kernels.rdma.local();
         this.peers = peers;
-        this.headers = new Headers(Kind.DISPATCH, layout, kernels.rdma(), kernels.rank());
+        this.headers = new Headers(Kind.DISPATCH, layout, kernels.rdma, kernels.rank);
         this.errors =
-                new LowLatencyErrors(Kind.DISPATCH, kernels.rank(), kernels.limits().numExperts());
-        this.numLocalExperts = kernels.limits().numLocalExperts(peers.count());
+                new LowLatencyErrors(Kind.DISPATCH, kernels.rank, kernels.limits.numExperts());
+        this.numLocalExperts = kernels.limits.numLocalExperts(peers.count());
     }
 
     void receive(long call, Tensor cumulativeStats, Tensor waitCostStats) {
-        DispatchBank bank = kernels.banks().of(call);
+        DispatchBank bank = kernels.banks.of(call);
         bank.setFailed();
         // acquire; pairs with the release in Headers.announce.
         int other =
@@ -54,7 +54,7 @@ final class DispatchReceiver {
                         Kind.DISPATCH, call, bank.nextCombine, bank.present, waitCostStats);
         try {
             if (other >= 0) {
-                kernels.combiner().skip();
+                kernels.combiner.skip();
                 throw errors.otherKind(other);
             }
             checkHeaders(call, bank);
@@ -106,7 +106,7 @@ final class DispatchReceiver {
         int k = headers.get(call, source, DispatchWord.STATUS_K);
         long value = headers.getLong(call, source, DispatchWord.STATUS_VALUE_LOW);
         throw status == FaultCode.SELECTED_TOO_OFTEN
-                ? errors.selectedTooOften(source, k, value, kernels.limits().maxTokens())
+                ? errors.selectedTooOften(source, k, value, kernels.limits.maxTokens())
                 : errors.expertOutOfRange(source, token, k, value);
     }
 

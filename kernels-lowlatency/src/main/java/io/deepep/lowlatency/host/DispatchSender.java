@@ -56,15 +56,15 @@ final class DispatchSender {
 
     DispatchSender(HostLowLatencyKernels kernels, Peers peers, MemorySegment wire) {
         this.kernels = kernels;
-        this.layout = kernels.layout();
-        this.rdma = kernels.rdma();
+        this.layout = kernels.layout;
+        this.rdma = kernels.rdma;
         this.peers = peers;
-        this.rank = kernels.rank();
+        this.rank = kernels.rank;
         this.headers = new Headers(Kind.DISPATCH, layout, rdma, rank);
-        this.maxTokens = kernels.limits().maxTokens();
-        this.numExperts = kernels.limits().numExperts();
-        this.numLocalExperts = kernels.limits().numLocalExperts(peers.count());
-        this.hidden = kernels.limits().hidden();
+        this.maxTokens = kernels.limits.maxTokens();
+        this.numExperts = kernels.limits.numExperts();
+        this.numLocalExperts = kernels.limits.numLocalExperts(peers.count());
+        this.hidden = kernels.limits.hidden();
         this.numRows = new int[peers.count()];
         this.numSelections = new int[peers.count()];
         this.counts = new int[numExperts];
@@ -78,7 +78,7 @@ final class DispatchSender {
         MemorySegment topk = plan.topkIdx().segment();
         boolean weighted = plan.topkWeights() != null;
         long call = kernels.openDispatch(numTokens, numTopk, plan.format(), weighted);
-        DispatchBank bank = kernels.banks().of(call);
+        DispatchBank bank = kernels.banks.of(call);
         MemorySegment.copy(topk, 0, bank.sentTopkIdx, 0, 8L * numTokens * numTopk);
         // The slots are free once every receiver has taken the dispatch before the last out of
         // them. Pairs with the signal in Peers.acknowledge.

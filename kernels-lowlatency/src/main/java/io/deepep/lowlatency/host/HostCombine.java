@@ -31,8 +31,8 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
     HostCombine(HostLowLatencyKernels kernels, LowLatencyCombinePlan plan, int hidden) {
         this.kernels = kernels;
         this.plan = plan;
-        this.timeouts = kernels.peers().timeouts(plan);
-        this.runs = new RunsInFlight(kernels.banks());
+        this.timeouts = kernels.peers.timeouts(plan);
+        this.runs = new RunsInFlight(kernels.banks);
         this.out = plan.out() != null ? plan.out() : allocate(plan.handle().numTokens(), hidden);
     }
 
@@ -43,15 +43,15 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
 
     @Override
     public void begin() {
-        kernels.peers().allow(timeouts);
-        runs.add(kernels.combiner().send(plan));
+        kernels.peers.allow(timeouts);
+        runs.add(kernels.combiner.send(plan));
     }
 
     @Override
     public void complete() {
-        kernels.peers().allow(timeouts);
+        kernels.peers.allow(timeouts);
         completed = runs.take();
-        kernels.combiner().receive(completed, plan, out);
+        kernels.combiner.receive(completed, plan, out);
     }
 
     /**
@@ -61,10 +61,10 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
     @Override
     public void describe(RecordedFacts facts, boolean hasCompleted) {
         LowLatencyRows.combine(facts, plan.format(), (int) out.size(1));
-        int[] home = kernels.combiner().homeRows(plan);
+        int[] home = kernels.combiner.homeRows(plan);
         facts.tokens(out.size(0), Arrays.stream(home).sum()).directLinks(home);
         if (hasCompleted) {
-            facts.peers(kernels.combiner().sentRows(completed), home);
+            facts.peers(kernels.combiner.sentRows(completed), home);
         }
     }
 

@@ -37,21 +37,21 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
     HostDispatch(HostLowLatencyKernels kernels, LowLatencyDispatchPlan plan) {
         this.kernels = kernels;
         this.plan = plan;
-        this.timeouts = kernels.peers().timeouts(plan);
-        this.runs = new RunsInFlight(kernels.banks());
+        this.timeouts = kernels.peers.timeouts(plan);
+        this.runs = new RunsInFlight(kernels.banks);
         for (int parity = 0; parity < Banks.COUNT; parity++) {
             handles.add(newHandle(parity));
         }
     }
 
     private BankHandle<DispatchBank> newHandle(int parity) {
-        return new BankHandle<>(kernels.banks(), parity, plan.topkWeights() != null);
+        return new BankHandle<>(kernels.banks, parity, plan.topkWeights() != null);
     }
 
     @Override
     public void begin() {
-        kernels.peers().allow(timeouts);
-        long epoch = kernels.sender().send(plan);
+        kernels.peers.allow(timeouts);
+        long epoch = kernels.sender.send(plan);
         runs.add(epoch);
         int parity = parity(epoch);
         if (handles.get(parity).isExpected()) {
@@ -63,16 +63,16 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
 
     @Override
     public void complete() {
-        kernels.peers().allow(timeouts);
+        kernels.peers.allow(timeouts);
         completed = runs.take();
-        kernels.receiver().receive(completed, plan.cumulativeStats(), plan.waitCostStats());
+        kernels.receiver.receive(completed, plan.cumulativeStats(), plan.waitCostStats());
     }
 
     @Override
     public LowLatencyDispatchResult result(Event event, Runnable receiveHook) {
         int parity = parity(runs.latest());
         LowLatencyDispatchResult cached = results[parity];
-        DispatchBank bank = kernels.banks().at(parity);
+        DispatchBank bank = kernels.banks.at(parity);
         if (cached != null
                 && cached.event().equals(event)
                 && Objects.equals(hooks[parity], receiveHook)
@@ -98,7 +98,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         LowLatencyRows.dispatch(facts, plan.format(), hidden);
         facts.tokens(plan.x().size(0), RecordedFacts.UNKNOWN);
         if (hasCompleted) {
-            DispatchBank bank = kernels.banks().of(completed);
+            DispatchBank bank = kernels.banks.of(completed);
             int[] experts = bank.countTensor.segment().toArray(ValueLayout.JAVA_INT);
             facts.tokens(plan.x().size(0), Arrays.stream(experts).sum())
                     .peers(bank.sentRows, bank.receivedRows)

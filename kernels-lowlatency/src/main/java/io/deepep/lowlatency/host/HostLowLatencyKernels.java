@@ -34,17 +34,18 @@ import java.lang.foreign.Arena;
  * absent.
  */
 public final class HostLowLatencyKernels implements LowLatencyKernels {
-    private final HostContext context;
-    private final LowLatencyLimits limits;
-    private final LowLatencyLayout layout;
+    final int rank;
+    final HostHeap rdma;
+    final LowLatencyLimits limits;
+    final LowLatencyLayout layout;
     private final LowLatencyChecks checks;
     private final RowFormat bf16Rows;
     private final RowFormat fp8Rows;
-    private final Peers peers;
-    private final Banks<DispatchBank> banks;
-    private final DispatchSender sender;
-    private final DispatchReceiver receiver;
-    private final Combiner combiner;
+    final Peers peers;
+    final Banks<DispatchBank> banks;
+    final DispatchSender sender;
+    final DispatchReceiver receiver;
+    final Combiner combiner;
 
     /** Freed when unreachable: results handed out keep it alive. */
     private final Arena arena = Arena.ofAuto();
@@ -59,7 +60,8 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
      */
     public HostLowLatencyKernels(
             HostContext context, LowLatencyLimits limits, boolean maskTimedOutRanks) {
-        this.context = context;
+        this.rank = context.topology().rank();
+        this.rdma = context.rdma();
         this.limits = limits;
         this.layout = LowLatencyLayout.of(limits, context.topology());
         this.checks = new LowLatencyChecks(limits, context.topology(), Device.host());
@@ -75,26 +77,6 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         this.sender = new DispatchSender(this, peers, HostMemory.allocate(arena, longestRow));
         this.receiver = new DispatchReceiver(this, peers);
         this.combiner = new Combiner(this, peers);
-    }
-
-    LowLatencyLimits limits() {
-        return limits;
-    }
-
-    Peers peers() {
-        return peers;
-    }
-
-    LowLatencyLayout layout() {
-        return layout;
-    }
-
-    HostHeap rdma() {
-        return context.rdma();
-    }
-
-    int rank() {
-        return context.topology().rank();
     }
 
     /** How rows of a format travel. */
@@ -141,7 +123,7 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
 
     @Override
     public void reset() {
-        context.rdma().local().asSlice(0, layout.headersEnd()).fill((byte) 0);
+        rdma.local().asSlice(0, layout.headersEnd()).fill((byte) 0);
         peers.reset();
         combiner.reset();
         banks.clean();
@@ -175,21 +157,5 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         long skipped = banks.next();
         banks.skip();
         peers.acknowledge(Kind.DISPATCH, skipped);
-    }
-
-    Banks<DispatchBank> banks() {
-        return banks;
-    }
-
-    DispatchSender sender() {
-        return sender;
-    }
-
-    DispatchReceiver receiver() {
-        return receiver;
-    }
-
-    Combiner combiner() {
-        return combiner;
     }
 }
