@@ -18,10 +18,10 @@ final class CombineFlags {
     private final int rank;
     private final int numParts;
 
-    CombineFlags(LowLatencyLayout layout, HostHeap rdma, int rank) {
-        this.layout = layout;
-        this.rdma = rdma;
-        this.rank = rank;
+    CombineFlags(HostLowLatencyKernels kernels) {
+        this.layout = kernels.layout;
+        this.rdma = kernels.rdma;
+        this.rank = kernels.rank;
         this.numParts = layout.numParts();
     }
 

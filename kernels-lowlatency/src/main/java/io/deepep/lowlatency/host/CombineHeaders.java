@@ -25,7 +25,7 @@ final class CombineHeaders {
     private final int numExperts;
 
     CombineHeaders(HostLowLatencyKernels kernels, int numRanks) {
-        this.headers = new Headers(Kind.COMBINE, kernels.layout, kernels.rdma, kernels.rank);
+        this.headers = new Headers(Kind.COMBINE, kernels);
         this.numRanks = numRanks;
         this.numExperts = kernels.limits.numExperts();
         this.errors = new LowLatencyErrors(Kind.COMBINE, kernels.rank, numExperts);

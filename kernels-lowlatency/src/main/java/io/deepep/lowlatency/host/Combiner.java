@@ -2,10 +2,8 @@ package io.deepep.lowlatency.host;
 
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyHandle;
-import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.host.HostHeap;
-import io.deepep.host.RowMath;
 import io.deepep.lowlatency.BankHandle;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.Kind;
@@ -34,16 +32,9 @@ final class Combiner {
     private final RowReducer reducer;
     private final int rank;
     private final int numLocalExperts;
-    private final int hidden;
     private final boolean[] reachable;
     private final boolean[] came;
     private final SentRows rows;
-    private final float[] sum;
-    private final float[] weights;
-    private final long[] slots;
-
-    /** This rank's memory, once for each selection. */
-    private final MemorySegment[] sources;
 
     /** By parity: the combine that is sent but not received, or 0. */
     private final long[] unreceived = new long[2];
@@ -62,27 +53,20 @@ final class Combiner {
     private long calls;
 
     Combiner(HostLowLatencyKernels kernels, Peers peers) {
-        LowLatencyLimits limits = kernels.limits;
         this.kernels = kernels;
         this.layout = kernels.layout;
         this.rdma = kernels.rdma;
         this.peers = peers;
         this.rank = kernels.rank;
         this.headers = new CombineHeaders(kernels, peers.count());
-        this.flags = new CombineFlags(layout, rdma, rank);
-        this.reducer = new RowReducer(limits, layout, rdma, rank, flags);
-        this.numLocalExperts = limits.numLocalExperts(peers.count());
-        this.hidden = limits.hidden();
+        this.flags = new CombineFlags(kernels);
+        this.rows = new SentRows(kernels.limits);
+        this.reducer = new RowReducer(kernels, flags, rows);
+        this.numLocalExperts = kernels.limits.numLocalExperts(peers.count());
         this.reachable = new boolean[peers.count()];
         this.came = new boolean[peers.count()];
         this.expected = new boolean[2][peers.count()];
         this.sentRows = new int[2][peers.count()];
-        this.rows = new SentRows(hidden);
-        this.sum = new float[hidden];
-        this.weights = new float[limits.maxTopk()];
-        this.slots = new long[limits.maxTopk()];
-        this.sources = new MemorySegment[limits.maxTopk()];
-        Arrays.fill(sources, rdma.local());
     }
 
     void reset() {
@@ -194,8 +178,8 @@ final class Combiner {
             }
             int numTokens = (int) out.size(0);
             for (int token = 0; token < numTokens; token++) {
-                sumToken(plan, call, token);
-                RowMath.storeBf16(sum, out.segment(), 2L * out.stride(0) * token, hidden);
+                addRows(plan, call, token);
+                rows.storeSum(plan.format(), out.segment(), 2L * out.stride(0) * token);
             }
         } finally {
             // Also after an error that every rank learned of: the slots are free again.
@@ -259,26 +243,24 @@ final class Combiner {
         peers.acknowledge(Kind.COMBINE, calls);
     }
 
-    private void sumToken(LowLatencyCombinePlan plan, long call, int token) {
+    private void addRows(LowLatencyCombinePlan plan, long call, int token) {
         int parity = CallEpoch.parity(call);
         MemorySegment topk = plan.topkIdx().segment();
         int numTopk = (int) plan.topkIdx().size(1);
-        int count = 0;
+        rows.clear();
         for (int k = 0; k < numTopk; k++) {
             long selection = (long) token * numTopk + k;
             int sender = senderOf(topk.get(LONG, 8 * selection));
             if (sender >= 0
                     && came[sender]
                     && bringsRow(plan, topk, (long) token * numTopk, selection)) {
-                weights[count] =
+                float weight =
                         plan.isPreReduced()
                                 ? 1
                                 : plan.topkWeights().segment().get(FLOAT, 4 * selection);
                 flags.require(call, sender, token, k);
-                slots[count++] = layout.combineRow(parity, sender, token, k);
+                rows.add(weight, rdma.local(), layout.combineRow(parity, sender, token, k));
             }
         }
-        RowMath.clear(sum, hidden);
-        rows.add(plan.format(), sum, weights, sources, slots, count);
     }
 }

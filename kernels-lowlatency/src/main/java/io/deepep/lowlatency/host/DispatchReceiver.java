@@ -39,7 +39,7 @@ final class DispatchReceiver {
         this.layout = kernels.layout;
         this.local = kernels.rdma.local();
         this.peers = peers;
-        this.headers = new Headers(Kind.DISPATCH, layout, kernels.rdma, kernels.rank);
+        this.headers = new Headers(Kind.DISPATCH, kernels);
         this.errors =
                 new LowLatencyErrors(Kind.DISPATCH, kernels.rank, kernels.limits.numExperts());
         this.numLocalExperts = kernels.limits.numLocalExperts(peers.count());

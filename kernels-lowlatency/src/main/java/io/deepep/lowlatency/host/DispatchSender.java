@@ -60,7 +60,7 @@ final class DispatchSender {
         this.rdma = kernels.rdma;
         this.peers = peers;
         this.rank = kernels.rank;
-        this.headers = new Headers(Kind.DISPATCH, layout, rdma, rank);
+        this.headers = new Headers(Kind.DISPATCH, kernels);
         this.maxTokens = kernels.limits.maxTokens();
         this.numExperts = kernels.limits.numExperts();
         this.numLocalExperts = kernels.limits.numLocalExperts(peers.count());

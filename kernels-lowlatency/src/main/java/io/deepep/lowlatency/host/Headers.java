@@ -19,11 +19,11 @@ final class Headers {
     private final HostHeap rdma;
     private final int rank;
 
-    Headers(Kind kind, LowLatencyLayout layout, HostHeap rdma, int rank) {
+    Headers(Kind kind, HostLowLatencyKernels kernels) {
         this.kind = kind;
-        this.layout = layout;
-        this.rdma = rdma;
-        this.rank = rank;
+        this.layout = kernels.layout;
+        this.rdma = kernels.rdma;
+        this.rank = kernels.rank;
     }
 
     /** The word that a rank stores before its rows, by which peers see that it has begun. */
