@@ -5,6 +5,7 @@ import io.deepep.cuda.memory.PinnedSlots;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.BitSet;
+import java.util.stream.IntStream;
 
 /**
  * Which ranks are masked. The words that kernels read lie on the GPU; kernels that mask a rank by
@@ -61,11 +62,7 @@ final class RankMask {
     /** 1 for each masked rank, once the work enqueued so far is over. */
     int[] query() {
         stream.synchronize();
-        int[] masks = new int[numRanks];
-        for (int rank = 0; rank < numRanks; rank++) {
-            masks[rank] = isMasked(rank) ? 1 : 0;
-        }
-        return masks;
+        return IntStream.range(0, numRanks).map(rank -> isMasked(rank) ? 1 : 0).toArray();
     }
 
     private boolean isMasked(int rank) {

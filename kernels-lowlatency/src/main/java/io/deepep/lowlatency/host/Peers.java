@@ -1,5 +1,9 @@
 package io.deepep.lowlatency.host;
 
+import static io.deepep.spi.FaultPhase.HEADER;
+import static io.deepep.spi.FaultPhase.ROWS;
+import static io.deepep.spi.FaultPhase.SLOTS;
+
 import io.deepep.Plan;
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
@@ -12,27 +16,16 @@ import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.CallTimeouts;
+import io.deepep.spi.FaultPhase;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
+import java.util.stream.IntStream;
 
 /** The other ranks as this one sees them: who is masked, and how to wait for those who are not. */
 final class Peers {
     private static final System.Logger LOG = System.getLogger(Peers.class.getName());
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED;
-
-    /** What is waited for. */
-    private enum For {
-        HEADER("header"),
-        ROWS("rows"),
-        SLOTS("slots");
-
-        private final String text;
-
-        For(String text) {
-            this.text = text;
-        }
-    }
 
     private final int rank;
     private final HostHeap rdma;
@@ -82,11 +75,7 @@ final class Peers {
     }
 
     int[] masks() {
-        int[] masks = new int[masked.length];
-        for (int peer = 0; peer < masks.length; peer++) {
-            masks[peer] = masked[peer] ? 1 : 0;
-        }
-        return masks;
+        return IntStream.range(0, masked.length).map(peer -> masked[peer] ? 1 : 0).toArray();
     }
 
     void reset() {
@@ -112,7 +101,7 @@ final class Peers {
      */
     void awaitSlots(Kind kind, long call, boolean[] free) {
         int before = CallEpoch.beforeLast(CallEpoch.of(call));
-        await(For.SLOTS, kind, before, 0, free, null);
+        await(SLOTS, kind, before, 0, free, null);
     }
 
     /**
@@ -134,11 +123,11 @@ final class Peers {
      *     already, and is not to be masked
      */
     int awaitHeaders(Kind kind, long call, long otherCall, boolean[] came, Tensor costs) {
-        return await(For.HEADER, kind, CallEpoch.of(call), CallEpoch.of(otherCall), came, costs);
+        return await(HEADER, kind, CallEpoch.of(call), CallEpoch.of(otherCall), came, costs);
     }
 
     private int await(
-            For what, Kind kind, int epoch, int otherEpoch, boolean[] came, Tensor costs) {
+            FaultPhase what, Kind kind, int epoch, int otherEpoch, boolean[] came, Tensor costs) {
         int missing = 0;
         for (int peer = 0; peer < masked.length; peer++) {
             came[peer] = false;
@@ -152,7 +141,7 @@ final class Peers {
             int gone = 0;
             boolean expired = waiter.expired();
             long now = start == 0 ? 0 : System.nanoTime();
-            boolean allBegun = now != 0 && what == For.HEADER && isSomebodyThrough(kind, epoch);
+            boolean allBegun = now != 0 && what == HEADER && isSomebodyThrough(kind, epoch);
             for (int peer = 0; peer < masked.length; peer++) {
                 if (!pending[peer]) {
                     continue;
@@ -166,7 +155,7 @@ final class Peers {
                         || isGone(what, kind, peer)) {
                     giveUp(what, kind, peer, epoch, seen, start);
                     noteWait(costs, peer, start);
-                } else if (what == For.HEADER
+                } else if (what == HEADER
                         && seen(what, kind.other(), otherEpoch, peer) == otherEpoch
                         // Set since, if that peer makes one call after the other.
                         && seen(what, kind, epoch, peer) != epoch) {
@@ -196,7 +185,7 @@ final class Peers {
      */
     private boolean isSomebodyThrough(Kind kind, int epoch) {
         for (int peer = 0; peer < masked.length; peer++) {
-            if (peer != rank && !masked[peer] && seen(For.SLOTS, kind, epoch, peer) == epoch) {
+            if (peer != rank && !masked[peer] && seen(SLOTS, kind, epoch, peer) == epoch) {
                 return true;
             }
         }
@@ -209,8 +198,14 @@ final class Peers {
      * than the wait for ranks to begin: those that are through wait for this rank in the next call.
      */
     private boolean isLate(
-            For what, Kind kind, int epoch, int peer, boolean expired, boolean allBegun, long now) {
-        if (what != For.HEADER) {
+            FaultPhase what,
+            Kind kind,
+            int epoch,
+            int peer,
+            boolean expired,
+            boolean allBegun,
+            long now) {
+        if (what != HEADER) {
             return expired;
         }
         int word = Headers.firstStored(kind);
@@ -223,7 +218,7 @@ final class Peers {
     }
 
     /** Whether a peer is known to be gone; an error that says so unless it is to be masked. */
-    private boolean isGone(For what, Kind kind, int peer) {
+    private boolean isGone(FaultPhase what, Kind kind, int peer) {
         if (waiter.departures().isEmpty()) {
             return false;
         }
@@ -233,14 +228,14 @@ final class Peers {
         return Departure.of(waiter.departures(), peer) != null;
     }
 
-    private static String phase(For what, Kind kind) {
-        return "low-latency " + kind.text() + "." + what.text;
+    private static String phase(FaultPhase what, Kind kind) {
+        return "low-latency " + kind.text() + "." + what.text();
     }
 
     /** The epoch of what a peer has stored; if its slots are free, the one that was asked for. */
-    private int seen(For what, Kind kind, int epoch, int peer) {
+    private int seen(FaultPhase what, Kind kind, int epoch, int peer) {
         int parity = epoch & 1;
-        if (what == For.HEADER) {
+        if (what == HEADER) {
             return CallWord.epoch(rdma.flag(layout.word(kind, parity, peer, 0)));
         }
         long both = rdma.flag(layout.ack(peer, kind));
@@ -260,12 +255,12 @@ final class Peers {
         }
     }
 
-    private void giveUp(For what, Kind kind, int peer, int epoch, int seen, long start) {
+    private void giveUp(FaultPhase what, Kind kind, int peer, int epoch, int seen, long start) {
         boolean ahead = seen != 0 && CallEpoch.hasReached(seen, epoch);
         String phase =
                 ahead
                         ? "low-latency " + kind.text() + ", which that rank has left behind"
-                        : phase(begun[peer] != 0 ? For.ROWS : what, kind);
+                        : phase(begun[peer] != 0 ? ROWS : what, kind);
         if (!maskTimedOut && ahead) {
             throw DeepEpTimeoutException.tooLate(
                     rank,
