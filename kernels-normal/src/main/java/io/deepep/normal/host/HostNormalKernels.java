@@ -113,9 +113,7 @@ public final class HostNormalKernels implements NormalKernels {
         Tensor mask = Tensor.allocate(Arena.ofAuto(), DType.BOOL, numTokens, numRanks);
         for (int token = 0; token < numTokens; token++) {
             for (int rank = 0; rank < numRanks; rank++) {
-                int bit = scan.goes(token, rank) ? 1 : 0;
-                mask.segment()
-                        .set(ValueLayout.JAVA_BYTE, (long) token * numRanks + rank, (byte) bit);
+                mask.setLong(scan.goes(token, rank) ? 1 : 0, token, rank);
             }
         }
         return mask;
@@ -123,9 +121,7 @@ public final class HostNormalKernels implements NormalKernels {
 
     private static Tensor ints(int[] values) {
         Tensor tensor = Tensor.allocate(Arena.ofAuto(), DType.I32, values.length);
-        for (int i = 0; i < values.length; i++) {
-            tensor.segment().set(ValueLayout.JAVA_INT, 4L * i, values[i]);
-        }
+        MemorySegment.copy(values, 0, tensor.segment(), ValueLayout.JAVA_INT, 0, values.length);
         return tensor;
     }
 

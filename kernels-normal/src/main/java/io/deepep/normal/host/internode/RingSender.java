@@ -40,7 +40,7 @@ public final class RingSender extends RingFiller {
         tokens.write(token, target, slot);
         long rows = slot + tokens.format().strideBytes();
         for (int nvlRank = 0; nvlRank < numNvlRanks; nvlRank++) {
-            int row = routing.row(place, token, nvlRank);
+            int row = routing.own().row(place, token, nvlRank);
             target.set(JAVA_INT_UNALIGNED, rows + (long) Integer.BYTES * nvlRank, row);
         }
     }

@@ -34,18 +34,17 @@ public final class NodeRowSender implements Role {
     public int doWork() {
         int end = Math.min(next + TOKENS_PER_TURN, routing.numTokens());
         for (; next < end; next++) {
-            for (int word = 0; word < routing.numWords(); word++) {
-                send(next, word);
-            }
+            send(next);
         }
         return 1;
     }
 
-    private void send(int token, int word) {
-        for (long rest = routing.nodeMask(token, word); rest != 0; rest &= rest - 1) {
-            int nvlRank = word * Long.SIZE + Long.numberOfTrailingZeros(rest);
-            int row = routing.row(token, nvlRank);
-            tokens.write(token, nvl.of(state.nodeRank(nvlRank)), rows.at(row));
+    private void send(int token) {
+        for (int nvlRank = 0; nvlRank < state.topology.numNvlRanks(); nvlRank++) {
+            int row = routing.own().row(state.topology.rdmaRank(), token, nvlRank);
+            if (row >= 0) {
+                tokens.write(token, nvl.of(state.nodeRank(nvlRank)), rows.at(row));
+            }
         }
     }
 

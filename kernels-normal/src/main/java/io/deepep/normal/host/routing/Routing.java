@@ -90,26 +90,6 @@ public final class Routing {
         return scan.goesTo(token, topology.rdmaRank());
     }
 
-    /** Words of {@link #nodeMask}. */
-    public int numWords() {
-        return scan.numWords();
-    }
-
-    /** The nvlRanks of this node that {@code token} goes to, 64 to a word, as bits. */
-    public long nodeMask(int token, int word) {
-        return scan.mask(token, topology.rdmaRank(), word);
-    }
-
-    /** The row of {@code token} at {@code nvlRank} of this node; only if it goes there. */
-    public int row(int token, int nvlRank) {
-        return ownRows.row(topology.rdmaRank(), token, nvlRank);
-    }
-
-    /** The row of {@code token} at {@code nvlRank} of a node; -1 if it does not go there. */
-    public int row(int node, int token, int nvlRank) {
-        return ownRows.row(node, token, nvlRank);
-    }
-
     /** Whether {@code token} goes to another node. */
     public boolean crosses(int token, int node) {
         return node != topology.rdmaRank() && scan.goesTo(token, node);

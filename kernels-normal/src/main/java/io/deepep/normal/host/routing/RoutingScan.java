@@ -19,9 +19,10 @@ import java.util.Arrays;
 public final class RoutingScan {
     private final EpTopology topology;
     private final int numTokens;
-    private final int numNodes;
-    private final int numWords;
-    private final long[] masks;
+
+    /** [T][R]. */
+    private final boolean[] goes;
+
     private final int[] tokensPerRank;
     private final int[] selectionsPerExpert;
     private Fault fault;
@@ -29,55 +30,33 @@ public final class RoutingScan {
     public RoutingScan(EpTopology topology, int numTokens, int numExperts) {
         this.topology = topology;
         this.numTokens = numTokens;
-        this.numNodes = topology.numRdmaRanks();
-        this.numWords = Math.ceilDiv(topology.numNvlRanks(), Long.SIZE);
-        this.masks = new long[numTokens * numNodes * numWords];
+        this.goes = new boolean[numTokens * topology.numRanks()];
         this.tokensPerRank = new int[topology.numRanks()];
         this.selectionsPerExpert = new int[numExperts];
     }
 
-    /** Words of the ranks of one node. */
-    int numWords() {
-        return numWords;
-    }
-
-    /**
-     * Bit {@code j} is set if {@code token} goes to the rank with nvlRank {@code 64 * word + j} on
-     * {@code node}.
-     */
-    long mask(int token, int node, int word) {
-        return masks[(token * numNodes + node) * numWords + word];
-    }
-
-    private int wordOf(int token, int rank) {
-        int nvlRank = rank % topology.numNvlRanks();
-        int node = rank / topology.numNvlRanks();
-        return (token * numNodes + node) * numWords + nvlRank / Long.SIZE;
-    }
-
-    private long bitOf(int rank) {
-        return 1L << rank % topology.numNvlRanks(); // of its word
-    }
-
     /** Whether {@code token} goes to {@code rank}. */
     public boolean goes(int token, int rank) {
-        return (masks[wordOf(token, rank)] & bitOf(rank)) != 0;
+        return goes[token * topology.numRanks() + rank];
+    }
+
+    private void set(int token, int rank, boolean on) {
+        if (goes(token, rank) != on) {
+            goes[token * topology.numRanks() + rank] = on;
+            tokensPerRank[rank] += on ? 1 : -1;
+        }
     }
 
     /** Whether {@code token} goes to any rank of {@code node}. */
     public boolean goesTo(int token, int node) {
-        long any = 0;
-        for (int word = 0; word < numWords; word++) {
-            any |= mask(token, node, word);
-        }
-        return any != 0;
+        return numRanks(token, node) > 0;
     }
 
     /** How many ranks of {@code node} it goes to. */
     int numRanks(int token, int node) {
         int count = 0;
-        for (int word = 0; word < numWords; word++) {
-            count += Long.bitCount(mask(token, node, word));
+        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
+            count += goes(token, topology.rankOf(node, nvlRank)) ? 1 : 0;
         }
         return count;
     }
@@ -100,7 +79,8 @@ public final class RoutingScan {
      * be null. No token goes where none can get.
      */
     public void scan(Tensor topkIdx, DispatchLayout layout, Masks without) {
-        Arrays.fill(masks, 0);
+        Arrays.fill(goes, false);
+        Arrays.fill(tokensPerRank, 0);
         Arrays.fill(selectionsPerExpert, 0);
         fault = null;
         if (topkIdx != null) {
@@ -109,7 +89,6 @@ public final class RoutingScan {
         if (layout != null && fault == null) {
             scanMask(layout.isTokenInRank(), topkIdx != null);
         }
-        count();
         if (layout != null && fault == null) {
             compare(layout.numTokensPerRank(), tokensPerRank, FaultCode.LAYOUT_RANK_COUNT);
             if (topkIdx != null && layout.numTokensPerExpert() != null) {
@@ -128,11 +107,10 @@ public final class RoutingScan {
         for (int rank = 0; rank < topology.numRanks(); rank++) {
             if (!rails.reaches(rank)) {
                 for (int token = 0; token < numTokens; token++) {
-                    masks[wordOf(token, rank)] &= ~bitOf(rank);
+                    set(token, rank, false);
                 }
             }
         }
-        count();
         for (int expert = 0; expert < selectionsPerExpert.length; expert++) {
             if (!rails.reaches(expert / (selectionsPerExpert.length / topology.numRanks()))) {
                 selectionsPerExpert[expert] = 0;
@@ -153,8 +131,7 @@ public final class RoutingScan {
                     return;
                 }
                 if (expert >= 0) {
-                    int rank = (int) expert / expertsPerRank;
-                    masks[wordOf(token, rank)] |= bitOf(rank);
+                    set(token, (int) expert / expertsPerRank, true);
                     selectionsPerExpert[(int) expert]++;
                 }
             }
@@ -166,28 +143,12 @@ public final class RoutingScan {
         for (int token = 0; token < numTokens; token++) {
             for (int rank = 0; rank < topology.numRanks(); rank++) {
                 long at = token * isTokenInRank.stride(0) + rank * isTokenInRank.stride(1);
-                boolean goes = segment.get(ValueLayout.JAVA_BYTE, at) != 0;
-                if (compare && goes != goes(token, rank)) {
-                    setFault(FaultCode.LAYOUT_MASK, token, rank, goes ? 1 : 0);
+                boolean told = segment.get(ValueLayout.JAVA_BYTE, at) != 0;
+                if (compare && told != goes(token, rank)) {
+                    setFault(FaultCode.LAYOUT_MASK, token, rank, told ? 1 : 0);
                     return;
                 }
-                if (goes) {
-                    masks[wordOf(token, rank)] |= bitOf(rank);
-                }
-            }
-        }
-    }
-
-    private void count() {
-        Arrays.fill(tokensPerRank, 0);
-        for (int token = 0; token < numTokens; token++) {
-            for (int node = 0; node < numNodes; node++) {
-                for (int word = 0; word < numWords; word++) {
-                    int first = topology.rankOf(node, word * Long.SIZE);
-                    for (long rest = mask(token, node, word); rest != 0; rest &= rest - 1) {
-                        tokensPerRank[first + Long.numberOfTrailingZeros(rest)]++;
-                    }
-                }
+                set(token, rank, told);
             }
         }
     }
