@@ -75,9 +75,9 @@ final class HostCombine implements Operation<CombineResult> {
         boolean internode = state.topology.isInternode();
         if (internode) {
             CombineRoles blocks =
-                    CombineRoles.of(config.numSms(), state.topology, sent.format().dtype());
+                    CombineRoles.of(config.numSms(), state.topology, sent.format.dtype());
             ringShape = RingShape.ofCombine(config, blocks);
-            rings = Rings.ofCombine(state, ringShape, sent.format().strideBytes());
+            rings = Rings.ofCombine(state, ringShape, sent.format.strideBytes());
         } else {
             ringShape = null;
             rings = null;
@@ -109,9 +109,9 @@ final class HostCombine implements Operation<CombineResult> {
         HeaderExchange headers = state.headers;
         headers.start(NormalCall.COMBINE);
         headers.set(HeaderWord.HIDDEN, handle.hidden());
-        headers.set(HeaderWord.NUM_SCALES, sent.format().numScales());
+        headers.set(HeaderWord.NUM_SCALES, sent.format.numScales());
         headers.set(HeaderWord.TOPK, weightsOut == null ? 0 : handle.numTopk());
-        headers.set(HeaderWord.MASKED, state.exchange.masks().word());
+        headers.set(HeaderWord.MASKED, state.exchange.masks.word());
         handle.announce(headers);
         if (state.topology.isInternode()) {
             headers.set(HeaderWord.NUM_BLOCKS, config.numSms());
@@ -147,12 +147,12 @@ final class HostCombine implements Operation<CombineResult> {
     /** Rows take the ways of the dispatch back. */
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        NormalRows.describe(facts, sent.format());
+        NormalRows.describe(facts, sent.format);
         facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
         if (completed) {
-            int[] home = handle.routing().scan().tokensPerRank();
+            int[] home = handle.routing.scan.tokensPerRank;
             facts.tokens(handle.numTokens(), Arrays.stream(home).sum())
-                    .peers(handle.receivedRows(), home);
+                    .peers(handle.receivedRows, home);
             handle.describeLinks(facts);
         }
     }

@@ -70,8 +70,8 @@ final class HostDispatch implements Operation<DispatchResult> {
         this.messages = state.messages(call, plan, handle.numExperts());
         this.outputs = new HostDispatchOutputs(state, handle, plan);
         GivenRows tokens = new GivenRows(plan.x(), plan.scales());
-        this.row = tokens.format();
-        Routing routing = handle.routing();
+        this.row = tokens.format;
+        Routing routing = handle.routing;
         this.metadata =
                 cached
                         ? null
@@ -142,7 +142,7 @@ final class HostDispatch implements Operation<DispatchResult> {
             handle.requireValid();
         } else {
             handle.invalidate();
-            handle.routing().scan().scan(plan.topkIdx(), plan.layout(), state.exchange.masks());
+            handle.routing.scan.scan(plan.topkIdx(), plan.layout(), state.exchange.masks);
         }
         announce();
         state.headers.open(messages);
@@ -156,7 +156,7 @@ final class HostDispatch implements Operation<DispatchResult> {
     private void announce() {
         HeaderExchange headers = state.headers;
         headers.start(call);
-        headers.set(HeaderWord.MASKED, state.exchange.masks().word());
+        headers.set(HeaderWord.MASKED, state.exchange.masks.word());
         headers.set(HeaderWord.HIDDEN, handle.hidden());
         headers.set(HeaderWord.ROW_BYTES, (int) row.strideBytes());
         headers.set(HeaderWord.NUM_SCALES, row.numScales());
@@ -176,11 +176,11 @@ final class HostDispatch implements Operation<DispatchResult> {
         if (state.topology.isInternode()) {
             headers.set(HeaderWord.EXPANDED_LIMITED, plan.expanded() ? 1 : 0);
         }
-        RoutingScan scan = handle.routing().scan();
+        RoutingScan scan = handle.routing.scan;
         if (scan.fault() != null) {
             headers.setStatus(scan.fault());
         }
-        headers.setCounts(scan.tokensPerRank(), scan.selectionsPerExpert());
+        headers.setCounts(scan.tokensPerRank, scan.selectionsPerExpert);
     }
 
     /** Rows that may arrive here. */
@@ -193,11 +193,11 @@ final class HostDispatch implements Operation<DispatchResult> {
     /** Judges the rows of all ranks and places this rank's own. */
     private void accept() {
         requireRoom();
-        handle.routing().assignRows(state.headers, state.rails());
+        handle.routing.assignRows(state.headers, state.rails());
         handle.validate(state.exchange.epoch(), state.headers);
         outputs.setCounts(state.headers);
-        if (handle.groups() != null) {
-            long rows = handle.groups().place(state.headers);
+        if (handle.groups != null) {
+            long rows = handle.groups.place(state.headers);
             int limit = plan.numWorstTokens() > 0 ? plan.numWorstTokens() : Integer.MAX_VALUE;
             if (rows > limit) {
                 // Only this rank sees it: the others learn it when the call ends.
@@ -252,9 +252,9 @@ final class HostDispatch implements Operation<DispatchResult> {
             handle.invalidate();
             throw failure;
         }
-        if (handle.groups() != null && !isCached()) {
-            handle.groups()
-                    .assign(state.context.nvl().local(), handle.recvTopk(), handle.numReceived());
+        if (handle.groups != null && !isCached()) {
+            handle.groups.assign(
+                    state.context.nvl().local(), handle.recvTopk, handle.numReceived());
         }
         outputs.finish();
     }
@@ -265,7 +265,7 @@ final class HostDispatch implements Operation<DispatchResult> {
         facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
         if (completed) {
             facts.tokens(handle.numTokens(), handle.numReceived())
-                    .peers(handle.routing().scan().tokensPerRank(), handle.receivedRows());
+                    .peers(handle.routing.scan.tokensPerRank, handle.receivedRows);
             handle.describeLinks(facts);
             outputs.describe(facts);
         }

@@ -54,7 +54,7 @@ final class HostDispatchOutputs {
         this.receivedRows = state.nvlLayout.recvRows().of(row.strideBytes());
         this.numTopk = plan.topkIdx() == null ? 0 : handle.numTopk();
         this.weighted = plan.topkWeights() != null;
-        this.view = handle.groups() == null && plan.receive() == DispatchPlan.Receive.VIEW;
+        this.view = handle.groups == null && plan.receive() == DispatchPlan.Receive.VIEW;
         this.alignment = plan.expertAlignment();
         this.zeros = handle.expanded() ? Arena.ofAuto().allocate(row.dataBytes()) : null;
         int numLocalExperts = handle.numExperts() / state.topology.numRanks();
@@ -138,13 +138,13 @@ final class HostDispatchOutputs {
     }
 
     private void setOffsets() {
-        for (int e = 0; e <= handle.groups().numLocalExperts(); e++) {
-            expertOffsets.segment().set(ValueLayout.JAVA_INT, 4L * e, handle.groups().offset(e));
+        for (int e = 0; e <= handle.groups.numLocalExperts(); e++) {
+            expertOffsets.segment().set(ValueLayout.JAVA_INT, 4L * e, handle.groups.offset(e));
         }
     }
 
     private void expand() {
-        ExpertGroups groups = handle.groups();
+        ExpertGroups groups = handle.groups;
         MemorySegment memory = state.context.nvl().local();
         int numRows = groups.numRows();
         for (int to = 0; to < numRows; to++) {
@@ -160,7 +160,7 @@ final class HostDispatchOutputs {
                                 ? 0
                                 : memory.get(
                                         FLOAT,
-                                        handle.recvWeights().at(received)
+                                        handle.recvWeights.at(received)
                                                 + 4L * groups.selection(to));
                 weightMemory.segment().set(ValueLayout.JAVA_FLOAT, 4L * to, weight);
             }
@@ -192,8 +192,8 @@ final class HostDispatchOutputs {
         MemorySegment target = topkMemory.segment();
         for (int i = 0; i < rows; i++) {
             boolean received = i < handle.numReceived();
-            long topkAt = received ? handle.recvTopk().at(i) : 0;
-            long weightsAt = received ? handle.recvWeights().at(i) : 0;
+            long topkAt = received ? handle.recvTopk.at(i) : 0;
+            long weightsAt = received ? handle.recvWeights.at(i) : 0;
             for (int k = 0; k < numTopk; k++) {
                 long to = (long) i * numTopk + k;
                 int expert = received ? memory.get(INT, topkAt + 4L * k) : -1;

@@ -51,7 +51,7 @@ public final class HostNormalKernels implements NormalKernels {
 
     @Override
     public void updateMask(int rank, boolean masked) {
-        state.exchange.masks().update(rank, masked);
+        state.exchange.masks.update(rank, masked);
         state.context.waiter().askAgain();
     }
 
@@ -62,12 +62,12 @@ public final class HostNormalKernels implements NormalKernels {
 
     @Override
     public int[] takeSuspects() {
-        return state.exchange.masks().takeSuspects();
+        return state.exchange.masks.takeSuspects();
     }
 
     @Override
     public int[] queryMask() {
-        return state.exchange.masks().toArray();
+        return state.exchange.masks.toArray();
     }
 
     @Override
@@ -91,9 +91,9 @@ public final class HostNormalKernels implements NormalKernels {
                     state.topology.rank(), FaultMessages.routing(scan.fault(), numExperts));
         }
         return new DispatchLayout(
-                ints(scan.tokensPerRank()),
+                ints(scan.tokensPerRank),
                 state.topology.isInternode() ? ints(countNodes(scan, numTokens)) : null,
-                ints(scan.selectionsPerExpert()),
+                ints(scan.selectionsPerExpert),
                 isTokenInRank(scan, numTokens),
                 event);
     }

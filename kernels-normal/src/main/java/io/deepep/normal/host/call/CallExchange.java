@@ -46,8 +46,13 @@ public final class CallExchange {
     private final HostWait waiter;
     private final Region doneFlags;
     private final Region endings;
-    private final Masks masks;
-    private final boolean masksTimedOut;
+
+    /** The ranks that are left out. */
+    public final Masks masks;
+
+    /** Whether a rank that does not come is masked. */
+    final boolean masksTimedOut;
+
     private FaultMessages messages;
     private Fault fault;
     private int epoch;
@@ -73,16 +78,6 @@ public final class CallExchange {
         endings = rdmaLayout.endings();
         masks = new Masks(topology);
         this.masksTimedOut = masksTimedOut;
-    }
-
-    /** The ranks that are left out. */
-    public Masks masks() {
-        return masks;
-    }
-
-    /** Whether a rank that does not come is masked. */
-    boolean masksTimedOut() {
-        return masksTimedOut;
     }
 
     /** Of the call, as {@link Word} counts them. */

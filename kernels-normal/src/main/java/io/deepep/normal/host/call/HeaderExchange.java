@@ -240,7 +240,7 @@ public final class HeaderExchange {
     private void noteLost() {
         for (int rank = 0; rank < topology.numRanks(); rank++) {
             if (isLost(rank)) {
-                exchange.masks().suspect(rank);
+                exchange.masks.suspect(rank);
             }
         }
     }
@@ -260,10 +260,10 @@ public final class HeaderExchange {
      * time-out, such a rank may still be in the call before.
      */
     private boolean isRefused() {
-        if (!exchange.masksTimedOut()) {
+        if (!exchange.masksTimedOut) {
             return false;
         }
-        Masks masks = exchange.masks();
+        Masks masks = exchange.masks;
         int named = 0;
         for (int rank = 0; rank < topology.numRanks(); rank++) {
             named |= isHeard(rank) ? word(rank, HeaderWord.MASKED) : 0;
@@ -327,7 +327,7 @@ public final class HeaderExchange {
     }
 
     private Rails rails() {
-        return exchange.masks().rails();
+        return exchange.masks.rails();
     }
 
     /** What all ranks conclude alike: a rank's own status first, then words that differ. */
@@ -373,7 +373,7 @@ public final class HeaderExchange {
 
     /** Whether a rank is left out: it has no header. */
     public boolean isMasked(int rank) {
-        return exchange.masks().contains(rank);
+        return exchange.masks.contains(rank);
     }
 
     /** A word of a rank's header. */

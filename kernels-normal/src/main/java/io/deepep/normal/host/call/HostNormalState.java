@@ -72,6 +72,6 @@ public final class HostNormalState {
 
     /** Who serves whom across nodes. */
     public Rails rails() {
-        return exchange.masks().rails();
+        return exchange.masks.rails();
     }
 }

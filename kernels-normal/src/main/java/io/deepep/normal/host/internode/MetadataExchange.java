@@ -39,7 +39,7 @@ public final class MetadataExchange {
     public MetadataExchange(
             HostNormalState state, HostDispatchHandle handle, TokenMetadata metadata, int numSms) {
         this.state = state;
-        this.routing = handle.routing();
+        this.routing = handle.routing;
         this.metadata = metadata;
         this.rdma = state.context.rdma();
         this.flags = state.rdmaLayout.recordFlags();
@@ -59,10 +59,10 @@ public final class MetadataExchange {
                 sendRecords(node, rails.forwarders());
             }
         }
-        for (int token = 0; token < routing.numTokens(); token++) {
+        for (int token = 0; token < routing.numTokens; token++) {
             if (routing.staysNear(token)) {
                 metadata.load(token);
-                spread(routing.own(), state.topology.rdmaRank(), token);
+                spread(routing.own, state.topology.rdmaRank(), token);
             }
         }
         for (int cell = 0; cell < records.length; cell++) {
@@ -82,18 +82,18 @@ public final class MetadataExchange {
         int peer = forwarders.rank(node);
         MemorySegment target = rdma.of(peer);
         Region cell = records[forwarders.cell(node)];
-        int perBlock = perBlock(routing.numTokens());
-        for (int token = 0; token < routing.numTokens(); token++) {
+        int perBlock = perBlock(routing.numTokens);
+        for (int token = 0; token < routing.numTokens; token++) {
             long at = cell.at(token);
             for (int nvlRank = 0; nvlRank < rowsPerRecord; nvlRank++) {
-                int row = routing.own().row(node, token, nvlRank);
+                int row = routing.own.row(node, token, nvlRank);
                 target.set(ValueLayout.JAVA_INT, at + 4L * nvlRank, row);
             }
             if (routing.crosses(token, node)) {
                 metadata.load(token);
                 metadata.store(target, at + (long) Integer.BYTES * rowsPerRecord);
             }
-            if ((token + 1) % perBlock == 0 || token + 1 == routing.numTokens()) {
+            if ((token + 1) % perBlock == 0 || token + 1 == routing.numTokens) {
                 long flag = flags.at(forwarders.cell(node), token / perBlock);
                 long epoch = Integer.toUnsignedLong(state.exchange.epoch());
                 rdma.signal(peer, flag, epoch); // release; pairs with forwardRecords
@@ -103,7 +103,7 @@ public final class MetadataExchange {
 
     private void forwardRecords(int cell, int home) {
         MemorySegment source = rdma.local();
-        NodeRows rows = routing.forwarded();
+        NodeRows rows = routing.forwarded;
         int numTokens = routing.sourceTokens(cell);
         int perBlock = perBlock(numTokens);
         for (int token = 0; token < numTokens; token++) {

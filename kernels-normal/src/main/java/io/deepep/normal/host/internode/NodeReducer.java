@@ -25,7 +25,7 @@ public final class NodeReducer extends RingFiller {
             OfferedRows offered,
             SentRows sent) {
         super(state, rings);
-        this.routing = handle.routing();
+        this.routing = handle.routing;
         this.offered = offered;
         this.sent = sent;
         this.sum = new RowSum(state.topology.numNvlRanks(), handle.hidden());
@@ -38,13 +38,13 @@ public final class NodeReducer extends RingFiller {
 
     @Override
     boolean travels(int token, int place) {
-        return routing.forwarded().goesTo(place, token);
+        return routing.forwarded.goesTo(place, token);
     }
 
     @Override
     void move(int token, int channel, int place) {
         sum.clear();
-        offered.addRows(sum, routing.forwarded(), place, token);
+        offered.addRows(sum, routing.forwarded, place, token);
         sent.put(sum, rings.peerMemory(place), rings.writeSlot(channel, place));
     }
 }

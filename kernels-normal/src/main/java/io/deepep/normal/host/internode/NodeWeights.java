@@ -37,7 +37,7 @@ public final class NodeWeights {
             OfferedRows offered,
             Tensor out) {
         this.state = state;
-        this.routing = handle.routing();
+        this.routing = handle.routing;
         this.offered = offered;
         this.rdma = state.context.rdma();
         this.out = out.segment();
@@ -63,7 +63,7 @@ public final class NodeWeights {
                 await(node, rails.forwarders().rank(node));
             }
         }
-        for (int token = 0; token < routing.numTokens(); token++) {
+        for (int token = 0; token < routing.numTokens; token++) {
             reduce(token);
         }
     }
@@ -76,7 +76,7 @@ public final class NodeWeights {
         int each = Math.ceilDiv(numTokens, numBlocks);
         for (int token = 0; token < numTokens; token++) {
             sum.clear();
-            offered.addWeights(sum, routing.forwarded(), place, token);
+            offered.addWeights(sum, routing.forwarded, place, token);
             sum.storeFloats(target, cell.at(token), numTopk);
             if ((token + 1) % each == 0 || token + 1 == numTokens) {
                 long flag = flags.at(homes.cell(place), token / each);
@@ -87,7 +87,7 @@ public final class NodeWeights {
     }
 
     private void await(int node, int forwarder) {
-        int numTokens = routing.numTokens();
+        int numTokens = routing.numTokens;
         int each = Math.max(1, Math.ceilDiv(numTokens, numBlocks));
         for (int block = 0; block * each < numTokens; block++) {
             // acquire; pairs with send
@@ -98,7 +98,7 @@ public final class NodeWeights {
     /** Rows of this node by rank, then nodes in order. */
     private void reduce(int token) {
         sum.clear();
-        offered.addWeights(sum, routing.own(), state.topology.rdmaRank(), token);
+        offered.addWeights(sum, routing.own, state.topology.rdmaRank(), token);
         if (sums.length > 0) {
             sum.storeFloats(out, (long) Float.BYTES * token * numTopk, numTopk);
             sum.clear();

@@ -25,7 +25,7 @@ public final class RingSender extends RingFiller {
 
     @Override
     int numTokens(int place) {
-        return routing.numTokens();
+        return routing.numTokens;
     }
 
     @Override
@@ -38,9 +38,9 @@ public final class RingSender extends RingFiller {
         MemorySegment target = rings.peerMemory(place);
         long slot = rings.writeSlot(channel, place);
         tokens.write(token, target, slot);
-        long rows = slot + tokens.format().strideBytes();
+        long rows = slot + tokens.format.strideBytes();
         for (int nvlRank = 0; nvlRank < numNvlRanks; nvlRank++) {
-            int row = routing.own().row(place, token, nvlRank);
+            int row = routing.own.row(place, token, nvlRank);
             target.set(JAVA_INT_UNALIGNED, rows + (long) Integer.BYTES * nvlRank, row);
         }
     }

@@ -47,7 +47,7 @@ public final class TokenReducer implements Role {
             CombinePlan plan,
             Tensor out) {
         this.state = state;
-        this.routing = handle.routing();
+        this.routing = handle.routing;
         this.rings = rings;
         this.blocked = new Blocked(state, state.rails().forwarders());
         this.offered = offered;
@@ -66,7 +66,7 @@ public final class TokenReducer implements Role {
         numOpen = 0;
         for (int channel = 0; channel < next.length; channel++) {
             next[channel] = channel;
-            numOpen += channel < routing.numTokens() ? 1 : 0;
+            numOpen += channel < routing.numTokens ? 1 : 0;
         }
     }
 
@@ -75,7 +75,7 @@ public final class TokenReducer implements Role {
         blocked.clear();
         int done = 0;
         for (int channel = 0; channel < next.length; channel++) {
-            if (next[channel] < routing.numTokens()) {
+            if (next[channel] < routing.numTokens) {
                 done += reduce(channel);
             }
         }
@@ -85,15 +85,13 @@ public final class TokenReducer implements Role {
     private int reduce(int channel) {
         int done = 0;
         int token = next[channel];
-        while (token < routing.numTokens()
-                && done < TOKENS_PER_TURN
-                && hasArrived(channel, token)) {
+        while (token < routing.numTokens && done < TOKENS_PER_TURN && hasArrived(channel, token)) {
             reduce(channel, token);
             token += next.length;
             done++;
         }
         next[channel] = token;
-        numOpen -= token >= routing.numTokens() ? 1 : 0;
+        numOpen -= token >= routing.numTokens ? 1 : 0;
         return done;
     }
 
@@ -110,7 +108,7 @@ public final class TokenReducer implements Role {
 
     private void reduce(int channel, int token) {
         sum.clear();
-        offered.addRows(sum, routing.own(), state.topology.rdmaRank(), token);
+        offered.addRows(sum, routing.own, state.topology.rdmaRank(), token);
         for (int node = 0; node < numNodes; node++) {
             if (routing.crosses(token, node)) {
                 sent.add(sum, rings.ownMemory(), rings.readSlot(channel, node));

@@ -43,7 +43,7 @@ public final class CombineInput {
         this.sent = sent;
         Tensor ofRows = plan.topkWeights();
         this.weights = ofRows == null ? null : ofRows.segment();
-        this.rows = state.nvlLayout.combineRows().of(sent.format().strideBytes());
+        this.rows = state.nvlLayout.combineRows().of(sent.format.strideBytes());
         this.weightRows =
                 ofRows == null
                         ? null
@@ -103,8 +103,8 @@ public final class CombineInput {
     }
 
     private void copyRows(int numRows, MemorySegment target) {
-        boolean cast = !given.format().equals(sent.format());
-        if (!cast && rowBytes == given.format().elementBytes() && rowBytes == rows.recordBytes()) {
+        boolean cast = !given.format.equals(sent.format);
+        if (!cast && rowBytes == given.format.elementBytes() && rowBytes == rows.recordBytes()) {
             // One long copy passes the caches by, which saves reading the target's lines.
             MemorySegment.copy(x, 0, target, rows.offset(), numRows * rowBytes);
             return;
@@ -121,7 +121,7 @@ public final class CombineInput {
     private void sumSelections(int row, MemorySegment target) {
         sum.clear();
         for (int k = 0; k < handle.numTopk(); k++) {
-            int expanded = handle.groups().expandedRow(row, k);
+            int expanded = handle.groups.expandedRow(row, k);
             if (expanded >= 0) {
                 sum.add(x, expanded * rowBytes);
             }
@@ -137,7 +137,7 @@ public final class CombineInput {
             return;
         }
         for (int k = 0; k < numTopk; k++) {
-            int expanded = handle.groups().expandedRow(row, k);
+            int expanded = handle.groups.expandedRow(row, k);
             float weight =
                     expanded < 0 ? 0 : weights.get(ValueLayout.JAVA_FLOAT_UNALIGNED, 4L * expanded);
             target.set(ValueLayout.JAVA_FLOAT_UNALIGNED, at + 4L * k, weight);

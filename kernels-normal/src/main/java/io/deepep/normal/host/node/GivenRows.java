@@ -9,7 +9,7 @@ import java.lang.foreign.ValueLayout;
 public final class GivenRows {
     private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
 
-    private final RowFormat format;
+    public final RowFormat format;
     private final MemorySegment x;
     private final long xStride;
     private final MemorySegment scales;
@@ -28,10 +28,6 @@ public final class GivenRows {
         scales = scale == null ? null : scale.segment();
         scaleStride0 = scale == null ? 0 : FLOAT.byteSize() * scale.stride(0);
         scaleStride1 = scale == null ? 0 : FLOAT.byteSize() * scale.stride(1);
-    }
-
-    public RowFormat format() {
-        return format;
     }
 
     /** Writes the elements of {@code row}, then its scales. */

@@ -21,7 +21,7 @@ public final class NodeRowSender implements Role {
         this.state = state;
         this.routing = routing;
         this.tokens = tokens;
-        this.rows = state.nvlLayout.recvRows().of(tokens.format().strideBytes());
+        this.rows = state.nvlLayout.recvRows().of(tokens.format.strideBytes());
         this.nvl = state.context.nvl();
     }
 
@@ -32,7 +32,7 @@ public final class NodeRowSender implements Role {
 
     @Override
     public int doWork() {
-        int end = Math.min(next + TOKENS_PER_TURN, routing.numTokens());
+        int end = Math.min(next + TOKENS_PER_TURN, routing.numTokens);
         for (; next < end; next++) {
             send(next);
         }
@@ -41,7 +41,7 @@ public final class NodeRowSender implements Role {
 
     private void send(int token) {
         for (int nvlRank = 0; nvlRank < state.topology.numNvlRanks(); nvlRank++) {
-            int row = routing.own().row(state.topology.rdmaRank(), token, nvlRank);
+            int row = routing.own.row(state.topology.rdmaRank(), token, nvlRank);
             if (row >= 0) {
                 tokens.write(token, nvl.of(state.nodeRank(nvlRank)), rows.at(row));
             }
@@ -50,7 +50,7 @@ public final class NodeRowSender implements Role {
 
     @Override
     public boolean isDone() {
-        return next == routing.numTokens();
+        return next == routing.numTokens;
     }
 
     @Override

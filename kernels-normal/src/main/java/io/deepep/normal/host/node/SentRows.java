@@ -11,7 +11,7 @@ import java.lang.foreign.MemorySegment;
 
 /** The rows of a combine as they lie in symmetric memory. Serves one thread. */
 public final class SentRows {
-    private final RowFormat format;
+    public final RowFormat format;
     private final boolean fp8;
 
     /** A sum before it is cast, or null. */
@@ -21,10 +21,6 @@ public final class SentRows {
         format = NormalRows.ofCombine(what, hidden);
         fp8 = what == CombineFormat.FP8;
         rounded = fp8 ? HostMemory.allocate(Arena.ofAuto(), 2L * hidden) : null;
-    }
-
-    public RowFormat format() {
-        return format;
     }
 
     /** Puts a row of BF16 to {@code at}. */

@@ -39,8 +39,8 @@ public final class TokenMetadata {
         this.topkIdx = numTopk == 0 ? null : plan.topkIdx().segment();
         this.topkWeights = plan.topkWeights() == null ? null : plan.topkWeights().segment();
         this.src = state.nvlLayout.recvSrc();
-        this.topk = handle.recvTopk();
-        this.weights = handle.recvWeights();
+        this.topk = handle.recvTopk;
+        this.weights = handle.recvWeights;
         this.expertsPerRank = handle.numExperts() / state.topology.numRanks();
         this.experts = new int[numTopk];
         this.weightBits = new int[numTopk];

@@ -14,11 +14,20 @@ import io.deepep.spi.Region;
 /** The routing of one plan's latest dispatch, on the host. */
 public final class HostDispatchHandle extends NormalHandle {
     private final HostNormalState owner;
-    private final Routing routing;
-    private final ExpertGroups groups;
-    private final int[] receivedRows;
-    private final Region recvTopk;
-    private final Region recvWeights;
+    public final Routing routing;
+
+    /** The expanded layout, or null. */
+    public final ExpertGroups groups;
+
+    /** [R] Rows that came from each rank. */
+    public final int[] receivedRows;
+
+    /** i32 [K] of each received row: local experts, or -1. */
+    public final Region recvTopk;
+
+    /** f32 [K] of each received row. */
+    public final Region recvWeights;
+
     private int numReceived;
     private int epoch;
     private int masked;
@@ -52,7 +61,7 @@ public final class HostDispatchHandle extends NormalHandle {
     /** The routing is that of the dispatch {@code atEpoch}, which had these headers. */
     public void validate(int atEpoch, HeaderExchange headers) {
         epoch = atEpoch;
-        masked = owner.exchange.masks().word();
+        masked = owner.exchange.masks.word();
         setValid();
         numReceived = 0;
         for (int source = 0; source < receivedRows.length; source++) {
@@ -64,39 +73,15 @@ public final class HostDispatchHandle extends NormalHandle {
     /** Says in a header that the routing is used; all ranks refuse it if masks have changed. */
     public void announce(HeaderExchange headers) {
         headers.set(HeaderWord.HANDLE_EPOCH, epoch);
-        if (masked != owner.exchange.masks().word()) {
+        if (masked != owner.exchange.masks.word()) {
             headers.setStatus(
                     Fault.ofRouting(FaultCode.HANDLE_MASKED, owner.topology.rank(), -1, -1, 0));
         }
     }
 
-    /** i32 [K] of each received row: local experts, or -1. */
-    public Region recvTopk() {
-        return recvTopk;
-    }
-
-    /** f32 [K] of each received row. */
-    public Region recvWeights() {
-        return recvWeights;
-    }
-
-    public Routing routing() {
-        return routing;
-    }
-
-    /** The expanded layout, or null. */
-    public ExpertGroups groups() {
-        return groups;
-    }
-
     /** Rows in the receive region, however many the result shows. */
     public int numReceived() {
         return numReceived;
-    }
-
-    /** [R] Rows that came from each rank. */
-    public int[] receivedRows() {
-        return receivedRows;
     }
 
     /** Sets what this rank's tokens put on links, on their way out or home. */
@@ -106,14 +91,14 @@ public final class HostDispatchHandle extends NormalHandle {
         long rdma = 0;
         for (int node = 0; node < topology.numRdmaRanks(); node++) {
             for (int token = 0; token < numTokens(); token++) {
-                int numReached = routing.scan().numRanks(token, node);
+                int numReached = routing.scan.numRanks(token, node);
                 if (numReached == 0) {
                     continue;
                 }
                 boolean near = node == topology.rdmaRank();
                 int holder = near ? topology.rank() : owner.rails().forwarders().rank(node);
                 int place = topology.rankOf(node, holder % topology.numNvlRanks());
-                nvlink += numReached - (routing.scan().goes(token, place) ? 1 : 0);
+                nvlink += numReached - (routing.scan.goes(token, place) ? 1 : 0);
                 rdma += near ? 0 : 1;
             }
         }
@@ -130,7 +115,7 @@ public final class HostDispatchHandle extends NormalHandle {
 
     @Override
     public int numTokens() {
-        return routing.numTokens();
+        return routing.numTokens;
     }
 
     @Override

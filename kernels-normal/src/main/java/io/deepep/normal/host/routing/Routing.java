@@ -13,10 +13,15 @@ import io.deepep.normal.host.call.HeaderExchange;
  */
 public final class Routing {
     private final EpTopology topology;
-    private final RoutingScan scan;
-    private final int numTokens;
-    private final NodeRows ownRows;
-    private final NodeRows forwardRows;
+    public final RoutingScan scan;
+    public final int numTokens;
+
+    /** Rows of this rank's tokens. */
+    public final NodeRows own;
+
+    /** Rows on this node of the tokens that come in a cell. */
+    public final NodeRows forwarded;
+
     private final int[] sourceTokens;
 
     public Routing(EpTopology topology, int numTokens, int numExperts, int maxTokens) {
@@ -24,30 +29,12 @@ public final class Routing {
         this.numTokens = numTokens;
         this.scan = new RoutingScan(topology, numTokens, numExperts);
         int width = NormalRdmaLayout.nodeRows(topology);
-        this.ownRows = new NodeRows(topology.numRdmaRanks(), numTokens, width);
-        this.forwardRows =
+        this.own = new NodeRows(topology.numRdmaRanks(), numTokens, width);
+        this.forwarded =
                 topology.isInternode()
                         ? new NodeRows(Rails.numCells(topology), maxTokens, width)
                         : null;
         this.sourceTokens = new int[Rails.numCells(topology)];
-    }
-
-    public RoutingScan scan() {
-        return scan;
-    }
-
-    public int numTokens() {
-        return numTokens;
-    }
-
-    /** Rows of this rank's tokens. */
-    public NodeRows own() {
-        return ownRows;
-    }
-
-    /** Rows on this node of the tokens that come in a cell. */
-    public NodeRows forwarded() {
-        return forwardRows;
     }
 
     /** Tokens of the rank whose rows come in {@code cell}. */
@@ -81,7 +68,7 @@ public final class Routing {
         int next = first;
         for (int token = 0; token < numTokens; token++) {
             boolean goes = scan.goes(token, topology.rankOf(node, nvlRank));
-            ownRows.set(node, token, nvlRank, goes ? next++ : -1);
+            own.set(node, token, nvlRank, goes ? next++ : -1);
         }
     }
 

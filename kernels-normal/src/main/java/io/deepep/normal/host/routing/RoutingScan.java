@@ -23,8 +23,8 @@ public final class RoutingScan {
     /** [T][R]. */
     private final boolean[] goes;
 
-    private final int[] tokensPerRank;
-    private final int[] selectionsPerExpert;
+    public final int[] tokensPerRank;
+    public final int[] selectionsPerExpert;
     private Fault fault;
 
     public RoutingScan(EpTopology topology, int numTokens, int numExperts) {
@@ -59,14 +59,6 @@ public final class RoutingScan {
             count += goes(token, topology.rankOf(node, nvlRank)) ? 1 : 0;
         }
         return count;
-    }
-
-    public int[] tokensPerRank() {
-        return tokensPerRank;
-    }
-
-    public int[] selectionsPerExpert() {
-        return selectionsPerExpert;
     }
 
     /** What is wrong with the routing, or null. */
