@@ -81,10 +81,10 @@ public final class HeaderExchange {
         mine[word.value()] = value;
     }
 
-    /** A number of two words. */
-    public void setLong(HeaderWord low, HeaderWord high, long value) {
-        set(low, (int) value);
-        set(high, (int) (value >>> Integer.SIZE));
+    /** A number of two words, of which {@code low} is the first. */
+    public void setLong(HeaderWord low, long value) {
+        mine[low.value()] = (int) value;
+        mine[low.value() + 1] = (int) (value >>> Integer.SIZE);
     }
 
     /** What is wrong with this rank's routing. */
@@ -92,7 +92,7 @@ public final class HeaderExchange {
         set(HeaderWord.STATUS, fault.code().value());
         set(HeaderWord.STATUS_TOKEN, fault.token());
         set(HeaderWord.STATUS_K, fault.k());
-        setLong(HeaderWord.STATUS_VALUE_LOW, HeaderWord.STATUS_VALUE_HIGH, fault.seen());
+        setLong(HeaderWord.STATUS_VALUE_LOW, fault.seen());
     }
 
     public void setCounts(int[] tokensPerRank, int[] selectionsPerExpert) {
@@ -341,10 +341,7 @@ public final class HeaderExchange {
                                 rank,
                                 word(rank, HeaderWord.STATUS_TOKEN),
                                 word(rank, HeaderWord.STATUS_K),
-                                longOf(
-                                        rank,
-                                        HeaderWord.STATUS_VALUE_LOW,
-                                        HeaderWord.STATUS_VALUE_HIGH)));
+                                longOf(rank, HeaderWord.STATUS_VALUE_LOW)));
             }
         }
         int first = 0;
@@ -381,9 +378,10 @@ public final class HeaderExchange {
         return word(rank, word.value());
     }
 
-    /** A number of two words. */
-    public long longOf(int rank, HeaderWord low, HeaderWord high) {
-        return (long) word(rank, high) << Integer.SIZE | Integer.toUnsignedLong(word(rank, low));
+    /** A number of two words, of which {@code low} is the first. */
+    public long longOf(int rank, HeaderWord low) {
+        long high = word(rank, low.value() + 1);
+        return high << Integer.SIZE | Integer.toUnsignedLong(word(rank, low));
     }
 
     private int word(int rank, int idx) {

@@ -69,15 +69,9 @@ public final class CombineInput {
     /** Says where this rank's rows lie. */
     public void offer(HeaderExchange headers) {
         headers.set(HeaderWord.ROW_LIMIT, handle.numReceived());
-        headers.setLong(
-                HeaderWord.X_LOW,
-                HeaderWord.X_HIGH,
-                inPlace ? x.address() - nvlAddress() : rows.offset());
+        headers.setLong(HeaderWord.X_LOW, inPlace ? x.address() - nvlAddress() : rows.offset());
         headers.set(HeaderWord.X_STRIDE, (int) (inPlace ? rowBytes : rows.recordBytes()));
-        headers.setLong(
-                HeaderWord.WEIGHTS_LOW,
-                HeaderWord.WEIGHTS_HIGH,
-                state.nvlLayout.combineWeights().offset());
+        headers.setLong(HeaderWord.WEIGHTS_LOW, state.nvlLayout.combineWeights().offset());
         headers.set(HeaderWord.WEIGHTS_STRIDE, handle.numTopk());
     }
 

@@ -41,10 +41,9 @@ public final class OfferedRows {
             if (headers.isMasked(rank)) {
                 continue; // no token has a row there
             }
-            x[nvlRank] = headers.longOf(rank, HeaderWord.X_LOW, HeaderWord.X_HIGH);
+            x[nvlRank] = headers.longOf(rank, HeaderWord.X_LOW);
             xStride[nvlRank] = headers.word(rank, HeaderWord.X_STRIDE);
-            weights[nvlRank] =
-                    headers.longOf(rank, HeaderWord.WEIGHTS_LOW, HeaderWord.WEIGHTS_HIGH);
+            weights[nvlRank] = headers.longOf(rank, HeaderWord.WEIGHTS_LOW);
             weightsStride[nvlRank] = headers.word(rank, HeaderWord.WEIGHTS_STRIDE);
             numRows[nvlRank] = headers.word(rank, HeaderWord.ROW_LIMIT);
         }
