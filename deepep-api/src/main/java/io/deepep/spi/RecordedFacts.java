@@ -2,6 +2,8 @@ package io.deepep.spi;
 
 import io.deepep.EpTopology;
 import io.deepep.observe.CallFacts;
+import java.util.Arrays;
+import java.util.Locale;
 
 /** The facts of a run, filled in by its operation. See {@link Operation#describe}. */
 public final class RecordedFacts implements CallFacts {
@@ -87,6 +89,11 @@ public final class RecordedFacts implements CallFacts {
         return waitNanos;
     }
 
+    /** Sets the format of rows and their size in bytes, without padding. */
+    public RecordedFacts rows(RowFormat row) {
+        return rows(row.dtype().name().toLowerCase(Locale.ROOT), row.dataBytes());
+    }
+
     /** Sets the format of rows and their size in bytes. */
     public RecordedFacts rows(String rowFormat, long bytes) {
         this.format = rowFormat;
@@ -105,17 +112,9 @@ public final class RecordedFacts implements CallFacts {
      * Sets the rows that this rank sent to and received from each rank, [R]; the arrays are copied.
      */
     public RecordedFacts peers(int[] sent, int[] received) {
-        this.sentRows = widen(sent);
-        this.receivedRows = widen(received);
+        this.sentRows = Arrays.stream(sent).asLongStream().toArray();
+        this.receivedRows = Arrays.stream(received).asLongStream().toArray();
         return this;
-    }
-
-    private static long[] widen(int[] counts) {
-        long[] wide = new long[counts.length];
-        for (int i = 0; i < wide.length; i++) {
-            wide[i] = counts[i];
-        }
-        return wide;
     }
 
     /** Sets the rows that crossed links for this rank's own tokens. */

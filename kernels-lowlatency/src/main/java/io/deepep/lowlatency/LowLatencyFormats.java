@@ -4,6 +4,8 @@ import io.deepep.CombineFormat;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.spi.KernelEnum;
+import io.deepep.spi.RecordedFacts;
+import io.deepep.spi.RowFormat;
 
 /** How rows travel, as headers say it and ranks compare it. */
 public final class LowLatencyFormats {
@@ -57,5 +59,14 @@ public final class LowLatencyFormats {
                 ? "format " + code
                 : ((code & PRE_REDUCED) != 0 ? "pre-reduced " : "")
                         + CombineFormat.values()[format];
+    }
+
+    /** Tells observers of the rows of a combine. Scales travel as F32. */
+    public static void describe(RecordedFacts facts, CombineFormat format, int hidden) {
+        switch (format) {
+            case BF16 -> facts.rows(RowFormat.bf16(hidden));
+            case FP8 -> facts.rows(RowFormat.fp8(hidden));
+            case LOGFMT -> facts.rows("logfmt10", LogFmt10.rowBytes(hidden));
+        }
     }
 }

@@ -4,7 +4,6 @@ import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
-import java.util.Locale;
 
 /** What travels in an operation, and what of it is given so. */
 public final class NormalRows {
@@ -28,6 +27,6 @@ public final class NormalRows {
 
     /** Tells observers of rows of that format, without their padding. */
     public static void describe(RecordedFacts facts, RowFormat row) {
-        facts.rows(row.dtype().name().toLowerCase(Locale.ROOT), row.dataBytes());
+        facts.rows(row);
     }
 }

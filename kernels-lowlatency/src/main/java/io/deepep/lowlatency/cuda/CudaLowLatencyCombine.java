@@ -14,7 +14,6 @@ import io.deepep.lowlatency.BankHandle;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
-import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.lowlatency.RunsInFlight;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RunObservation;
@@ -150,7 +149,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
     /** Where rows come from is known in device memory: {@link #observe} has more. */
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        LowLatencyRows.combine(facts, plan.format(), state.limits.hidden());
+        LowLatencyFormats.describe(facts, plan.format(), state.limits.hidden());
         facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
     }
 

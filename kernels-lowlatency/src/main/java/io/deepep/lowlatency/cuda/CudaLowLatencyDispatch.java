@@ -16,7 +16,6 @@ import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
-import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.lowlatency.RunsInFlight;
 import io.deepep.spi.Layout;
 import io.deepep.spi.RecordedFacts;
@@ -220,7 +219,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     /** What arrives is counted in device memory: {@link #observe} has more. */
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        LowLatencyRows.dispatch(facts, plan.format(), hidden());
+        facts.rows(LowLatencyLayout.rows(plan.format(), hidden()));
         facts.tokens(numTokens, RecordedFacts.UNKNOWN);
     }
 

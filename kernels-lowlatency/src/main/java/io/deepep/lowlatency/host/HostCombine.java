@@ -6,7 +6,7 @@ import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.Tensor;
 import io.deepep.host.HostMemory;
-import io.deepep.lowlatency.LowLatencyRows;
+import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.RunsInFlight;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.Operation;
@@ -60,7 +60,7 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
      */
     @Override
     public void describe(RecordedFacts facts, boolean hasCompleted) {
-        LowLatencyRows.combine(facts, plan.format(), (int) out.size(1));
+        LowLatencyFormats.describe(facts, plan.format(), (int) out.size(1));
         int[] home = kernels.combiner.homeRows(plan);
         facts.tokens(out.size(0), Arrays.stream(home).sum()).directLinks(home);
         if (hasCompleted) {

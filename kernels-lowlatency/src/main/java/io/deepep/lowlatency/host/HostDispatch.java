@@ -6,7 +6,7 @@ import io.deepep.LowLatencyDispatchResult;
 import io.deepep.lowlatency.BankHandle;
 import io.deepep.lowlatency.Banks;
 import io.deepep.lowlatency.CallEpoch;
-import io.deepep.lowlatency.LowLatencyRows;
+import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.RunsInFlight;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.Operation;
@@ -95,7 +95,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
     @Override
     public void describe(RecordedFacts facts, boolean hasCompleted) {
         int hidden = (int) plan.x().size(1);
-        LowLatencyRows.dispatch(facts, plan.format(), hidden);
+        facts.rows(LowLatencyLayout.rows(plan.format(), hidden));
         facts.tokens(plan.x().size(0), RecordedFacts.UNKNOWN);
         if (hasCompleted) {
             DispatchBank bank = kernels.banks.of(completed);
