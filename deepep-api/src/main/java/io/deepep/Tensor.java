@@ -122,12 +122,21 @@ public final class Tensor {
                     "device=host is not a GPU; for host memory use Tensor.of with a MemorySegment");
         }
         return new Tensor(
-                DeviceSegments.of(address, numBytes),
+                deviceSegment(address, numBytes),
                 device,
                 dtype,
                 shape.clone(),
                 strides.clone(),
                 owner);
+    }
+
+    /**
+     * Device memory as a segment, so that slicing is bounds-checked as on the host. {@link
+     * #segment} never returns it, because reading it from Java would crash the process.
+     */
+    @SuppressWarnings("restricted")
+    private static MemorySegment deviceSegment(long address, long numBytes) {
+        return MemorySegment.ofAddress(address).reinterpret(numBytes);
     }
 
     /**

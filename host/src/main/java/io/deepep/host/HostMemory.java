@@ -1,10 +1,12 @@
 package io.deepep.host;
 
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.util.Optional;
 
@@ -42,25 +44,17 @@ public final class HostMemory {
                 return Optional.empty();
             }
             Linker linker = Linker.nativeLinker();
-            var lookup = linker.defaultLookup();
-            var sizes =
-                    FunctionDescriptor.of(
-                            ValueLayout.ADDRESS, ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG);
-            return lookup.find("calloc")
-                    .flatMap(
-                            calloc ->
-                                    lookup.find("free")
-                                            .map(
-                                                    free ->
-                                                            new Allocator(
-                                                                    linker.downcallHandle(
-                                                                            calloc, sizes),
-                                                                    linker.downcallHandle(
-                                                                            free,
-                                                                            FunctionDescriptor
-                                                                                    .ofVoid(
-                                                                                            ValueLayout
-                                                                                                    .ADDRESS)))));
+            Optional<MemorySegment> calloc = linker.defaultLookup().find("calloc");
+            Optional<MemorySegment> free = linker.defaultLookup().find("free");
+            if (calloc.isEmpty() || free.isEmpty()) {
+                return Optional.empty();
+            }
+            return Optional.of(
+                    new Allocator(
+                            linker.downcallHandle(
+                                    calloc.get(),
+                                    FunctionDescriptor.of(ADDRESS, JAVA_LONG, JAVA_LONG)),
+                            linker.downcallHandle(free.get(), FunctionDescriptor.ofVoid(ADDRESS))));
         }
 
         @SuppressWarnings("restricted")

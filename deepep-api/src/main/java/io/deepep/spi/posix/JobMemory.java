@@ -7,7 +7,6 @@ import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.UUID;
-import java.util.function.Supplier;
 
 /**
  * Names the memory that the processes of a job on one host share. The names contain a hash to which
@@ -27,13 +26,13 @@ public final class JobMemory {
      * @param first what each rank does or checks before any rank continues
      */
     public static JobMemory agree(Meeting meeting, Runnable first) {
-        Supplier<String> contribution =
-                () -> {
-                    first.run();
-                    return UUID.randomUUID().toString();
-                };
-        String all = String.join(" ", meeting.together(contribution));
-        return new JobMemory(hash(all));
+        List<String> parts =
+                meeting.together(
+                        () -> {
+                            first.run();
+                            return UUID.randomUUID().toString();
+                        });
+        return new JobMemory(hash(String.join(" ", parts)));
     }
 
     /**
@@ -43,16 +42,13 @@ public final class JobMemory {
      * @param first what each rank does or checks before any rank continues
      */
     public static JobMemory join(Meeting meeting, JobMemory own, Runnable first) {
-        Supplier<String> contribution =
-                () -> {
-                    first.run();
-                    return own == null ? "" : own.job;
-                };
-        List<String> known =
-                meeting.together(contribution).stream()
-                        .filter(job -> !job.isEmpty())
-                        .distinct()
-                        .toList();
+        List<String> jobs =
+                meeting.together(
+                        () -> {
+                            first.run();
+                            return own == null ? "" : own.job;
+                        });
+        List<String> known = jobs.stream().filter(job -> !job.isEmpty()).distinct().toList();
         if (known.size() != 1) {
             throw new IllegalStateException(
                     "the ranks belong to " + known.size() + " jobs instead of one");

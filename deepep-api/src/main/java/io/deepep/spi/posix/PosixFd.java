@@ -21,14 +21,9 @@ public final class PosixFd {
      */
     public static void allowFetching() {
         boolean arm = System.getProperty("os.arch").equals("aarch64");
+        long prctl = arm ? SYS_PRCTL_AARCH64 : SYS_PRCTL_X86_64;
         try {
-            Libc.get()
-                    .syscall(
-                            "prctl",
-                            arm ? SYS_PRCTL_AARCH64 : SYS_PRCTL_X86_64,
-                            PR_SET_PTRACER,
-                            PR_SET_PTRACER_ANY,
-                            0);
+            Libc.get().syscall("prctl", prctl, PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0);
         } catch (Libc.Failure noYama) {
             // EINVAL: nothing to allow.
         }
@@ -43,24 +38,12 @@ public final class PosixFd {
      */
     public static int fetch(long pid, int fd) {
         try {
-            int pidFd =
-                    (int)
-                            Libc.get()
-                                    .syscall(
-                                            "pidfd_open of process " + pid,
-                                            SYS_PIDFD_OPEN,
-                                            pid,
-                                            0,
-                                            0);
+            Libc libc = Libc.get();
+            String open = "pidfd_open of process " + pid;
+            int pidFd = (int) libc.syscall(open, SYS_PIDFD_OPEN, pid, 0, 0);
             try {
-                return (int)
-                        Libc.get()
-                                .syscall(
-                                        "pidfd_getfd of descriptor " + fd + " of process " + pid,
-                                        SYS_PIDFD_GETFD,
-                                        pidFd,
-                                        fd,
-                                        0);
+                String get = "pidfd_getfd of descriptor " + fd + " of process " + pid;
+                return (int) libc.syscall(get, SYS_PIDFD_GETFD, pidFd, fd, 0);
             } finally {
                 close(pidFd);
             }
