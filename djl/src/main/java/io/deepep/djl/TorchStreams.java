@@ -21,9 +21,8 @@ public final class TorchStreams {
     public static Stream current(Device device) {
         if (!device.isGpu()) {
             throw new IllegalArgumentException(
-                    "device="
-                            + device
-                            + " has no streams; its operations have finished when they return");
+                    "device=%s has no streams; its operations have finished when they return"
+                            .formatted(device));
         }
         int index = device.getDeviceId();
         return Stream.cuda(io.deepep.Device.cuda(index), LibTorch.currentCudaStream(index));

@@ -200,15 +200,8 @@ public final class Weights implements AutoCloseable {
                     || given.get(0) != expected.get(0)
                     || 2 * given.get(1) * given.get(2) != expected.get(1)) {
                 throw new IllegalArgumentException(
-                        prefix
-                                + name
-                                + "_blocks and _scales have "
-                                + given
-                                + " and "
-                                + scales.getShape()
-                                + " per expert, but the model needs "
-                                + expected
-                                + ", in blocks of 32");
+                        "%s%s_blocks and _scales have %s and %s per expert, but the model needs %s, in blocks of 32"
+                                .formatted(prefix, name, given, scales.getShape(), expected));
             }
             TorchTensors.cast(format.values(blocks, scales), target);
         }
@@ -248,14 +241,8 @@ public final class Weights implements AutoCloseable {
                                 .toArray());
         if (shape.dimension() != 2 || !given.getShape().equals(blocks)) {
             throw new IllegalArgumentException(
-                    name
-                            + SCALES
-                            + " has shape "
-                            + given.getShape()
-                            + "; "
-                            + shape
-                            + " in blocks of 128 x 128 has "
-                            + blocks);
+                    "%s%s has shape %s; %s in blocks of 128 x 128 has %s"
+                            .formatted(name, SCALES, given.getShape(), shape, blocks));
         }
         NDArray scales = TorchTensors.empty(scope, DType.F32, shapeOf(given));
         TorchTensors.cast(given, scales);

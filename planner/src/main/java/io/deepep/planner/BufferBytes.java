@@ -29,12 +29,8 @@ public record BufferBytes(long nvl, long rdma, int maxRecvTokens, long nvlForRou
         limits(shape, NormalLimits.WORST_CASE);
         if ((long) shape.numTokens() * numRanks > Integer.MAX_VALUE) {
             throw new IllegalArgumentException(
-                    shape.numTokens()
-                            + " tokens of "
-                            + numRanks
-                            + " ranks are more rows than a buffer can have, "
-                            + Integer.MAX_VALUE
-                            + "; lower numTokens");
+                    "%s tokens of %s ranks are more rows than a buffer can have, %s; lower numTokens"
+                            .formatted(shape.numTokens(), numRanks, Integer.MAX_VALUE));
         }
     }
 
@@ -65,7 +61,7 @@ public record BufferBytes(long nvl, long rdma, int maxRecvTokens, long nvlForRou
                 0, Buffer.lowLatencyRdmaSizeHint(lowLatencyLimits(shape), topology), 0, 0);
     }
 
-    private static LowLatencyLimits lowLatencyLimits(Shape shape) {
+    static LowLatencyLimits lowLatencyLimits(Shape shape) {
         return new LowLatencyLimits(
                 shape.numTokens(), shape.hidden(), shape.numExperts(), shape.numTopk());
     }

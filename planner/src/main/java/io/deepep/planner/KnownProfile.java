@@ -14,50 +14,23 @@ public enum KnownProfile implements Profile {
      * are those of {@link #H800_DEEPEP_V1}. In normal mode on several nodes, a dispatch waits for
      * one trip of headers and one of rows, and so does a combine.
      */
-    H200 {
-        @Override
-        public Costs costs(Mode mode, Op op) {
-            return ofThisLibrary(mode, op, 1);
-        }
-    },
+    H200,
     /** H100: as {@link #H200}, which has the same NVLink. Not measured. */
-    H100 {
-        @Override
-        public Costs costs(Mode mode, Op op) {
-            return ofThisLibrary(mode, op, 1);
-        }
-    },
+    H100,
     /**
      * B200: as {@link #H200} with twice the rate of NVLink, because the fifth generation has twice
      * the rate of the fourth. Not measured.
      */
-    B200 {
-        @Override
-        public Costs costs(Mode mode, Op op) {
-            return ofThisLibrary(mode, op, 2);
-        }
-    },
+    B200,
     /** GB200: as {@link #B200}. Not measured. */
-    GB200 {
-        @Override
-        public Costs costs(Mode mode, Op op) {
-            return ofThisLibrary(mode, op, 2);
-        }
-    },
+    GB200,
     /**
      * DeepEP V1 on H800 with 400 Gb/s NICs, from its published tables. Each kind of link is derived
      * from one world size: NVLink from EP 8 (two numbers from dispatch and combine, in each mode),
      * RDMA of low-latency mode from EP 256 (in the same way), the RDMA share of normal mode from
      * the dispatch of EP 32, with the fixed time of NVLink.
      */
-    H800_DEEPEP_V1 {
-        @Override
-        public Costs costs(Mode mode, Op op) {
-            return mode == Mode.NORMAL
-                    ? new Costs(68.6, 143.1e9, 68.6, NORMAL_RDMA_SHARE)
-                    : new Costs(37.4, 168.9e9, LOW_LATENCY_RDMA_MICROS, LOW_LATENCY_RDMA_SHARE);
-        }
-    };
+    H800_DEEPEP_V1;
 
     /** One way through a NIC that is not on the GPU's own PCIe switch: 4 to 6 µs. */
     static final double RDMA_TRIP_MICROS = 5;
@@ -70,6 +43,19 @@ public enum KnownProfile implements Profile {
 
     /** The fixed time that goes with it. */
     static final double LOW_LATENCY_RDMA_MICROS = 16.5;
+
+    @Override
+    public Costs costs(Mode mode, Op op) {
+        return switch (this) {
+            case H200, H100 -> ofThisLibrary(mode, op, 1);
+            case B200, GB200 -> ofThisLibrary(mode, op, 2);
+            case H800_DEEPEP_V1 ->
+                    mode == Mode.NORMAL
+                            ? new Costs(68.6, 143.1e9, 68.6, NORMAL_RDMA_SHARE)
+                            : new Costs(
+                                    37.4, 168.9e9, LOW_LATENCY_RDMA_MICROS, LOW_LATENCY_RDMA_SHARE);
+        };
+    }
 
     /** Measured on H200, with NVLink {@code factor} times as fast. */
     private static Costs ofThisLibrary(Mode mode, Op op, double factor) {

@@ -37,13 +37,8 @@ public record MeasuredProfile(String name, List<Measurement> measurements) imple
                         .toList();
         if (chosen.isEmpty()) {
             throw new IllegalArgumentException(
-                    "profile "
-                            + name
-                            + " has no "
-                            + op
-                            + " of "
-                            + mode
-                            + " mode; give measurements of it too, or plan only the other mode");
+                    "profile %s has no %s of %s mode; give measurements of it too, or plan only the other mode"
+                            .formatted(name, op, mode));
         }
         LinkCost nvlink = line(chosen);
         Costs known = KnownProfile.H200.costs(mode, op);

@@ -84,9 +84,7 @@ public record WireFormat(
     /** A header, a flag and an acknowledgement between every two ranks. */
     private static WireFormat lowLatency(Op op, RowFormat row, Shape shape, EpTopology topology) {
         boolean dispatch = op == Op.DISPATCH;
-        LowLatencyLimits limits =
-                new LowLatencyLimits(
-                        shape.numTokens(), shape.hidden(), shape.numExperts(), shape.numTopk());
+        LowLatencyLimits limits = BufferBytes.lowLatencyLimits(shape);
         long header =
                 (long) Long.BYTES
                         * (dispatch

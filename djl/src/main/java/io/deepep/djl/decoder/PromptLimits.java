@@ -12,9 +12,8 @@ record PromptLimits(DecoderOptions options, int vocabulary) {
     void check(List<long[]> prompts, int numNewTokens) {
         if (prompts.size() > options.maxSequences()) {
             throw new IllegalArgumentException(
-                    prompts.size()
-                            + " prompts of a rank exceed maxSequences="
-                            + options.maxSequences());
+                    "%s prompts of a rank exceed maxSequences=%s"
+                            .formatted(prompts.size(), options.maxSequences()));
         }
         if (numNewTokens < 1) {
             throw new IllegalArgumentException(
