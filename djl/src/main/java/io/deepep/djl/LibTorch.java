@@ -267,7 +267,7 @@ final class LibTorch {
 
     /** The {@code cudaStream_t} that libtorch's operations on a GPU run on in this thread. */
     static long currentCudaStream(int device) {
-        return CudaPart.currentStream(device);
+        return CudaPart.get("aoti_torch_get_current_cuda_stream", CudaPart.CURRENT_STREAM, device);
     }
 
     /** Makes a GPU this thread's, until {@link #deleteCudaGuard}. */
@@ -295,10 +295,6 @@ final class LibTorch {
                 bind(CUDA, "aoti_torch_delete_cuda_guard", JAVA_LONG);
 
         private CudaPart() {}
-
-        static long currentStream(int device) {
-            return get("aoti_torch_get_current_cuda_stream", CURRENT_STREAM, device);
-        }
 
         /** What a function of a GPU writes. */
         static long get(String name, MethodHandle function, int device) {

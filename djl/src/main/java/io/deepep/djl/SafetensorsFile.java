@@ -18,6 +18,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -102,11 +103,8 @@ final class SafetensorsFile implements AutoCloseable {
     }
 
     private static Entry entry(JsonObject json) {
-        JsonArray sizes = json.getAsJsonArray("shape");
-        long[] shape = new long[sizes.size()];
-        for (int d = 0; d < shape.length; d++) {
-            shape[d] = sizes.get(d).getAsLong();
-        }
+        List<JsonElement> sizes = json.getAsJsonArray("shape").asList();
+        long[] shape = sizes.stream().mapToLong(JsonElement::getAsLong).toArray();
         JsonArray offsets = json.getAsJsonArray("data_offsets");
         return new Entry(
                 json.get("dtype").getAsString(),
@@ -132,35 +130,25 @@ final class SafetensorsFile implements AutoCloseable {
             throw new IllegalArgumentException(
                     path + " has no tensor " + name + ", although the index says so");
         }
-        int torchType;
-        int elementBytes;
-        switch (entry.dtype) {
-            case "BF16" -> {
-                torchType = LibTorch.BFLOAT16;
-                elementBytes = 2;
-            }
-            case "F16" -> {
-                torchType = LibTorch.FLOAT16;
-                elementBytes = 2;
-            }
-            case "U8" -> { // two FP4 values, or a power of two
-                torchType = LibTorch.UINT8;
-                elementBytes = 1;
-            }
-            case "F8_E4M3" -> {
-                torchType = LibTorch.FLOAT8_E4M3;
-                elementBytes = 1;
-            }
-            case "F32" -> {
-                torchType = LibTorch.FLOAT32;
-                elementBytes = 4;
-            }
-            default ->
-                    throw new IllegalArgumentException(
-                            ("%s: %s has dtype %s; weights must be BF16, F16, F32, F8_E4M3 or U8:"
-                                            + " convert it first")
-                                    .formatted(path, name, entry.dtype));
-        }
+        int torchType =
+                switch (entry.dtype) {
+                    case "BF16" -> LibTorch.BFLOAT16;
+                    case "F16" -> LibTorch.FLOAT16;
+                    case "U8" -> LibTorch.UINT8; // two FP4 values, or a power of two
+                    case "F8_E4M3" -> LibTorch.FLOAT8_E4M3;
+                    case "F32" -> LibTorch.FLOAT32;
+                    default ->
+                            throw new IllegalArgumentException(
+                                    ("%s: %s has dtype %s; weights must be BF16, F16, F32, F8_E4M3 or U8:"
+                                                    + " convert it first")
+                                            .formatted(path, name, entry.dtype));
+                };
+        int elementBytes =
+                switch (entry.dtype) {
+                    case "F32" -> 4;
+                    case "BF16", "F16" -> 2;
+                    default -> 1;
+                };
         if (entry.end - entry.begin != Math.multiplyExact(entry.shape.size(), elementBytes)) {
             throw new IllegalArgumentException(
                     "%s: %s has %s bytes for %s elements of %s"

@@ -126,12 +126,10 @@ public final class TorchTensors {
     /** {@code x} in the type of another array: itself, or a copy attached to its manager. */
     static NDArray toTypeOf(NDArray other, NDArray x) {
         int type = (int) LibTorch.DTYPE.get(handleOf(other));
-        return type == (int) LibTorch.DTYPE.get(handleOf(x)) ? x : toType(x, type);
-    }
-
-    private static NDArray toType(NDArray x, int torchType) {
-        long[] shape = x.getShape().getShape();
-        NDArray typed = empty(x.getManager(), torchType, shape);
+        if (type == (int) LibTorch.DTYPE.get(handleOf(x))) {
+            return x;
+        }
+        NDArray typed = empty(x.getManager(), type, x.getShape().getShape());
         LibTorch.copy(handleOf(typed), handleOf(x));
         return typed;
     }

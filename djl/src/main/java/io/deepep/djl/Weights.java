@@ -14,6 +14,7 @@ import io.deepep.error.NativeCallException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
+import java.util.function.UnaryOperator;
 
 /**
  * The tensors of a checkpoint, loaded as arrays of one type on one device. FP8 weights, as DeepSeek
@@ -140,14 +141,8 @@ public final class Weights implements AutoCloseable {
         load(name, target, view -> view);
     }
 
-    /** What is done to a tensor of the checkpoint before it is copied. */
-    @FunctionalInterface
-    interface Part {
-        NDArray of(NDArray whole);
-    }
-
     /** Copies a part of a tensor: the rows of one rank's experts for example. */
-    void load(String name, NDArray target, Part part) throws IOException {
+    void load(String name, NDArray target, UnaryOperator<NDArray> part) throws IOException {
         String full = prefix + name;
         try (NDManager onCpu = NDManager.newBaseManager(Device.cpu(), "PyTorch");
                 NDManager scope = manager.newSubManager()) {
@@ -168,13 +163,14 @@ public final class Weights implements AutoCloseable {
         }
     }
 
-    private NDArray part(String full, NDManager onCpu, Part part) throws IOException {
+    private NDArray part(String full, NDManager onCpu, UnaryOperator<NDArray> part)
+            throws IOException {
         return part(full, tensors.view(onCpu, full), part);
     }
 
-    private static NDArray part(String full, NDArray view, Part part) {
+    private static NDArray part(String full, NDArray view, UnaryOperator<NDArray> part) {
         try {
-            return part.of(view);
+            return part.apply(view);
         } catch (EngineException | IllegalArgumentException tooSmall) {
             throw new IllegalArgumentException(
                     "%s has shape %s, in which the model's experts are not: %s"
@@ -188,7 +184,8 @@ public final class Weights implements AutoCloseable {
      *
      * @param part takes {@code [n,G,...]} out of both
      */
-    void loadMxfp4(String name, NDArray target, Mxfp4 format, Part part) throws IOException {
+    void loadMxfp4(String name, NDArray target, Mxfp4 format, UnaryOperator<NDArray> part)
+            throws IOException {
         try (NDManager onCpu = NDManager.newBaseManager(Device.cpu(), "PyTorch");
                 NDManager scope = manager.newSubManager()) {
             NDArray blocks = onDevice(part(prefix + name + "_blocks", onCpu, part), scope);

@@ -18,7 +18,9 @@ import io.deepep.djl.decoder.Pass.Sequence;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /**
  * One rank's part of a Hugging Face model. It reads prompts in normal mode, and generates one token
@@ -127,11 +129,9 @@ public final class Decoder implements AutoCloseable {
         limits.check(prompts, 1);
         try (NDManager scope = manager.newSubManager()) {
             NDArray logits = prefill(prompts, scope);
-            List<float[]> rows = new ArrayList<>();
-            for (int i = 0; i < prompts.size(); i++) {
-                rows.add(logits.get(i).toFloatArray());
-            }
-            return rows;
+            return IntStream.range(0, prompts.size())
+                    .mapToObj(i -> logits.get(i).toFloatArray())
+                    .toList();
         }
     }
 
@@ -185,9 +185,7 @@ public final class Decoder implements AutoCloseable {
 
     private long[] slots() {
         long[] first = new long[options.maxSequences()];
-        for (int i = 0; i < first.length; i++) {
-            first[i] = (long) i * options.maxLength();
-        }
+        Arrays.setAll(first, i -> (long) i * options.maxLength());
         return first;
     }
 

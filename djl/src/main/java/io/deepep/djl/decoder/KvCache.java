@@ -24,10 +24,6 @@ final class KvCache {
                         DataType.FLOAT32);
     }
 
-    int maxLength() {
-        return maxLength;
-    }
-
     /** Writes [T,heads,channels] where the tokens of a pass belong. */
     void write(Pass pass, NDArray values) {
         rows.set(new NDIndex("{}", pass.cacheRows()), values);

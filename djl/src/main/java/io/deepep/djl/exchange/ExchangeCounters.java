@@ -4,6 +4,7 @@ import io.deepep.Buffer;
 import java.lang.management.ManagementFactory;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.stream.IntStream;
 import javax.management.JMException;
 import javax.management.ObjectName;
 
@@ -135,11 +136,7 @@ final class ExchangeCounters implements ExpertExchangeMXBean, AutoCloseable {
     @Override
     public long[] getExpertRows() {
         AtomicLongArray perExpert = expertRows;
-        long[] rows = new long[perExpert.length()];
-        for (int e = 0; e < rows.length; e++) {
-            rows[e] = perExpert.get(e);
-        }
-        return rows;
+        return IntStream.range(0, perExpert.length()).mapToLong(perExpert::get).toArray();
     }
 
     @Override

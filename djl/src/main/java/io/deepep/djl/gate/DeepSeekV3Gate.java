@@ -32,12 +32,7 @@ public final class DeepSeekV3Gate extends ExpertGate {
     public DeepSeekV3Gate(TopkRule rule, int numGroups, int numTopkGroups) {
         super(rule);
         groups = new GateGroups(rule, numGroups, numTopkGroups);
-        bias =
-                addParameter(
-                        Parameter.builder()
-                                .setName("e_score_correction_bias")
-                                .setType(Parameter.Type.BIAS)
-                                .build());
+        bias = add("e_score_correction_bias", Parameter.Type.BIAS);
     }
 
     @Override

@@ -28,12 +28,11 @@ public abstract class ExpertGate extends AbstractBlock {
     @SuppressWarnings("this-escape") // DJL's way of adding parameters
     protected ExpertGate(TopkRule rule) {
         this.rule = rule;
-        weight =
-                addParameter(
-                        Parameter.builder()
-                                .setName("weight")
-                                .setType(Parameter.Type.WEIGHT)
-                                .build());
+        weight = add("weight", Parameter.Type.WEIGHT);
+    }
+
+    final Parameter add(String name, Parameter.Type type) {
+        return addParameter(Parameter.builder().setName(name).setType(type).build());
     }
 
     /** The numbers of experts, and how weights are computed from scores. */

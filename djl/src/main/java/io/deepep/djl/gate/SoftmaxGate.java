@@ -31,14 +31,7 @@ public final class SoftmaxGate extends ExpertGate {
     public SoftmaxGate(TopkRule rule, int numGroups, int numTopkGroups, boolean hasBias) {
         super(rule);
         groups = new GateGroups(rule, numGroups, numTopkGroups);
-        bias =
-                hasBias
-                        ? addParameter(
-                                Parameter.builder()
-                                        .setName("bias")
-                                        .setType(Parameter.Type.BIAS)
-                                        .build())
-                        : null;
+        bias = hasBias ? add("bias", Parameter.Type.BIAS) : null;
     }
 
     @Override

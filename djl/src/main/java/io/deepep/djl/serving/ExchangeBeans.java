@@ -2,6 +2,7 @@ package io.deepep.djl.serving;
 
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
@@ -51,11 +52,8 @@ final class ExchangeBeans {
     }
 
     private static String[] attributeNames(MBeanServer server, ObjectName bean) throws JMException {
-        MBeanAttributeInfo[] infos = server.getMBeanInfo(bean).getAttributes();
-        String[] names = new String[infos.length];
-        for (int i = 0; i < names.length; i++) {
-            names[i] = infos[i].getName();
-        }
-        return names;
+        return Arrays.stream(server.getMBeanInfo(bean).getAttributes())
+                .map(MBeanAttributeInfo::getName)
+                .toArray(String[]::new);
     }
 }
