@@ -1,5 +1,7 @@
 package io.deepep.doctor;
 
+import java.util.List;
+
 /**
  * The result of one check.
  *
@@ -40,5 +42,10 @@ public record Finding(String topic, String item, Status status, String detail, S
 
     boolean isOk() {
         return status == Status.OK;
+    }
+
+    /** Whether it is missing, and one of these, given as TOPIC/ITEM. */
+    boolean isMissing(List<String> names) {
+        return status == Status.MISSING && names.contains(topic + "/" + item);
     }
 }

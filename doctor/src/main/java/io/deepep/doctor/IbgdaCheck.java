@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
 import java.util.function.Predicate;
+import java.util.stream.Collectors;
 
 /** Whether GPUs can drive the NICs by {@code Network.ibgda()}. */
 final class IbgdaCheck {
@@ -66,34 +67,27 @@ final class IbgdaCheck {
         List<String> down =
                 ports.stream()
                         .filter(port -> !port.active() || port.gids().isEmpty())
-                        .map(
-                                port ->
-                                        port.name()
-                                                + (port.active()
-                                                        ? " has no address"
-                                                        : " is not active"))
+                        .map(port -> port.name() + problem(port))
                         .toList();
         return down.isEmpty()
                 ? Finding.ok(
                         TOPIC,
                         "ports",
-                        String.join(
-                                ", ",
-                                ports.stream()
-                                        .map(
-                                                port ->
-                                                        "%s MTU %d, addresses %d"
-                                                                .formatted(
-                                                                        port.name(),
-                                                                        port.mtu(),
-                                                                        port.gids().size()))
-                                        .toList()))
+                        ports.stream().map(IbgdaCheck::text).collect(Collectors.joining(", ")))
                 : Finding.missing(
                         TOPIC,
                         "ports",
                         String.join(", ", down),
                         "check the cable and the subnet manager (ibstat), give the network device an address,"
                                 + " or name other ports by a NIC mapping (docs/nics.md)");
+    }
+
+    private static String problem(NicFacts.Port port) {
+        return port.active() ? " has no address" : " is not active";
+    }
+
+    private static String text(NicFacts.Port port) {
+        return "%s MTU %d, addresses %d".formatted(port.name(), port.mtu(), port.gids().size());
     }
 
     private static Finding relaxedOrdering(List<NicFacts> used) {

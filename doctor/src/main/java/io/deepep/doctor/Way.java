@@ -19,37 +19,34 @@ public record Way(String name, boolean possible, String detail) {
     static final String VIRTUAL_NODES = "virtual nodes over NVSHMEM";
     static final String OWN_IBGDA = "several nodes over IBGDA without NVSHMEM";
 
+    /** What GPUs need, as TOPIC/ITEM of findings. */
+    private static final List<String> GPUS =
+            List.of("GPU/device", "GPU/kernel module", "GPU/CUDA driver", "GPU/architecture");
+
+    /** What GPUs need besides to reach each other's memory. */
+    private static final List<String> PEERS = List.of("GPU/peer access");
+
+    private static final List<String> NVSHMEM =
+            List.of("NVSHMEM/library", "NVSHMEM/version", "NVSHMEM/bootstrap", "NVSHMEM/kernels");
+
     /** What RDMA needs, whoever drives the NICs. */
-    private static final String[] RDMA = {
-        "network/RDMA ports",
-        "network/GIDs",
-        "network/RDMA devices",
-        "network/RDMA libraries",
-        "network//dev/infiniband",
-        "GPUDirect/RDMA"
-    };
+    private static final List<String> RDMA =
+            List.of(
+                    "network/RDMA ports",
+                    "network/GIDs",
+                    "network/RDMA devices",
+                    "network/RDMA libraries",
+                    "network//dev/infiniband",
+                    "GPUDirect/RDMA");
+
+    private static final List<String> IBGDA =
+            List.of("IBGDA/cards", "IBGDA/ports", "IBGDA/GPU memory");
 
     private static final List<String> DRIVER_OPTIONS =
             List.of("EnableStreamMemOPs", "PeerMappingOverride");
 
     /** All ways, given what was found. */
     static List<Way> all(List<Finding> findings) {
-        List<String> oneNode =
-                missing(
-                        findings,
-                        "GPU/device",
-                        "GPU/kernel module",
-                        "GPU/CUDA driver",
-                        "GPU/architecture");
-        List<String> nvshmem =
-                and(
-                        oneNode,
-                        missing(
-                                findings,
-                                "NVSHMEM/library",
-                                "NVSHMEM/version",
-                                "NVSHMEM/bootstrap",
-                                "NVSHMEM/kernels"));
         List<Way> ways = new ArrayList<>();
         ways.add(
                 new Way(
@@ -57,27 +54,21 @@ public record Way(String name, boolean possible, String detail) {
                         true,
                         "on the CPU, in one process or in several of this host; "
                                 + sizes(Device.Kind.HOST)));
-        ways.add(mode(ONE_NODE, oneNode, oneNodeDetail(findings)));
+        ways.add(mode(ONE_NODE, missing(findings, GPUS), oneNodeDetail(findings)));
         ways.add(
                 mode(
                         VIRTUAL_NODES,
-                        and(nvshmem, missing(findings, "GPU/peer access")),
+                        missing(findings, GPUS, NVSHMEM, PEERS),
                         "a process per rank, --transport none"));
         for (NvshmemTransport transport : NvshmemTransport.values()) {
             if (transport != NvshmemTransport.NONE) {
-                ways.add(severalNodes(transport, nvshmem, findings));
+                ways.add(severalNodes(transport, findings));
             }
         }
         ways.add(
                 mode(
                         OWN_IBGDA,
-                        and(
-                                and(oneNode, missing(findings, RDMA)),
-                                missing(
-                                        findings,
-                                        "IBGDA/cards",
-                                        "IBGDA/ports",
-                                        "IBGDA/GPU memory")),
+                        missing(findings, GPUS, RDMA, IBGDA),
                         "--network ibgda; needs only mlx5 cards, the driver and rdma-core"));
         return List.copyOf(ways);
     }
@@ -86,12 +77,9 @@ public record Way(String name, boolean possible, String detail) {
         return "several nodes over " + transport;
     }
 
-    private static Way severalNodes(
-            NvshmemTransport transport, List<String> nvshmem, List<Finding> findings) {
-        List<String> missing = and(nvshmem, missing(findings, "NVSHMEM/" + transport.name()));
-        if (transport.usesHcaList()) {
-            missing = and(missing, missing(findings, RDMA));
-        }
+    private static Way severalNodes(NvshmemTransport transport, List<Finding> findings) {
+        List<String> own = List.of("NVSHMEM/" + transport.name());
+        List<String> cards = transport.usesHcaList() ? RDMA : List.of();
         String detail =
                 switch (transport) {
                     case IBGDA -> ibgdaDetail(findings);
@@ -99,7 +87,7 @@ public record Way(String name, boolean possible, String detail) {
                     case LIBFABRIC -> "over verbs, cxi or efa; see fi_info, and with efa GDRCopy";
                     default -> "the CPU drives the NICs";
                 };
-        return mode(severalNodes(transport), missing, detail);
+        return mode(severalNodes(transport), missing(findings, GPUS, NVSHMEM, own, cards), detail);
     }
 
     private static Way mode(String name, List<String> missing, String detail) {
@@ -111,7 +99,7 @@ public record Way(String name, boolean possible, String detail) {
 
     private static String oneNodeDetail(List<Finding> findings) {
         String reach =
-                missing(findings, "GPU/peer access").isEmpty()
+                missing(findings, PEERS).isEmpty()
                         ? "virtual nodes too"
                         : "only ranks whose GPUs reach each other";
         return reach + "; " + sizes(Device.Kind.CUDA);
@@ -135,18 +123,16 @@ public record Way(String name, boolean possible, String detail) {
                 : "the CPU rings the doorbells: set the driver options for full speed";
     }
 
-    private static List<String> and(List<String> missing, List<String> more) {
-        List<String> both = new ArrayList<>(missing);
-        both.addAll(more);
-        return both;
-    }
-
-    /** Those of the named findings, as TOPIC/ITEM, that are missing. */
-    private static List<String> missing(List<Finding> findings, String... names) {
-        return findings.stream()
-                .filter(finding -> finding.status() == Finding.Status.MISSING)
-                .filter(finding -> List.of(names).contains(finding.topic() + "/" + finding.item()))
-                .map(finding -> finding.topic() + " " + finding.item())
-                .toList();
+    /** Those of the named findings that are missing, by name. */
+    @SafeVarargs
+    private static List<String> missing(List<Finding> findings, List<String>... names) {
+        List<String> missing = new ArrayList<>();
+        for (List<String> group : names) {
+            findings.stream()
+                    .filter(finding -> finding.isMissing(group))
+                    .map(finding -> finding.topic() + " " + finding.item())
+                    .forEach(missing::add);
+        }
+        return missing;
     }
 }
