@@ -8,7 +8,6 @@ import io.deepep.error.RoutingException;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
-import java.util.Locale;
 
 /** What a {@link Fault} of an operation means to the caller, on either backend. */
 public final class FaultMessages {
@@ -116,28 +115,19 @@ public final class FaultMessages {
         long seen = fault.seen();
         return switch (fault.code()) {
             case EXPERT_OUT_OF_RANGE ->
-                    text(
-                            "topkIdx[%d][%d]=%d is not in [-1, numExperts=%d); use -1 for no selection",
-                            token, k, seen, numExperts);
+                    "topkIdx[%s][%s]=%s is not in [-1, numExperts=%s); use -1 for no selection"
+                            .formatted(token, k, seen, numExperts);
             case LAYOUT_MASK ->
-                    text(
-                            "layout.isTokenInRank[%d][%d]=%d but topkIdx says %d; take the layout from the same topkIdx",
-                            token, k, seen, 1 - seen);
+                    "layout.isTokenInRank[%s][%s]=%s but topkIdx says %s; take the layout from the same topkIdx"
+                            .formatted(token, k, seen, 1 - seen);
             case LAYOUT_RANK_COUNT ->
-                    text(
-                            "layout.numTokensPerRank[%d]=%d but layout.isTokenInRank names %d tokens; take both from one getDispatchLayout",
-                            token, k, seen);
+                    "layout.numTokensPerRank[%s]=%s but layout.isTokenInRank names %s tokens; take both from one getDispatchLayout"
+                            .formatted(token, k, seen);
             case LAYOUT_EXPERT_COUNT ->
-                    text(
-                            "layout.numTokensPerExpert[%d]=%d but topkIdx selects it %d times; take the layout from the same topkIdx",
-                            token, k, seen);
+                    "layout.numTokensPerExpert[%s]=%s but topkIdx selects it %s times; take the layout from the same topkIdx"
+                            .formatted(token, k, seen);
             default -> throw new IllegalArgumentException(fault + " is not about routing");
         };
-    }
-
-    @SuppressWarnings("AnnotateFormatMethod") // the annotation would be a dependency
-    private static String text(String format, Object... values) {
-        return String.format(Locale.ROOT, format, values);
     }
 
     private RankMismatchException mismatch(Fault fault) {

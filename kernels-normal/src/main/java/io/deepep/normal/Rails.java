@@ -70,6 +70,7 @@ public final class Rails {
     private final Ends forwarders;
     private final Ends homes;
     private final boolean[] reached;
+    private int[] near;
     private int[] contacts;
     private BitSet direct;
 
@@ -102,6 +103,7 @@ public final class Rails {
             boolean near = node == topology.rdmaRank();
             reached[rank] = !masks.contains(rank) && (near || forwarders.isUsed(node));
         }
+        near = left(topology.rdmaRank(), masks);
         contacts =
                 IntStream.range(0, topology.numRanks())
                         .filter(rank -> rank / topology.numNvlRanks() != topology.rdmaRank())
@@ -116,12 +118,15 @@ public final class Rails {
         return rank % topology.numNvlRanks() == topology.nvlRank();
     }
 
+    private int[] left(int node, Masks masks) {
+        return IntStream.range(0, topology.numNvlRanks())
+                .map(nvlRank -> topology.rankOf(node, nvlRank))
+                .filter(rank -> !masks.contains(rank))
+                .toArray();
+    }
+
     private void routeInto(int node, Masks masks) {
-        int[] left =
-                IntStream.range(0, topology.numNvlRanks())
-                        .map(nvlRank -> topology.rankOf(node, nvlRank))
-                        .filter(rank -> !masks.contains(rank))
-                        .toArray();
+        int[] left = left(node, masks);
         int numDetours = 0;
         for (int source = 0; source < topology.numRanks(); source++) {
             int sourceNode = source / topology.numNvlRanks();
@@ -167,6 +172,11 @@ public final class Rails {
     /** Whether tokens of this rank get to {@code rank}. */
     public boolean reaches(int rank) {
         return reached[rank];
+    }
+
+    /** The ranks of this node that are left, this one among them. */
+    public int[] near() {
+        return near;
     }
 
     /** The ranks of other nodes that this one exchanges headers and endings with. */

@@ -195,12 +195,12 @@ public final class CallExchange {
      * whoever relays its header waits for it too.
      */
     private long patience(int rank) {
-        if (isMasked(rank)) {
+        if (masks.contains(rank)) {
             return messages.timeouts().nanos(); // nobody waits for it
         }
         boolean contact = masks.rails().isContact(rank);
         HostHeap heap = contact ? rdma : nvl;
-        long at = contact ? endings.at(rank) : doneFlags.at(rank % topology.numNvlRanks());
+        long at = contact ? endings.at(rank) : flagOf(rank, doneFlags);
         long word = heap.flag(at + WAITING_OFFSET);
         if (Word.epoch(word) != epoch) {
             return 0;
@@ -221,11 +221,8 @@ public final class CallExchange {
     /** Says for which beat it waits for others to begin; 0 where all have. Pairs with patience. */
     private void sayToWait(int beat) {
         long word = Word.of(epoch, beat);
-        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
-            long at = doneFlags.at(topology.nvlRank()) + WAITING_OFFSET;
-            if (!isMasked(nodeRank(nvlRank))) {
-                nvl.signal(nodeRank(nvlRank), at, word);
-            }
+        for (int peer : masks.rails().near()) {
+            nvl.signal(peer, doneFlags.at(topology.nvlRank()) + WAITING_OFFSET, word);
         }
         for (int contact : masks.rails().contacts()) {
             rdma.signal(contact, endings.at(topology.rank()) + WAITING_OFFSET, word);
@@ -249,20 +246,16 @@ public final class CallExchange {
 
     /** Waits for a flag of every rank of this node, itself included. */
     public void awaitNode(Region flags, FaultPhase phase) {
-        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
-            if (!isMasked(nodeRank(nvlRank))) {
-                await(nvl, flags.at(nvlRank), nodeRank(nvlRank), phase);
-            }
+        for (int peer : masks.rails().near()) {
+            await(nvl, flagOf(peer, flags), peer, phase);
         }
     }
 
     /** Sets this rank's flag at every rank of this node (release); pairs with awaitNode. */
     public void signalNode(Region flags, int value) {
         long flag = flags.at(topology.nvlRank());
-        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
-            if (!isMasked(nodeRank(nvlRank))) {
-                nvl.signal(nodeRank(nvlRank), flag, Word.of(epoch, value));
-            }
+        for (int peer : masks.rails().near()) {
+            nvl.signal(peer, flag, Word.of(epoch, value));
         }
     }
 
@@ -277,10 +270,10 @@ public final class CallExchange {
 
     /** Looks at the words by which ranks that gave up tell so. */
     void requireNobodyGaveUp(FaultPhase phase) {
-        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
-            if (nvlRank != topology.nvlRank() && !isMasked(nodeRank(nvlRank))) {
-                requireInStep(nvl.flag(doneFlags.at(nvlRank)), nodeRank(nvlRank), phase);
-                requireNotGivenUp(nvl, doneFlags.at(nvlRank), nodeRank(nvlRank), phase);
+        for (int peer : masks.rails().near()) {
+            if (peer != topology.rank()) {
+                requireInStep(nvl.flag(flagOf(peer, doneFlags)), peer, phase);
+                requireNotGivenUp(nvl, flagOf(peer, doneFlags), peer, phase);
             }
         }
         for (int contact : masks.rails().contacts()) {
@@ -355,12 +348,9 @@ public final class CallExchange {
             }
         }
         tellNode();
-        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
-            int peer = nodeRank(nvlRank);
-            long at = doneFlags.at(nvlRank);
-            if (!isMasked(nodeRank(nvlRank))) {
-                noteEnd(await(nvl, at, peer, FaultPhase.DONE), nvl, at, peer);
-            }
+        for (int peer : masks.rails().near()) {
+            long at = flagOf(peer, doneFlags);
+            noteEnd(await(nvl, at, peer, FaultPhase.DONE), nvl, at, peer);
         }
     }
 
@@ -393,9 +383,9 @@ public final class CallExchange {
     /** Tells the ranks of this node; pairs with leave and requireNobodyGaveUp. */
     private void tellNode() {
         int code = toldCode();
-        for (int nvlRank = 0; nvlRank < topology.numNvlRanks() && code != 0; nvlRank++) {
-            if (!isMasked(nodeRank(nvlRank))) {
-                tellMore(nvl.of(nodeRank(nvlRank)), doneFlags.at(topology.nvlRank()));
+        if (code != FaultCode.OK.value()) {
+            for (int peer : masks.rails().near()) {
+                tellMore(nvl.of(peer), doneFlags.at(topology.nvlRank()));
             }
         }
         signalNode(doneFlags, code);
@@ -433,11 +423,8 @@ public final class CallExchange {
         memory.set(ValueLayout.JAVA_LONG, at + CULPRIT_OFFSET, fault.at());
     }
 
-    private boolean isMasked(int rank) {
-        return masks.contains(rank);
-    }
-
-    private int nodeRank(int nvlRank) {
-        return topology.rankOf(topology.rdmaRank(), nvlRank);
+    /** The flag here that a rank of this node sets. */
+    private long flagOf(int rank, Region flags) {
+        return flags.at(rank % topology.numNvlRanks());
     }
 }

@@ -150,16 +150,12 @@ public final class HeaderExchange {
         int numExperts = expertsPerRank(words);
         int epoch = exchange.epoch();
         long slot = slots.at(parity(), source);
-        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
-            int peer = topology.rankOf(topology.rdmaRank(), nvlRank);
-            if (isMasked(peer)) {
-                continue;
-            }
+        for (int peer : rails().near()) {
             MemorySegment there = nvl.of(peer);
             for (int w = 1; w < numWords; w++) {
                 there.set(ValueLayout.JAVA_LONG, slot + 8L * w, Word.of(epoch, words[w]));
             }
-            int first = firstSelection + nvlRank * numExperts;
+            int first = firstSelection + peer % topology.numNvlRanks() * numExperts;
             for (int e = 0; e < numExperts; e++) {
                 long at = slot + 8L * (numWords + e);
                 there.set(ValueLayout.JAVA_LONG, at, Word.of(epoch, words[first + e]));
