@@ -102,12 +102,10 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
                 .set("row_selections", bank.rowSelections.address())
                 .set("row_tokens", bank.rowTokens.address())
                 .set("topk_idx", plan.topkIdx().address())
-                .set("topk_weights", plan.isPreReduced() ? 0 : plan.topkWeights().address())
+                .setTensor("topk_weights", plan.topkWeights())
                 .set("out", out.address())
                 .set("out_stride", out.stride(0) * elementBytes)
-                .set(
-                        "wait_stats",
-                        plan.waitCostStats() == null ? 0 : plan.waitCostStats().address());
+                .setTensor("wait_stats", plan.waitCostStats());
         return params.setInt("run", run)
                 .setInt("num_tokens", handle.numTokens())
                 .setInt("topk", handle.numTopk())

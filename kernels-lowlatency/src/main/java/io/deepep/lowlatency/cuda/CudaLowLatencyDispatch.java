@@ -155,12 +155,12 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .set("row_selections", bank.rowSelections.address())
                 .set("row_tokens", bank.rowTokens.address())
                 .set("out_x", recvX[bankIdx].address())
-                .set("out_scales", addressOf(recvScales[bankIdx]))
+                .setTensor("out_scales", recvScales[bankIdx])
                 .set("out_src_info", bank.srcInfo().address())
                 .set("out_layout_range", bank.layoutRange().address())
                 .set("out_counts", bank.count.address())
-                .set("cumulative_stats", addressOf(plan.cumulativeStats()))
-                .set("wait_stats", addressOf(plan.waitCostStats()));
+                .setTensor("cumulative_stats", plan.cumulativeStats())
+                .setTensor("wait_stats", plan.waitCostStats());
         return params.setInt("num_tokens", numTokens)
                 .setInt("topk", numTopk)
                 .setInt("num_experts", state.limits.numExperts())
@@ -175,10 +175,6 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .setInt("weights_offset", (int) rows.weightsOffset(numTopk))
                 .setInt("counts_shared_offset", (int) countsSharedOffset())
                 .setInt("row_shared_offset", (int) rowSharedOffset());
-    }
-
-    private static long addressOf(Tensor tensor) {
-        return tensor == null ? 0 : tensor.address();
     }
 
     @Override

@@ -16,10 +16,10 @@ import java.lang.foreign.MemorySegment;
  * FP8 rows share it.
  */
 final class DispatchBank extends Bank {
+    private final Arena arena;
     final int numSlots;
     final int numLocalExperts;
     final int hidden;
-    final int numRanks;
     final MemorySegment rows;
     final MemorySegment scales;
     final MemorySegment srcInfo;
@@ -47,6 +47,7 @@ final class DispatchBank extends Bank {
     private final Tensor fp8;
     private final Tensor floatScales;
     private final Tensor packedScales;
+    private Tensor combineBuffer;
 
     /** The ranks that this rank's tokens were sent to: all that were not masked. */
     final boolean[] reached;
@@ -65,7 +66,7 @@ final class DispatchBank extends Bank {
     LowLatencyFormat format = LowLatencyFormat.BF16;
 
     DispatchBank(Arena arena, LowLatencyLimits limits, int numRanks) {
-        this.numRanks = numRanks;
+        this.arena = arena;
         this.numLocalExperts = limits.numLocalExperts(numRanks);
         this.numSlots = numRanks * limits.maxTokens();
         this.hidden = limits.hidden();
@@ -115,6 +116,21 @@ final class DispatchBank extends Bank {
             case FP8, FP8_POWER_OF_TWO -> floatScales;
             case FP8_UE8M0 -> packedScales;
         };
+    }
+
+    /** The zero-copy combine input, made when it is first asked for. */
+    Tensor combineBuffer() {
+        if (combineBuffer == null) {
+            long numBytes = (long) numLocalExperts * numSlots * hidden * DType.BF16.sizeBytes();
+            combineBuffer =
+                    Tensor.of(
+                            HostMemory.allocate(arena, numBytes),
+                            DType.BF16,
+                            numLocalExperts,
+                            numSlots,
+                            hidden);
+        }
+        return combineBuffer;
     }
 
     @Override

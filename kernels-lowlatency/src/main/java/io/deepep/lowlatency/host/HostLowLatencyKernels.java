@@ -1,6 +1,5 @@
 package io.deepep.lowlatency.host;
 
-import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
@@ -15,7 +14,6 @@ import io.deepep.host.HostHeap;
 import io.deepep.host.HostMemory;
 import io.deepep.lowlatency.BankHandle;
 import io.deepep.lowlatency.Banks;
-import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyChecks;
 import io.deepep.lowlatency.LowLatencyKernels;
@@ -49,8 +47,6 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
 
     /** Freed when unreachable: results handed out keep it alive. */
     private final Arena arena = Arena.ofAuto();
-
-    private final Tensor[] combineBuffers = new Tensor[Banks.COUNT];
 
     /**
      * The kernels of one rank.
@@ -98,23 +94,7 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
 
     @Override
     public Tensor combineBuffer(LowLatencyHandle handle) {
-        return combineBuffer(BankHandle.of(handle, banks).bank());
-    }
-
-    private Tensor combineBuffer(DispatchBank bank) {
-        int parity = CallEpoch.parity(bank.dispatch());
-        if (combineBuffers[parity] == null) {
-            long places = (long) bank.numLocalExperts * bank.numSlots;
-            combineBuffers[parity] =
-                    Tensor.of(
-                            HostMemory.allocate(
-                                    arena, places * limits.hidden() * DType.BF16.sizeBytes()),
-                            DType.BF16,
-                            bank.numLocalExperts,
-                            bank.numSlots,
-                            limits.hidden());
-        }
-        return combineBuffers[parity];
+        return BankHandle.of(handle, banks).bank().combineBuffer();
     }
 
     /** What is stored lies in the peers' memory. */
