@@ -5,29 +5,29 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /**
- * Collects calls that must be refused.
+ * A table of calls that must be refused, which a subclass fills.
  *
  * @param <R> one rank, with what it needs for the calls
  */
-public final class Misuses<R> {
+public abstract class Misuses<R> {
     private final List<Misuse<R>> all = new ArrayList<>();
 
     /** Arguments that do not fit. */
-    public void argument(String name, String mentions, Misuse.Call<R> call) {
+    protected final void argument(String name, String mentions, Misuse.Call<R> call) {
         all.add(new Misuse<>(name, IllegalArgumentException.class, mentions, call));
     }
 
     /** An argument that is missing. */
-    public void missing(String name, String mentions, Misuse.Call<R> call) {
+    protected final void missing(String name, String mentions, Misuse.Call<R> call) {
         all.add(new Misuse<>(name, NullPointerException.class, mentions, call));
     }
 
     /** A call that this buffer was not opened for. */
-    public void state(String name, String mentions, Misuse.Call<R> call) {
+    protected final void state(String name, String mentions, Misuse.Call<R> call) {
         all.add(new Misuse<>(name, IllegalStateException.class, mentions, call));
     }
 
-    public Stream<Misuse<R>> stream() {
+    public final Stream<Misuse<R>> stream() {
         return all.stream();
     }
 }

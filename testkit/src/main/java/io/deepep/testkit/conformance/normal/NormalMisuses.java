@@ -19,19 +19,26 @@ import io.deepep.testkit.conformance.Misuses;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
+
+import java.util.function.Function;
 import java.util.stream.Stream;
 
 /**
  * Normal-mode calls that must be refused. The buffer's limits are those of {@link #LIMITS}, the
  * good call has 10 tokens of 128 channels with 4 of 16 experts.
  */
-public final class NormalMisuses {
+public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
     public static final NormalLimits LIMITS = NormalLimits.of(16, 256, 4, 16);
     public static final int TOKENS = 10;
     public static final int HIDDEN = 128;
     public static final int EXPERTS = 16;
 
-    private NormalMisuses() {}
+    private NormalMisuses() {
+        tokens();
+        scales();
+        routing();
+        forms();
+    }
 
     /** One rank that has dispatched: its inputs and the handle. */
     public record Rank(NormalRank inputs, DispatchHandle handle) implements MisusedRank {
@@ -65,18 +72,14 @@ public final class NormalMisuses {
             return inputs.plan();
         }
 
-        void dispatch(DispatchPlan.Builder plan) {
-            buffer().dispatch(plan.build());
+        /** A dispatch of other tokens with the good routing. */
+        DispatchPlan.Builder withX(Tensor x) {
+            return DispatchPlan.builder(x).topk(topkIdx(), weights(), EXPERTS);
         }
 
-        /** Dispatches other tokens with the good indices. */
-        void dispatchX(Tensor x) {
-            dispatch(DispatchPlan.builder(x).topk(topkIdx(), weights(), 16));
-        }
-
-        /** Dispatches the good tokens with other routing. */
-        void dispatchTopk(Tensor idx, Tensor weights, int experts) {
-            dispatch(bare().topk(idx, weights, experts));
+        /** A dispatch of the good tokens with other indices, and no weights. */
+        DispatchPlan.Builder withTopk(Tensor idx) {
+            return bare().topk(idx, null, EXPERTS);
         }
 
         int numRows() {
@@ -88,15 +91,11 @@ public final class NormalMisuses {
         }
 
         CombinePlan.Builder home() {
-            return CombinePlan.builder(good(), handle);
+            return home(good());
         }
 
-        void combine(CombinePlan.Builder plan) {
-            buffer().combine(plan.build());
-        }
-
-        void combineX(Tensor x) {
-            combine(CombinePlan.builder(x, handle));
+        CombinePlan.Builder home(Tensor x) {
+            return CombinePlan.builder(x, handle);
         }
     }
 
@@ -111,162 +110,122 @@ public final class NormalMisuses {
     }
 
     public static Stream<Misuse<Rank>> all() {
-        Misuses<Rank> misuses = new Misuses<>();
-        tokens(misuses);
-        scales(misuses);
-        routing(misuses);
-        forms(misuses);
-        NormalCombineMisuses.inputs(misuses);
-        NormalCombineMisuses.fp8Rows(misuses);
-        NormalCombineMisuses.outputs(misuses);
-        NormalCombineMisuses.others(misuses);
-        return misuses.stream();
+        return Stream.concat(new NormalMisuses().stream(), new NormalCombineMisuses().stream());
     }
 
-    private static void tokens(Misuses<Rank> misuses) {
-        misuses.argument("x has one dimension", "x", r -> r.dispatchX(r.tensor(BF16, TOKENS)));
-        misuses.argument(
-                "x has three dimensions", "x", r -> r.dispatchX(r.tensor(BF16, TOKENS, 1, HIDDEN)));
-        misuses.argument("x is F32", "F32", r -> r.dispatchX(r.tensor(F32, TOKENS, HIDDEN)));
-        misuses.argument(
-                "x has an odd hidden size", "12", r -> r.dispatchX(r.tensor(BF16, TOKENS, 12)));
-        misuses.argument(
-                "x has too many channels", "264", r -> r.dispatchX(r.tensor(BF16, TOKENS, 264)));
-        misuses.argument(
+    private void dispatch(String name, String mentions, Function<Rank, DispatchPlan.Builder> plan) {
+        argument(name, mentions, r -> r.buffer().dispatch(plan.apply(r).build()));
+    }
+
+    private void tokens() {
+        dispatch("x has one dimension", "x", r -> r.withX(r.tensor(BF16, TOKENS)));
+        dispatch("x has three dimensions", "x", r -> r.withX(r.tensor(BF16, TOKENS, 1, HIDDEN)));
+        dispatch("x is F32", "F32", r -> r.withX(r.tensor(F32, TOKENS, HIDDEN)));
+        dispatch("x has an odd hidden size", "12", r -> r.withX(r.tensor(BF16, TOKENS, 12)));
+        dispatch("x has too many channels", "264", r -> r.withX(r.tensor(BF16, TOKENS, 264)));
+        dispatch(
                 "x has too many tokens",
                 "17",
                 r ->
-                        r.dispatch(
-                                DispatchPlan.builder(r.tensor(BF16, 17, HIDDEN))
-                                        .topk(r.tensor(I64, 17, 4), null, 16)));
-        misuses.argument(
+                        DispatchPlan.builder(r.tensor(BF16, 17, HIDDEN))
+                                .topk(r.tensor(I64, 17, 4), null, EXPERTS));
+        dispatch(
                 "rows of x are not contiguous",
                 "x",
                 r ->
-                        r.dispatchX(
+                        r.withX(
                                 r.upload(
                                         HostTensors.withColumnGap(
                                                 HostTensors.allocate(BF16, TOKENS, HIDDEN)))));
-        misuses.argument("x lies elsewhere", "x", r -> r.dispatchX(r.elsewhere(r.x())));
-        misuses.argument(
+        dispatch("x lies elsewhere", "x", r -> r.withX(r.elsewhere(r.x())));
+        dispatch(
                 "x lies in the NVL buffer",
                 "x is BF16[10, 128] on ",
-                r -> r.dispatchX(r.inBuffer(BF16, TOKENS, HIDDEN)));
-        misuses.missing("no x", "x", r -> DispatchPlan.builder(null));
-        misuses.missing("no plan", "plan", r -> r.buffer().dispatch(null));
+                r -> r.withX(r.inBuffer(BF16, TOKENS, HIDDEN)));
+        missing("no x", "x", r -> DispatchPlan.builder(null));
+        missing("no plan", "plan", r -> r.buffer().dispatch(null));
     }
 
-    private static void scales(Misuses<Rank> misuses) {
-        misuses.argument(
-                "FP8 without scales",
-                "scales",
-                r -> r.dispatchX(r.tensor(FP8_E4M3, TOKENS, HIDDEN)));
-        misuses.argument(
+    private void scales() {
+        dispatch("FP8 without scales", "scales", r -> r.withX(r.tensor(FP8_E4M3, TOKENS, HIDDEN)));
+        dispatch(
                 "BF16 with scales",
                 "scales",
                 r ->
-                        r.dispatch(
-                                DispatchPlan.builder(r.x(), r.tensor(F32, TOKENS, 1))
-                                        .topk(r.topkIdx(), null, 16)));
-        misuses.argument("too few scales", "scales", r -> fp8(r, 256, F32, TOKENS, 1));
-        misuses.argument("scales of too few tokens", "scales", r -> fp8(r, 128, F32, 9, 1));
-        misuses.argument("scales are BF16", "scales", r -> fp8(r, 128, BF16, TOKENS, 1));
-        misuses.argument(
-                "FP8 with half a scale's channels", "136", r -> fp8(r, 136, F32, TOKENS, 1));
+                        DispatchPlan.builder(r.x(), r.tensor(F32, TOKENS, 1))
+                                .topk(r.topkIdx(), null, EXPERTS));
+        dispatch("too few scales", "scales", r -> fp8(r, 256, F32, TOKENS, 1));
+        dispatch("scales of too few tokens", "scales", r -> fp8(r, 128, F32, 9, 1));
+        dispatch("scales are BF16", "scales", r -> fp8(r, 128, BF16, TOKENS, 1));
+        dispatch("FP8 with half a scale's channels", "136", r -> fp8(r, 136, F32, TOKENS, 1));
     }
 
-    private static void fp8(Rank r, int hidden, DType dtype, long... scaleShape) {
+    private static DispatchPlan.Builder fp8(Rank r, int hidden, DType dtype, long... scaleShape) {
         Tensor x = r.tensor(FP8_E4M3, TOKENS, hidden);
-        r.dispatch(
-                DispatchPlan.builder(x, r.tensor(dtype, scaleShape)).topk(r.topkIdx(), null, 16));
+        return DispatchPlan.builder(x, r.tensor(dtype, scaleShape))
+                .topk(r.topkIdx(), null, EXPERTS);
     }
 
-    private static void routing(Misuses<Rank> misuses) {
-        misuses.argument(
-                "topkIdx is I32",
-                "topkIdx",
-                r -> r.dispatchTopk(r.tensor(I32, TOKENS, 4), null, 16));
-        misuses.argument(
-                "topkIdx has too few rows",
-                "topkIdx",
-                r -> r.dispatchTopk(r.tensor(I64, 9, 4), null, 16));
-        misuses.argument(
-                "topkIdx has one dimension",
-                "topkIdx",
-                r -> r.dispatchTopk(r.tensor(I64, TOKENS), null, 16));
-        misuses.argument(
+    private void routing() {
+        dispatch("topkIdx is I32", "topkIdx", r -> r.withTopk(r.tensor(I32, TOKENS, 4)));
+        dispatch("topkIdx has too few rows", "topkIdx", r -> r.withTopk(r.tensor(I64, 9, 4)));
+        dispatch("topkIdx has one dimension", "topkIdx", r -> r.withTopk(r.tensor(I64, TOKENS)));
+        dispatch(
                 "topkIdx has gaps",
                 "topkIdx",
                 r ->
-                        r.dispatchTopk(
+                        r.withTopk(
                                 r.upload(
                                         HostTensors.withRowGap(
-                                                HostTensors.allocate(I64, TOKENS, 4), 1)),
-                                null,
-                                16));
-        misuses.argument(
+                                                HostTensors.allocate(I64, TOKENS, 4), 1))));
+        dispatch(
                 "topkIdx lies in the NVL buffer",
                 "lies in the buffer (NVL)",
-                r -> r.dispatchTopk(r.inBuffer(I64, TOKENS, 4), null, 16));
-        misuses.argument(
-                "topkIdx lies elsewhere",
-                "topkIdx",
-                r -> r.dispatchTopk(r.elsewhere(r.topkIdx()), null, 16));
-        misuses.argument(
-                "too many selections",
-                "5",
-                r -> r.dispatchTopk(r.tensor(I64, TOKENS, 5), null, 16));
-        misuses.argument(
+                r -> r.withTopk(r.inBuffer(I64, TOKENS, 4)));
+        dispatch("topkIdx lies elsewhere", "topkIdx", r -> r.withTopk(r.elsewhere(r.topkIdx())));
+        dispatch("too many selections", "5", r -> r.withTopk(r.tensor(I64, TOKENS, 5)));
+        dispatch(
                 "weights are BF16",
                 "eights",
-                r -> r.dispatchTopk(r.topkIdx(), r.tensor(BF16, TOKENS, 4), 16));
-        misuses.argument(
+                r -> r.bare().topk(r.topkIdx(), r.tensor(BF16, TOKENS, 4), EXPERTS));
+        dispatch(
                 "weights have too few columns",
                 "eights",
-                r -> r.dispatchTopk(r.topkIdx(), r.tensor(F32, TOKENS, 3), 16));
-        misuses.argument(
+                r -> r.bare().topk(r.topkIdx(), r.tensor(F32, TOKENS, 3), EXPERTS));
+        dispatch(
                 "experts do not divide by ranks",
                 "numExperts=15",
-                r -> r.dispatchTopk(r.topkIdx(), null, 15));
-        misuses.argument("too many experts", "32", r -> r.dispatchTopk(r.topkIdx(), null, 32));
-        misuses.argument("no experts", "numExperts=0", r -> r.dispatchTopk(r.topkIdx(), null, 0));
-        misuses.missing("no indices", "idx", r -> r.dispatchTopk(null, null, 16));
+                r -> r.bare().topk(r.topkIdx(), null, 15));
+        dispatch("too many experts", "32", r -> r.bare().topk(r.topkIdx(), null, 32));
+        dispatch("no experts", "numExperts=0", r -> r.bare().topk(r.topkIdx(), null, 0));
+        missing("no indices", "idx", r -> r.withTopk(null));
     }
 
-    private static void forms(Misuses<Rank> misuses) {
-        misuses.missing("no layout", "layout", r -> r.bare().layout(null));
-        misuses.missing("no handle", "handle", r -> r.bare().cached(null));
-        misuses.argument(
+    private void forms() {
+        missing("no layout", "layout", r -> r.bare().layout(null));
+        missing("no handle", "handle", r -> r.bare().cached(null));
+        dispatch(
                 "handle of another number of tokens",
                 "8",
-                r ->
-                        r.dispatch(
-                                DispatchPlan.builder(r.tensor(BF16, 8, HIDDEN))
-                                        .cached(r.handle())));
-        misuses.argument(
+                r -> DispatchPlan.builder(r.tensor(BF16, 8, HIDDEN)).cached(r.handle()));
+        dispatch(
                 "expanded without indices",
                 "expanded",
-                r -> r.dispatch(r.bare().cached(r.handle()).expanded(true)));
-        misuses.argument(
-                "alignment of 0",
-                "expertAlignment=0",
-                r -> r.dispatch(r.plan().expertAlignment(0)));
-        misuses.argument("an odd number of SMs", "numSms=3", r -> r.dispatch(r.plan().numSms(3)));
-        misuses.argument(
+                r -> r.bare().cached(r.handle()).expanded(true));
+        dispatch("alignment of 0", "expertAlignment=0", r -> r.plan().expertAlignment(0));
+        dispatch("an odd number of SMs", "numSms=3", r -> r.plan().numSms(3));
+        dispatch(
                 "more SMs than the buffer is laid out for",
                 "numChannels=4096",
-                r -> r.dispatch(r.plan().numSms(8192)));
-        misuses.argument(
+                r -> r.plan().numSms(8192));
+        dispatch(
                 "alignment of 2^30",
                 "expertAlignment=1073741824",
-                r -> r.dispatch(r.plan().expanded(true).expertAlignment(1 << 30)));
-        misuses.argument(
+                r -> r.plan().expanded(true).expertAlignment(1 << 30));
+        dispatch(
                 "expanded worst case beyond all that can come",
                 "numWorstTokens=2147483647",
-                r -> r.dispatch(r.plan().expanded(true).numWorstTokens(Integer.MAX_VALUE)));
-        misuses.argument(
-                "negative worst case",
-                "numWorstTokens=-1",
-                r -> r.dispatch(r.plan().numWorstTokens(-1)));
+                r -> r.plan().expanded(true).numWorstTokens(Integer.MAX_VALUE));
+        dispatch("negative worst case", "numWorstTokens=-1", r -> r.plan().numWorstTokens(-1));
     }
 }
