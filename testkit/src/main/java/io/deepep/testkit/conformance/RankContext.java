@@ -8,6 +8,7 @@ import io.deepep.EpTopology;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
+
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.function.Function;
@@ -76,6 +77,21 @@ public record RankContext(
     /** A device tensor full of NaNs, for results. */
     public Tensor poisoned(DType dtype, long... shape) {
         return upload(HostTensors.poison(HostTensors.allocate(dtype, shape)));
+    }
+
+    /** The same whose rows are {@code gap} elements apart. */
+    public Tensor poisonedWithRowGap(long gap, DType dtype, long... shape) {
+        Tensor host = HostTensors.poison(HostTensors.allocate(dtype, shape));
+        return upload(HostTensors.withRowGap(host, gap));
+    }
+
+    /** A copy of indices, or the like, of which the rank that errs has set an element. */
+    public Tensor spoiled(Tensor tensor, long value, long... at) {
+        Tensor copy = download(tensor);
+        if (isCulprit()) {
+            copy.setLong(value, at);
+        }
+        return upload(copy);
     }
 
     /** The same rank with another buffer. */

@@ -2,6 +2,7 @@ package io.deepep.testkit.conformance.lowlatency;
 
 import static io.deepep.testkit.conformance.Misbehaviour.requireMismatch;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -23,13 +24,15 @@ import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.routing.Routing;
-import java.time.Duration;
+
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
+
+import java.time.Duration;
 
 /**
  * Low-latency calls that do not fit together, on one rank or between ranks: every rank concerned
@@ -190,13 +193,11 @@ public record LowLatencyAgreementConformance(TestBackend backend) implements Ran
     public void preReducedCombineOfOtherSelections(long expert, boolean hook, RankContext context) {
         LowLatencyRank rank = SHAPE.rank(context, 9);
         LowLatencyHandle handle = rank.dispatchWeighted(FP8).handle();
-        Tensor idx = context.download(rank.topkIdx());
-        if (context.isCulprit()) {
-            // Another expert than before, or none.
-            idx.setLong(expert == 0 ? (idx.getLong(9, 2) + 1) % 8 : expert, 9, 2);
-        }
+        // Another expert than before, or none.
+        long other = expert == 0 ? anotherExpert(rank) : expert;
+        Tensor idx = context.spoiled(rank.topkIdx(), other, 9, 2);
         LowLatencyCombinePlan plan =
-                LowLatencyCombinePlan.preReduced(rank.outputs(), context.upload(idx), handle)
+                LowLatencyCombinePlan.preReduced(rank.outputs(), idx, handle)
                         .receiveHook(hook)
                         .build();
         for (int i = 0; i < 2; i++) {
@@ -205,6 +206,10 @@ public record LowLatencyAgreementConformance(TestBackend backend) implements Ran
         rank.combinePreReduced(handle);
         rank.roundTrip(FP8);
         rank.combinePreReduced(rank.dispatchWeighted(FP8).handle());
+    }
+
+    private static long anotherExpert(LowLatencyRank rank) {
+        return (rank.world().routing().expert(rank.context().rank(), 9, 2) + 1) % 8;
     }
 
     /**
@@ -216,13 +221,9 @@ public record LowLatencyAgreementConformance(TestBackend backend) implements Ran
     public void combineOfOtherSelections(boolean hook, RankContext context) {
         LowLatencyRank rank = SHAPE.rank(context, 9);
         LowLatencyHandle handle = rank.dispatch(FP8).handle();
-        Tensor idx = context.download(rank.topkIdx());
-        if (context.isCulprit()) {
-            idx.setLong((idx.getLong(9, 2) + 1) % 8, 9, 2);
-        }
+        Tensor idx = context.spoiled(rank.topkIdx(), anotherExpert(rank), 9, 2);
         LowLatencyCombinePlan request =
-                LowLatencyCombinePlan.builder(
-                                rank.outputs(), context.upload(idx), rank.weights(), handle)
+                LowLatencyCombinePlan.builder(rank.outputs(), idx, rank.weights(), handle)
                         .receiveHook(hook)
                         .build();
         for (int i = 0; i < 2; i++) {
@@ -287,14 +288,9 @@ public record LowLatencyAgreementConformance(TestBackend backend) implements Ran
     public void combineOfExpertsOutOfRange(long expert, RankContext context) {
         LowLatencyRank rank = SHAPE.rank(context, 9);
         LowLatencyHandle handle = rank.dispatch(FP8).handle();
-        Tensor idx = context.download(rank.topkIdx());
-        if (context.isCulprit()) {
-            idx.setLong(expert, 9, 2);
-        }
+        Tensor idx = context.spoiled(rank.topkIdx(), expert, 9, 2);
         LowLatencyCombinePlan plan =
-                LowLatencyCombinePlan.builder(
-                                rank.outputs(), context.upload(idx), rank.weights(), handle)
-                        .build();
+                LowLatencyCombinePlan.builder(rank.outputs(), idx, rank.weights(), handle).build();
         for (int i = 0; i < 2; i++) {
             requireRouting(() -> rank.call(plan), "=" + expert);
         }

@@ -11,6 +11,7 @@ import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
@@ -20,6 +21,7 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
+
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Single low-latency calls in all their forms. */
@@ -52,13 +54,9 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
     public void numberOfSms(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         LowLatencyFormat format = LowLatencyFormat.FP8;
-        Buffer buffer = context.buffer();
         for (int round = 0; round < 5; round++) {
             int sms = 1 + (context.rank() + 3 * round) % 7;
-            LowLatencyDispatchResult result =
-                    rank.verify(
-                            buffer.lowLatencyDispatch(rank.plan(format).numSms(sms).build()),
-                            format);
+            LowLatencyDispatchResult result = rank.dispatch(rank.plan(format).numSms(sms).build());
             rank.combine(rank.home(result.handle()).numSms(8 - sms));
         }
     }
@@ -95,15 +93,8 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
             LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.FP8);
             Tensor once = rank.combine(result.handle(), format);
             Tensor own = rank.filledCombineBuffer(result.handle());
-            LowLatencyCombinePlan plan =
-                    LowLatencyCombinePlan.builder(
-                                    own, rank.topkIdx(), rank.weights(), result.handle())
-                            .format(format)
-                            .receiveHook(true)
-                            .build();
-            LowLatencyCombineResult sent = context.buffer().lowLatencyCombine(plan);
-            sent.receiveHook().run();
-            Tensor twice = rank.verify(sent, format);
+            Tensor twice =
+                    rank.combine(rank.home(own, result.handle()).format(format).receiveHook(true));
             assertThat(HostTensors.firstDifference(once, twice)).isEqualTo(-1);
         }
     }
@@ -115,11 +106,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         for (int round = 0; round < 3; round++) {
             LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.FP8);
             Tensor own = rank.filledCombineBuffer(result.handle());
-            LowLatencyCombinePlan plan =
-                    LowLatencyCombinePlan.builder(
-                                    own, rank.topkIdx(), rank.weights(), result.handle())
-                            .build();
-            rank.verify(context.buffer().lowLatencyCombine(plan));
+            rank.combine(rank.home(own, result.handle()));
         }
     }
 
@@ -134,9 +121,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
                                 shape.raggedSpec(),
                                 spec -> shape.world(spec).withIdentityExperts()));
         LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
-        rank.combine(
-                LowLatencyCombinePlan.builder(
-                        result.recvX(), rank.topkIdx(), rank.weights(), result.handle()));
+        rank.combine(rank.home(result.recvX(), result.handle()));
     }
 
     @Cases
@@ -145,16 +130,15 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         LowLatencyRank rank = shape.raggedRank(context);
         int tokens = rank.world().routing().numTokens(context.rank());
         Tensor out = context.poisoned(DType.BF16, tokens, shape.hidden());
-        Tensor host = HostTensors.poison(HostTensors.allocate(DType.BF16, tokens, shape.hidden()));
-        Tensor strided = context.upload(HostTensors.withRowGap(host, 8));
-        Tensor unaligned = context.upload(HostTensors.withRowGap(host, 3));
+        Tensor strided = context.poisonedWithRowGap(8, DType.BF16, tokens, shape.hidden());
+        Tensor unaligned = context.poisonedWithRowGap(3, DType.BF16, tokens, shape.hidden());
         for (Tensor target : new Tensor[] {out, strided, unaligned}) {
             LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
             for (CombineFormat format : CombineFormat.values()) {
                 LowLatencyCombinePlan plan =
                         rank.home(result.handle()).format(format).out(target).build();
                 LowLatencyCombineResult combined = context.buffer().lowLatencyCombine(plan);
-                rank.verify(combined, format);
+                rank.verify(combined, plan);
                 assertThat(combined.x().address()).isEqualTo(target.address());
             }
         }
@@ -169,7 +153,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
             LowLatencyDispatchPlan plan =
                     LowLatencyDispatchPlan.builder(x, rank.topkIdx()).format(format).build();
-            rank.combine(rank.verify(context.buffer().lowLatencyDispatch(plan), format).handle());
+            rank.combine(rank.dispatch(plan).handle());
         }
     }
 
@@ -180,15 +164,8 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         Tensor host = rank.world().outputs().get(context.rank());
         Tensor x = context.upload(HostTensors.withRowGap(host, 24));
         for (CombineFormat format : CombineFormat.values()) {
-            LowLatencyCombinePlan plan =
-                    LowLatencyCombinePlan.builder(
-                                    x,
-                                    rank.topkIdx(),
-                                    rank.weights(),
-                                    rank.dispatch(LowLatencyFormat.BF16).handle())
-                            .format(format)
-                            .build();
-            rank.verify(context.buffer().lowLatencyCombine(plan), format);
+            LowLatencyHandle handle = rank.dispatch(LowLatencyFormat.BF16).handle();
+            rank.combine(rank.home(x, handle).format(format));
         }
     }
 
@@ -196,16 +173,10 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
     @MethodSource(FEW)
     public void hooks(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
-        Buffer buffer = context.buffer();
         LowLatencyDispatchPlan plan = rank.plan(LowLatencyFormat.FP8).receiveHook(true).build();
         for (int round = 0; round < 4; round++) {
-            LowLatencyDispatchResult result = buffer.lowLatencyDispatch(plan);
-            result.receiveHook().run();
-            rank.verify(result, LowLatencyFormat.FP8);
-            LowLatencyCombineResult combined =
-                    buffer.lowLatencyCombine(rank.home(result.handle()).receiveHook(true).build());
-            combined.receiveHook().run();
-            rank.verify(combined);
+            LowLatencyDispatchResult result = rank.dispatch(plan);
+            rank.combine(rank.home(result.handle()).receiveHook(true));
         }
     }
 
@@ -261,8 +232,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
                         .build();
         Tensor before = context.download(dispatchWaits);
         for (int round = 1; round <= 3; round++) {
-            LowLatencyDispatchResult result = context.buffer().lowLatencyDispatch(plan);
-            rank.verify(result, LowLatencyFormat.FP8);
+            LowLatencyDispatchResult result = rank.dispatch(plan);
             rank.combine(rank.home(result.handle()).waitCostStats(combineWaits));
             Tensor seen = context.download(stats);
             int[] counts = world.oracle().counts(context.rank());

@@ -13,9 +13,10 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
-import java.util.function.Consumer;
-import java.util.function.Function;
+
 import org.junit.jupiter.params.provider.MethodSource;
+
+import java.util.function.Function;
 
 /**
  * Send and receive halves in the orders that hooks allow, and two results alive. Part of {@link
@@ -35,10 +36,10 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
         LowLatencyFormat format = LowLatencyFormat.FP8;
         LowLatencyDispatchPlan planA = rankA.plan(format).receiveHook(true).build();
         LowLatencyDispatchPlan planB = rankB.plan(format).receiveHook(true).build();
-        Batch first = new Batch(rankA, planA, rankA::home, rankA::verify);
-        Batch second = new Batch(rankB, planB, rankB::home, rankB::verify);
+        Batch first = new Batch(rankA, planA, rankA::home);
+        Batch second = new Batch(rankB, planB, rankB::home);
         for (int round = 0; round < 5; round++) {
-            fly(context.buffer(), format, first, second);
+            fly(context.buffer(), first, second);
         }
     }
 
@@ -47,32 +48,32 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
      *
      * @param plan with a hook
      * @param home how it is combined
-     * @param verify compares what was combined
      */
     record Batch(
             LowLatencyRank rank,
             LowLatencyDispatchPlan plan,
-            Function<LowLatencyHandle, LowLatencyCombinePlan.Builder> home,
-            Consumer<LowLatencyCombineResult> verify) {
-        LowLatencyCombineResult sendHome(Buffer buffer, LowLatencyHandle handle) {
-            return buffer.lowLatencyCombine(home.apply(handle).receiveHook(true).build());
+            Function<LowLatencyHandle, LowLatencyCombinePlan.Builder> home) {
+        /** Receives what was dispatched and sends it home; what is returned receives that. */
+        private Runnable turn(Buffer buffer, LowLatencyDispatchResult out) {
+            out.receiveHook().run();
+            rank.verify(out, plan.format());
+            LowLatencyCombinePlan back = home.apply(out.handle()).receiveHook(true).build();
+            LowLatencyCombineResult sent = buffer.lowLatencyCombine(back);
+            return () -> {
+                sent.receiveHook().run();
+                rank.verify(sent, back);
+            };
         }
     }
 
     /** Sends each half of the second before that of the first is received; its handle. */
-    static LowLatencyHandle fly(Buffer buffer, LowLatencyFormat format, Batch first, Batch second) {
+    static LowLatencyHandle fly(Buffer buffer, Batch first, Batch second) {
         LowLatencyDispatchResult outA = buffer.lowLatencyDispatch(first.plan());
         LowLatencyDispatchResult outB = buffer.lowLatencyDispatch(second.plan());
-        outA.receiveHook().run();
-        first.rank().verify(outA, format);
-        LowLatencyCombineResult homeA = first.sendHome(buffer, outA.handle());
-        outB.receiveHook().run();
-        second.rank().verify(outB, format);
-        LowLatencyCombineResult homeB = second.sendHome(buffer, outB.handle());
-        homeA.receiveHook().run();
-        first.verify().accept(homeA);
-        homeB.receiveHook().run();
-        second.verify().accept(homeB);
+        Runnable homeA = first.turn(buffer, outA);
+        Runnable homeB = second.turn(buffer, outB);
+        homeA.run();
+        homeB.run();
         return outB.handle();
     }
 
@@ -97,10 +98,8 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
             (swap ? outA : outB).receiveHook().run();
             rankA.verify(outA, format);
             rankB.verify(outB, format);
-            LowLatencyCombineResult homeA =
-                    buffer.lowLatencyCombine(rankA.home(outA.handle()).receiveHook(true).build());
-            LowLatencyCombineResult homeB =
-                    buffer.lowLatencyCombine(rankB.home(outB.handle()).receiveHook(true).build());
+            LowLatencyCombineResult homeA = rankA.sendHome(outA.handle());
+            LowLatencyCombineResult homeB = rankB.sendHome(outB.handle());
             (swap ? homeB : homeA).receiveHook().run();
             (swap ? homeA : homeB).receiveHook().run();
             rankA.verify(homeA);
@@ -123,10 +122,8 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
             second.receiveHook().run();
             first.receiveHook().run();
             LowLatencyDispatchResult next = rank.dispatch(format);
-            LowLatencyCombineResult one =
-                    buffer.lowLatencyCombine(rank.home(next.handle()).receiveHook(true).build());
-            LowLatencyCombineResult two =
-                    buffer.lowLatencyCombine(rank.home(next.handle()).receiveHook(true).build());
+            LowLatencyCombineResult one = rank.sendHome(next.handle());
+            LowLatencyCombineResult two = rank.sendHome(next.handle());
             two.receiveHook().run();
             one.receiveHook().run();
             rank.combine(next.handle());
@@ -141,9 +138,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
         LowLatencyRank rankA = shape.rank(context, 37);
         LowLatencyRank rankB = shape.rank(context, 38);
         LowLatencyDispatchResult out = rankA.dispatch(LowLatencyFormat.FP8);
-        LowLatencyCombineResult home =
-                context.buffer()
-                        .lowLatencyCombine(rankA.home(out.handle()).receiveHook(true).build());
+        LowLatencyCombineResult home = rankA.sendHome(out.handle());
         rankB.dispatch(LowLatencyFormat.FP8);
         rankB.dispatch(LowLatencyFormat.FP8);
         home.receiveHook().run();
@@ -177,8 +172,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
         for (int round = 0; round < 3; round++) {
             rank.roundTrip(LowLatencyFormat.FP8);
             LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
-            LowLatencyCombineResult home =
-                    buffer.lowLatencyCombine(rank.home(result.handle()).receiveHook(true).build());
+            LowLatencyCombineResult home = rank.sendHome(result.handle());
             LowLatencyDispatchResult lost = buffer.lowLatencyDispatch(plan);
             buffer.cleanLowLatencyBuffer();
             refuseHook(home.receiveHook());
@@ -186,9 +180,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
             LowLatencyCombinePlan late = loser.home(lost.handle()).build();
             assertThatThrownBy(() -> buffer.lowLatencyCombine(late))
                     .isInstanceOfAny(IllegalArgumentException.class, IllegalStateException.class);
-            LowLatencyDispatchResult again = buffer.lowLatencyDispatch(plan);
-            again.receiveHook().run();
-            loser.verify(again, LowLatencyFormat.FP8);
+            loser.dispatch(plan);
             rank.roundTrip(LowLatencyFormat.BF16);
         }
     }

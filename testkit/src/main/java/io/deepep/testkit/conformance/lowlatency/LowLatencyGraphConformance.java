@@ -3,6 +3,7 @@ package io.deepep.testkit.conformance.lowlatency;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
 import static io.deepep.testkit.conformance.Misbehaviour.requireUnrecordable;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
@@ -27,16 +28,18 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.LowLatencyWorld;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
 import java.time.Duration;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
 import java.util.stream.IntStream;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 
 /**
  * Low-latency calls recorded into a graph and replayed with other tokens and another routing in the
@@ -137,11 +140,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
 
         void verify() {
             expected.verify(received, format);
-            if (preReduced) {
-                expected.verifyPreReduced(home, homeFormat);
-            } else {
-                expected.verify(home, homeFormat);
-            }
+            expected.verify(home, homeFormat, preReduced);
         }
 
         void prepare() {

@@ -12,10 +12,12 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.LowLatencyWorld;
-import java.util.Set;
-import java.util.stream.Stream;
+
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+
+import java.util.Set;
+import java.util.stream.Stream;
 
 /**
  * A rank that the others have masked stores the rows of its call late, while they are between the
@@ -54,15 +56,11 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
         }
 
         void verify(LowLatencyRank rank, LowLatencyCombineResult result) {
-            if (preReduced) {
-                rank.verifyPreReduced(result, format);
-            } else {
-                rank.verify(result, format);
-            }
+            rank.verify(result, format, preReduced);
         }
 
         void combine(LowLatencyRank rank, LowLatencyHandle handle) {
-            verify(rank, rank.context().buffer().lowLatencyCombine(request(rank, handle).build()));
+            rank.combine(request(rank, handle));
         }
 
         /** The send half, which has left when this returns. */

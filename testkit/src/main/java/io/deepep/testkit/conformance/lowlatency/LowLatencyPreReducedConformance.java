@@ -2,6 +2,7 @@ package io.deepep.testkit.conformance.lowlatency;
 
 import static io.deepep.testkit.conformance.lowlatency.LowLatencyFlightConformance.fly;
 import static io.deepep.testkit.conformance.lowlatency.LowLatencyMaskConformance.leaveOutTheLast;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
@@ -10,7 +11,6 @@ import io.deepep.DType;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchPlan;
-import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
@@ -22,8 +22,10 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyFlightConformance.Batch;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
-import java.util.List;
+
 import org.junit.jupiter.params.provider.MethodSource;
+
+import java.util.List;
 
 /** Combines in which ranks sum a token's rows before they send them, bit for bit. */
 @BackendSuite
@@ -68,10 +70,7 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
         LowLatencyRank rank = shape.raggedRank(context);
         for (int sms = 1; sms < 8; sms += 3) {
             LowLatencyDispatchPlan plan = rank.weighted(BF16).numSms(sms).build();
-            LowLatencyDispatchResult received =
-                    rank.verify(context.buffer().lowLatencyDispatch(plan), BF16);
-            LowLatencyCombinePlan home = rank.preReduced(received.handle()).numSms(8 - sms).build();
-            rank.verifyPreReduced(context.buffer().lowLatencyCombine(home));
+            rank.combine(rank.preReduced(rank.dispatch(plan).handle()).numSms(8 - sms));
         }
     }
 
@@ -83,10 +82,10 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
         LowLatencyRank rankB = shape.raggedRank(context);
         LowLatencyDispatchPlan planA = rankA.weighted(FP8).receiveHook(true).build();
         LowLatencyDispatchPlan planB = rankB.weighted(FP8).receiveHook(true).build();
-        Batch first = new Batch(rankA, planA, rankA::preReduced, rankA::verifyPreReduced);
-        Batch second = new Batch(rankB, planB, rankB::home, rankB::verify);
+        Batch first = new Batch(rankA, planA, rankA::preReduced);
+        Batch second = new Batch(rankB, planB, rankB::home);
         for (int round = 0; round < 4; round++) {
-            LowLatencyHandle handle = fly(context.buffer(), FP8, first, second);
+            LowLatencyHandle handle = fly(context.buffer(), first, second);
             rankB.combinePreReduced(handle);
         }
     }
@@ -116,15 +115,8 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
         Buffer buffer = context.buffer();
         Tensor outputs = rank.world().outputs().get(context.rank());
         Tensor strided = context.upload(HostTensors.withRowGap(outputs, 3));
-        Tensor home =
-                context.upload(
-                        HostTensors.withRowGap(
-                                HostTensors.poison(
-                                        HostTensors.allocate(
-                                                DType.BF16,
-                                                rank.world().routing().numTokens(context.rank()),
-                                                shape.hidden())),
-                                5));
+        int tokens = rank.world().routing().numTokens(context.rank());
+        Tensor home = context.poisonedWithRowGap(5, DType.BF16, tokens, shape.hidden());
         for (CombineFormat format : List.of(CombineFormat.BF16, CombineFormat.FP8)) {
             for (boolean zeroCopy : new boolean[] {true, false, true}) {
                 LowLatencyHandle handle = rank.dispatchWeighted(BF16).handle();
@@ -135,7 +127,7 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
                                 .out(home)
                                 .build();
                 LowLatencyCombineResult result = buffer.lowLatencyCombine(plan);
-                rank.verifyPreReduced(result, format);
+                rank.verify(result, plan);
                 assertThat(result.x().address()).isEqualTo(home.address());
             }
         }

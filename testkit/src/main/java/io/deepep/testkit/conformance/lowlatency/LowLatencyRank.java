@@ -2,7 +2,6 @@ package io.deepep.testkit.conformance.lowlatency;
 
 import io.deepep.Buffer;
 import io.deepep.CombineFormat;
-import io.deepep.Event;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchPlan;
@@ -72,7 +71,12 @@ public final class LowLatencyRank {
     }
 
     public LowLatencyCombinePlan.Builder home(LowLatencyHandle handle) {
-        return LowLatencyCombinePlan.builder(outputs, topkIdx, weights, handle);
+        return home(outputs, handle);
+    }
+
+    /** A combine of other rows than the expert outputs. */
+    LowLatencyCombinePlan.Builder home(Tensor rows, LowLatencyHandle handle) {
+        return LowLatencyCombinePlan.builder(rows, topkIdx, weights, handle);
     }
 
     /** A dispatch whose combine may be pre-reduced. */
@@ -84,12 +88,19 @@ public final class LowLatencyRank {
         return LowLatencyCombinePlan.preReduced(outputs, topkIdx, handle);
     }
 
-    public LowLatencyDispatchResult dispatchWeighted(LowLatencyFormat format) {
-        return verify(context.buffer().lowLatencyDispatch(weighted(format).build()), format);
+    public LowLatencyDispatchResult dispatch(LowLatencyFormat format) {
+        return dispatch(plan(format).build());
     }
 
-    public LowLatencyDispatchResult dispatch(LowLatencyFormat format) {
-        return verify(context.buffer().lowLatencyDispatch(plan(format).build()), format);
+    public LowLatencyDispatchResult dispatchWeighted(LowLatencyFormat format) {
+        return dispatch(weighted(format).build());
+    }
+
+    /** Makes both halves of a dispatch and compares. */
+    LowLatencyDispatchResult dispatch(LowLatencyDispatchPlan plan) {
+        LowLatencyDispatchResult result = context.buffer().lowLatencyDispatch(plan);
+        receive(result.receiveHook());
+        return verify(result, plan.format());
     }
 
     /** Compares and returns a dispatch whose hook, if any, has run. */
@@ -105,72 +116,72 @@ public final class LowLatencyRank {
         return combine(home(handle));
     }
 
-    /** Combines the expert outputs as {@code plan} says and compares. */
+    /** Combines the expert outputs in a format and compares. */
+    public Tensor combine(LowLatencyHandle handle, CombineFormat format) {
+        return combine(home(handle).format(format));
+    }
+
+    public Tensor combinePreReduced(LowLatencyHandle handle) {
+        return combine(preReduced(handle));
+    }
+
+    /** Combines pre-reduced in a format and compares. */
+    public Tensor combinePreReduced(LowLatencyHandle handle, CombineFormat format) {
+        return combine(preReduced(handle).format(format));
+    }
+
+    /** Combines as {@code plan} says and compares. */
     public Tensor combine(LowLatencyCombinePlan.Builder plan) {
-        return verify(context.buffer().lowLatencyCombine(plan.build()));
+        return combine(plan.build());
     }
 
-    /** Makes both halves of a call and waits for their end. */
-    public void call(LowLatencyDispatchPlan plan) {
-        LowLatencyDispatchResult result = context.buffer().lowLatencyDispatch(plan);
-        finish(result.event(), result.receiveHook());
-    }
-
-    /** Makes both halves of a call and waits for their end. */
-    public void call(LowLatencyCombinePlan plan) {
+    /** Makes both halves of a combine, compares, and returns it on the host. */
+    Tensor combine(LowLatencyCombinePlan plan) {
         LowLatencyCombineResult result = context.buffer().lowLatencyCombine(plan);
-        finish(result.event(), result.receiveHook());
+        receive(result.receiveHook());
+        return verify(result, plan);
     }
 
-    private static void finish(Event sent, Runnable receiveHook) {
-        sent.synchronize();
-        if (receiveHook != null) {
-            receiveHook.run();
-        }
+    /** Compares a combine of {@code plan} whose hook, if any, has run; returns it on the host. */
+    Tensor verify(LowLatencyCombineResult result, LowLatencyCombinePlan plan) {
+        return verify(result, plan.format(), plan.isPreReduced());
     }
 
     /** Compares a combine of the expert outputs and returns it on the host. */
     public Tensor verify(LowLatencyCombineResult result) {
-        return verify(result, CombineFormat.BF16);
+        return verify(result, CombineFormat.BF16, false);
     }
 
-    /** Compares a combine whose rows travelled in a format. */
-    public Tensor verify(LowLatencyCombineResult result, CombineFormat format) {
-        return verify(result, format, false);
-    }
-
-    private Tensor verify(
-            LowLatencyCombineResult result, CombineFormat format, boolean preReduced) {
+    Tensor verify(LowLatencyCombineResult result, CombineFormat format, boolean preReduced) {
         result.event().synchronize();
         Tensor combined = context.download(result.x());
         world.checkCombine(context.rank(), format, preReduced, combined);
         return combined;
     }
 
-    /** Compares a pre-reduced combine, bit for bit, and returns it on the host. */
-    public Tensor verifyPreReduced(LowLatencyCombineResult result) {
-        return verifyPreReduced(result, CombineFormat.BF16);
+    /** Sends the expert outputs home; the hook receives what the others send. */
+    LowLatencyCombineResult sendHome(LowLatencyHandle handle) {
+        return context.buffer().lowLatencyCombine(home(handle).receiveHook(true).build());
     }
 
-    /** Compares a pre-reduced combine whose sums travelled in a format. */
-    public Tensor verifyPreReduced(LowLatencyCombineResult result, CombineFormat format) {
-        return verify(result, format, true);
+    /** Makes both halves of a call and waits for their end. */
+    public void call(LowLatencyDispatchPlan plan) {
+        LowLatencyDispatchResult result = context.buffer().lowLatencyDispatch(plan);
+        result.event().synchronize();
+        receive(result.receiveHook());
     }
 
-    public Tensor combinePreReduced(LowLatencyHandle handle) {
-        return verifyPreReduced(context.buffer().lowLatencyCombine(preReduced(handle).build()));
+    /** Makes both halves of a call and waits for their end. */
+    public void call(LowLatencyCombinePlan plan) {
+        LowLatencyCombineResult result = context.buffer().lowLatencyCombine(plan);
+        result.event().synchronize();
+        receive(result.receiveHook());
     }
 
-    /** Combines the expert outputs in a format and compares. */
-    public Tensor combine(LowLatencyHandle handle, CombineFormat format) {
-        LowLatencyCombinePlan plan = home(handle).format(format).build();
-        return verify(context.buffer().lowLatencyCombine(plan), format);
-    }
-
-    /** Combines pre-reduced in a format and compares. */
-    public Tensor combinePreReduced(LowLatencyHandle handle, CombineFormat format) {
-        LowLatencyCombinePlan plan = preReduced(handle).format(format).build();
-        return verifyPreReduced(context.buffer().lowLatencyCombine(plan), format);
+    private static void receive(Runnable hook) {
+        if (hook != null) {
+            hook.run();
+        }
     }
 
     /** Dispatches, combines the expert outputs, compares both, and returns what was combined. */

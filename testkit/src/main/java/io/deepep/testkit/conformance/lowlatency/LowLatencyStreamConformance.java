@@ -1,6 +1,7 @@
 package io.deepep.testkit.conformance.lowlatency;
 
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -25,6 +26,7 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.LowLatencyWorld;
+
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
@@ -131,10 +133,7 @@ public record LowLatencyStreamConformance(TestBackend backend) implements RankGr
         Buffer buffer = context.buffer();
         CallOptions options = CallOptions.sync().on(buffer.communicationStream());
         Tensor good = context.download(rank.topkIdx());
-        Tensor idx = context.download(rank.topkIdx());
-        if (context.isCulprit()) {
-            idx.setLong(SHAPE.experts(), 3, 1);
-        }
+        Tensor idx = context.download(context.spoiled(rank.topkIdx(), SHAPE.experts(), 3, 1));
         LowLatencyDispatchPlan plan = rank.plan(FORMAT).build();
         for (int i = 0; i < 2; i++) {
             context.backend().write(idx, rank.topkIdx());

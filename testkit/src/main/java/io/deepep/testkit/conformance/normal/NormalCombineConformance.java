@@ -17,10 +17,12 @@ import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
+
+import org.junit.jupiter.params.provider.MethodSource;
+
 import java.util.List;
 import java.util.function.Function;
 import java.util.stream.IntStream;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /** Normal-mode combine in all its forms. */
 @BackendSuite
@@ -108,12 +110,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
         CombineResult combined = combine(rank, check, result, b -> b.out(out));
         rank.verify(combined, check);
         assertThat(combined.x().address()).isEqualTo(out.address());
-        Tensor gap = HostTensors.withRowGap(context.download(out), 8);
-        Tensor strided =
-                context.upload(
-                        HostTensors.withRowGap(
-                                HostTensors.poison(HostTensors.allocate(DType.BF16, gap.shape())),
-                                8));
+        Tensor strided = context.poisonedWithRowGap(8, DType.BF16, tokens, shape.hidden());
         rank.verify(combine(rank, check, result, b -> b.out(strided)), check);
     }
 

@@ -25,6 +25,10 @@ import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.LayoutCheck;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.RoutingSpec;
+
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Timeout;
+
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
@@ -32,8 +36,6 @@ import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.api.Timeout;
 
 /**
  * Normal-mode calls of every kind in random order, with random shapes and routings, over two
@@ -131,15 +133,10 @@ public record NormalSoak(TestBackend backend) {
                 rank.roundTrip();
                 return;
             }
-            Tensor idx = context.download(rank.topkIdx());
-            if (context.rank() == CULPRIT) {
-                idx.setLong(world.routing().numExperts(), 0, 0);
-            }
-            DispatchPlan plan =
-                    rank.bare()
-                            .topk(context.upload(idx), null, world.routing().numExperts())
-                            .build();
-            requireRouting(() -> context.buffer().dispatch(plan).event().synchronize(), "topkIdx");
+            int numExperts = world.routing().numExperts();
+            Tensor idx = context.spoiled(rank.topkIdx(), numExperts, 0, 0);
+            DispatchPlan plan = rank.bare().topk(idx, null, numExperts).build();
+            requireRouting(() -> rank.call(plan), "topkIdx");
         }
 
         private static void layouts(RankContext context, NormalWorld world) {

@@ -2,7 +2,6 @@ package io.deepep.testkit.conformance.replacement;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DispatchPlan;
@@ -18,6 +17,7 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
 import io.deepep.testkit.conformance.normal.NormalRank;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
+
 import java.util.HashMap;
 import java.util.Map;
 
@@ -92,7 +92,7 @@ final class RecordableCalls {
         expected.verify(received, check(expected));
         expected.verify(home, check(expected));
         LowLatencyRank lowExpected = new LowLatencyRank(context, group.lowLatency(seed));
-        lowExpected.verify(lowHome, CombineFormat.BF16);
+        lowExpected.verify(lowHome);
     }
 
     /** Until everything is prepared that can be: low-latency results are kept for two calls. */
