@@ -12,11 +12,13 @@ import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.testkit.TestBackend;
+
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+
 import java.time.Duration;
 import java.util.Locale;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
-import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 
 /** What the suites of bad input do and expect of both modes. */
 public final class Misbehaviour {
@@ -67,34 +69,42 @@ public final class Misbehaviour {
     }
 
     public static void requireForeign(ThrowingCallable call) {
-        assertThatThrownBy(call)
-                .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("handle");
+        requireRefused(IllegalArgumentException.class, "handle", call);
     }
 
     public static void requireClosed(ThrowingCallable call) {
-        assertThatThrownBy(call)
-                .isInstanceOf(IllegalStateException.class)
-                .hasMessageContaining("closed");
+        requireRefused(IllegalStateException.class, "closed", call);
+    }
+
+    public static void requireRefused(
+            Class<? extends Throwable> type, String mentions, ThrowingCallable call) {
+        assertThatThrownBy(call).isInstanceOf(type).hasMessageContaining(mentions);
+    }
+
+    /** What a call of every rank concerned throws. */
+    private static <T extends Throwable> T caught(Class<T> type, ThrowingCallable call) {
+        T error = catchThrowableOfType(type, call);
+        assertThat(error).as("a %s on every rank", type.getSimpleName()).isNotNull();
+        return error;
     }
 
     public static void requireMismatch(ThrowingCallable call, String... mentions) {
-        RankMismatchException error = catchThrowableOfType(RankMismatchException.class, call);
-        assertThat(error).as("a RankMismatchException on every rank").isNotNull();
-        assertThat(error).hasMessageContainingAll(mentions);
+        assertThat(caught(RankMismatchException.class, call)).hasMessageContainingAll(mentions);
     }
 
     public static void requireRouting(ThrowingCallable call, String... mentions) {
-        RoutingException error = catchThrowableOfType(RoutingException.class, call);
-        assertThat(error).as("a RoutingException on every rank").isNotNull();
-        assertThat(error.rank()).isEqualTo(CULPRIT);
-        assertThat(error).hasMessageContaining("rank " + CULPRIT).hasMessageContainingAll(mentions);
+        requireRouting(CULPRIT, call, mentions);
+    }
+
+    /** The call fails because of what {@code culprit} gave. */
+    public static void requireRouting(int culprit, ThrowingCallable call, String... mentions) {
+        RoutingException error = caught(RoutingException.class, call);
+        assertThat(error.rank()).isEqualTo(culprit);
+        assertThat(error).hasMessageContaining("rank " + culprit).hasMessageContainingAll(mentions);
     }
 
     public static void requireTooMany(ThrowingCallable call, int rank, int needed, int capacity) {
-        CapacityExceededException error =
-                catchThrowableOfType(CapacityExceededException.class, call);
-        assertThat(error).as("an exception on every rank").isNotNull();
+        CapacityExceededException error = caught(CapacityExceededException.class, call);
         assertThat(error.rank()).isEqualTo(rank);
         assertThat(error.needed()).isEqualTo(needed);
         assertThat(error.capacity()).isEqualTo(capacity);
@@ -102,8 +112,7 @@ public final class Misbehaviour {
 
     /** The call fails because it waits for {@code peer}. */
     public static DeepEpTimeoutException requirePeer(int peer, ThrowingCallable call) {
-        DeepEpTimeoutException error = catchThrowableOfType(DeepEpTimeoutException.class, call);
-        assertThat(error).as("a DeepEpTimeoutException").isNotNull();
+        DeepEpTimeoutException error = caught(DeepEpTimeoutException.class, call);
         assertThat(error.peer()).as(error.getMessage()).isEqualTo(peer);
         return error;
     }
@@ -139,16 +148,13 @@ public final class Misbehaviour {
     /** The call waits on the CPU or allocates, so that a graph cannot hold it. */
     public static void requireUnrecordable(RankContext context, String mention, Runnable call) {
         Stream stream = context.buffer().communicationStream();
-        assertThatThrownBy(() -> context.backend().record(stream, call))
-                .isInstanceOf(IllegalStateException.class)
-                .hasMessageContaining(mention);
+        ThrowingCallable recording = () -> context.backend().record(stream, call);
+        requireRefused(IllegalStateException.class, mention, recording);
     }
 
     /** After a timeout a buffer refuses further calls. */
     public static void requireFailed(ThrowingCallable call) {
-        assertThatThrownBy(call)
-                .isInstanceOf(IllegalStateException.class)
-                .hasMessageContaining("failed");
+        requireRefused(IllegalStateException.class, "failed", call);
     }
 
     /**
@@ -188,12 +194,9 @@ public final class Misbehaviour {
                 communicator -> {
                     Buffer.Builder builder = Ranks.builder(backend, communicator, topology);
                     options.fill(builder, communicator.rank() == CULPRIT);
-                    RankMismatchException error =
-                            catchThrowableOfType(RankMismatchException.class, builder::open);
-                    assertThat(error).as("a RankMismatchException on every rank").isNotNull();
-                    assertThat(error)
+                    assertThat(caught(RankMismatchException.class, builder::open))
                             .hasMessageContainingAll(mentions)
-                            .hasMessageContaining("rank 1");
+                            .hasMessageContaining("rank " + CULPRIT);
                     Buffer.Builder agreed = Ranks.builder(backend, communicator, topology);
                     group.limit(agreed);
                     try (Buffer buffer = agreed.open()) {

@@ -1,33 +1,26 @@
 package io.deepep.testkit.conformance.lowlatency;
 
-import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.catchThrowableOfType;
+import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 
 import io.deepep.CombineFormat;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
-import io.deepep.error.RoutingException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
-import java.util.stream.Stream;
+
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.provider.MethodSource;
 
+import java.util.stream.Stream;
+
 /** Nodes of more ranks than a few, and groups of more than a word has bits. */
 @BackendSuite
 public record LowLatencyLargeConformance(TestBackend backend) implements LowLatencySuite {
-    private static final String LARGE =
-            "io.deepep.testkit.conformance.lowlatency.LowLatencyLargeConformance#large";
-    private static final String LARGEST =
-            "io.deepep.testkit.conformance.lowlatency.LowLatencyLargeConformance#largest";
-    private static final String SMALLEST =
-            "io.deepep.testkit.conformance.lowlatency.LowLatencyLargeConformance#smallest";
-
     /** Two experts of each rank, so that tokens can name two of one. */
     private static LowLatencyShape shape(int nodes, int ranksPerNode) {
         return new LowLatencyShape(nodes, ranksPerNode, 3, 128, 6, 2 * nodes * ranksPerNode);
@@ -59,7 +52,7 @@ public record LowLatencyLargeConformance(TestBackend backend) implements LowLate
     }
 
     @Cases
-    @MethodSource(LARGE)
+    @MethodSource("large")
     public void roundTrips(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         rank.roundTrip(LowLatencyFormat.FP8);
@@ -69,7 +62,7 @@ public record LowLatencyLargeConformance(TestBackend backend) implements LowLate
 
     @Tag("slow")
     @Cases
-    @MethodSource(LARGEST)
+    @MethodSource("largest")
     @Timeout(300)
     public void roundTripsOfTheLargest(LowLatencyShape shape, RankContext context) {
         roundTrips(shape, context);
@@ -77,7 +70,7 @@ public record LowLatencyLargeConformance(TestBackend backend) implements LowLate
 
     /** The last rank is masked by hand, then back. */
     @Cases
-    @MethodSource(SMALLEST)
+    @MethodSource("smallest")
     public void maskedRank(LowLatencyShape shape, RankContext context) {
         LowLatencyMaskConformance.leaveOutTheLast(
                 shape, context, rank -> rank.roundTrip(LowLatencyFormat.FP8));
@@ -85,7 +78,7 @@ public record LowLatencyLargeConformance(TestBackend backend) implements LowLate
 
     /** Two ranks name experts that do not exist: all ranks learn of the first. */
     @Cases
-    @MethodSource(SMALLEST)
+    @MethodSource("smallest")
     public void expertOutOfRange(LowLatencyShape shape, RankContext context) {
         int numRanks = shape.topology().numRanks();
         LowLatencyRank rank = shape.rank(context);
@@ -96,11 +89,8 @@ public record LowLatencyLargeConformance(TestBackend backend) implements LowLate
         LowLatencyDispatchPlan plan =
                 LowLatencyDispatchPlan.builder(rank.x(), context.upload(idx)).build();
         for (int i = 0; i < 2; i++) {
-            RoutingException error =
-                    catchThrowableOfType(RoutingException.class, () -> rank.call(plan));
-            assertThat(error).as("on every rank").isNotNull();
-            assertThat(error.rank()).isEqualTo(numRanks - 2);
-            assertThat(error).hasMessageContaining("=" + (shape.experts() + numRanks - 2));
+            requireRouting(
+                    numRanks - 2, () -> rank.call(plan), "=" + (shape.experts() + numRanks - 2));
         }
         rank.roundTrip(LowLatencyFormat.FP8);
     }

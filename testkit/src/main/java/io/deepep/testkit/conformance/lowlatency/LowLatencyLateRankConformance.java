@@ -26,8 +26,6 @@ import java.util.stream.Stream;
  */
 @BackendSuite
 public record LowLatencyLateRankConformance(TestBackend backend) implements LowLatencySuite {
-    private static final String HOMES =
-            "io.deepep.testkit.conformance.lowlatency.LowLatencyLateRankConformance#homes";
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
 
     /** A way to combine, and to compare what it returns. */
@@ -130,7 +128,7 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
     }
 
     @Cases
-    @MethodSource(HOMES)
+    @MethodSource("homes")
     public void rowsOfALateCombine(LowLatencyShape shape, Home home, RankContext context) {
         Exchanges all = new Exchanges(context, shape);
         all.whole.roundTrip(BF16);

@@ -1,13 +1,14 @@
 package io.deepep.testkit.conformance.lowlatency;
 
+import static io.deepep.testkit.conformance.Misbehaviour.BRIEF;
+import static io.deepep.testkit.conformance.Misbehaviour.SHORT;
 import static io.deepep.testkit.conformance.Misbehaviour.beLate;
 import static io.deepep.testkit.conformance.Misbehaviour.stayAway;
+import static io.deepep.testkit.conformance.Ranks.TIMEOUT;
 
 import io.deepep.Buffer;
 import io.deepep.LowLatencyCombinePlan;
-import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchPlan;
-import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyPlan;
@@ -16,11 +17,12 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
-import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
+
 import java.time.Duration;
 import java.util.function.Consumer;
+import java.util.function.UnaryOperator;
 
 /** Time-outs of single calls, longer and shorter than those of their buffer; and of their start. */
 @BackendSuite
@@ -28,18 +30,26 @@ import java.util.function.Consumer;
 public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLatencySuite {
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
 
-    private void run(int nodes, int ranksPerNode, Duration timeout, Ranks.Body body) {
-        run(nodes, ranksPerNode, builder -> builder.timeout(timeout), body);
-    }
-
     private void run(
-            int nodes, int ranksPerNode, Consumer<Buffer.Builder> options, Ranks.Body body) {
+            int nodes, int ranksPerNode, UnaryOperator<Buffer.Builder> options, Ranks.Body body) {
         LowLatencyShape shape = shape(nodes, ranksPerNode);
         Ranks.run(
                 backend,
                 shape.topology(),
-                builder -> options.accept(builder.lowLatency(shape.limits())),
+                builder -> options.apply(builder.lowLatency(shape.limits())),
                 body);
+    }
+
+    private void late(
+            int nodes,
+            int ranksPerNode,
+            UnaryOperator<Buffer.Builder> options,
+            Consumer<LowLatencyPlan.Builder<?>> with) {
+        run(
+                nodes,
+                ranksPerNode,
+                builder -> options.apply(builder.timeout(BRIEF)),
+                context -> withOneLate(context, with));
     }
 
     private static LowLatencyShape shape(int nodes, int ranksPerNode) {
@@ -55,11 +65,7 @@ public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLa
     @Cases
     @GroupSource({"1, 4", "2, 2"})
     public void longerThanTheBuffers(int nodes, int ranksPerNode) {
-        run(
-                nodes,
-                ranksPerNode,
-                Misbehaviour.BRIEF,
-                context -> withOneLate(context, plan -> plan.timeout(Ranks.TIMEOUT)));
+        late(nodes, ranksPerNode, builder -> builder, plan -> plan.timeout(TIMEOUT));
     }
 
     private static void withOneLate(RankContext context, Consumer<LowLatencyPlan.Builder<?>> with) {
@@ -68,15 +74,11 @@ public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLa
             LowLatencyDispatchPlan.Builder dispatch = rank.plan(BF16).receiveHook(hooked);
             with.accept(dispatch);
             beLate(context);
-            LowLatencyDispatchResult sent = context.buffer().lowLatencyDispatch(dispatch.build());
-            receive(sent.receiveHook());
-            LowLatencyHandle handle = rank.verify(sent, BF16).handle();
+            LowLatencyHandle handle = rank.dispatch(dispatch.build()).handle();
             LowLatencyCombinePlan.Builder combine = rank.home(handle).receiveHook(hooked);
             with.accept(combine);
             beLate(context);
-            LowLatencyCombineResult back = context.buffer().lowLatencyCombine(combine.build());
-            receive(back.receiveHook());
-            rank.verify(back);
+            rank.combine(combine);
         }
     }
 
@@ -84,47 +86,34 @@ public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLa
     @Cases
     @GroupSource({"1, 4", "2, 2"})
     public void startsLate(int nodes, int ranksPerNode) {
-        run(
-                nodes,
-                ranksPerNode,
-                builder -> builder.timeout(Misbehaviour.BRIEF).startTimeout(Ranks.TIMEOUT),
-                context -> withOneLate(context, plan -> {}));
+        late(nodes, ranksPerNode, builder -> builder.startTimeout(TIMEOUT), plan -> {});
     }
 
     /** The same where plans say it, and the ranks that are waited for in vain would be masked. */
     @Cases
     @GroupSource({"1, 4", "2, 2"})
     public void startsOfPlansAreLate(int nodes, int ranksPerNode) {
-        run(
+        late(
                 nodes,
                 ranksPerNode,
-                builder -> builder.timeout(Misbehaviour.BRIEF).maskTimedOutRanks(true),
-                context -> withOneLate(context, plan -> plan.startTimeout(Ranks.TIMEOUT)));
-    }
-
-    private static void receive(Runnable hook) {
-        if (hook != null) {
-            hook.run();
-        }
+                builder -> builder.maskTimedOutRanks(true),
+                plan -> plan.startTimeout(TIMEOUT));
     }
 
     /** Who stays away is named after the call's time-out, whatever the buffer's. */
     @Cases
     @GroupSource({"1, 4", "2, 2"})
     public void shorterThanTheBuffers(int nodes, int ranksPerNode) {
-        withoutOne(nodes, ranksPerNode, plan -> plan.timeout(Misbehaviour.SHORT));
+        withoutOne(nodes, ranksPerNode, plan -> plan.timeout(SHORT));
     }
 
     /** Who never begins is named after the start time-out, be the time-out shorter or longer. */
     @Cases
     @GroupSource({"1, 4", "2, 2"})
     public void neverStarts(int nodes, int ranksPerNode) {
-        withoutOne(nodes, ranksPerNode, plan -> plan.startTimeout(Misbehaviour.SHORT));
-        Duration shorter = Misbehaviour.SHORT.dividedBy(3);
-        withoutOne(
-                nodes,
-                ranksPerNode,
-                plan -> plan.timeout(shorter).startTimeout(Misbehaviour.SHORT));
+        withoutOne(nodes, ranksPerNode, plan -> plan.startTimeout(SHORT));
+        Duration shorter = SHORT.dividedBy(3);
+        withoutOne(nodes, ranksPerNode, plan -> plan.timeout(shorter).startTimeout(SHORT));
     }
 
     private void withoutOne(int nodes, int ranksPerNode, Consumer<LowLatencyPlan.Builder<?>> with) {
@@ -133,7 +122,7 @@ public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLa
                 run(
                         nodes,
                         ranksPerNode,
-                        Duration.ofHours(1),
+                        builder -> builder.timeout(Duration.ofHours(1)),
                         context -> withoutOne(context, combine, hooked, with));
             }
         }

@@ -1,6 +1,7 @@
 package io.deepep.testkit.conformance.normal;
 
 import static io.deepep.testkit.conformance.Misbehaviour.requireMismatch;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -21,20 +22,17 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.Tokens;
+
+import org.junit.jupiter.params.provider.MethodSource;
+
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /** Normal-mode combines whose rows travel as FP8, bit for bit. */
 @BackendSuite
 public record NormalFp8CombineConformance(TestBackend backend) implements NormalSuite {
-    private static final String SHAPES =
-            "io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#shapes";
-    private static final String FEW_SHAPES =
-            "io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes";
-
     /** Those whose channels come in whole groups. */
     static Stream<NormalShape> shapes(TestBackend backend) {
         return NormalShape.all(backend).filter(NormalFp8CombineConformance::hasWholeGroups);
@@ -60,7 +58,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
 
     /** Masked and repeated selections, ranks without tokens; then all tokens, twice the same. */
     @Cases
-    @MethodSource(SHAPES)
+    @MethodSource("shapes")
     public void roundTrip(NormalShape shape, RankContext context) {
         for (NormalRank rank : List.of(shape.raggedRank(context), shape.rank(context))) {
             NormalDispatchCheck check = rank.world().check();
@@ -74,7 +72,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     @Cases
-    @MethodSource(SHAPES)
+    @MethodSource("shapes")
     public void expandedWithWeights(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         NormalDispatchCheck check = rank.world().check().expanded(4);
@@ -93,7 +91,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     @Cases
-    @MethodSource(FEW_SHAPES)
+    @MethodSource("fewShapes")
     public void biasesWeightsAndOut(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         NormalDispatchCheck check = rank.world().check();
@@ -122,7 +120,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
 
     /** Rows that begin anywhere. */
     @Cases
-    @MethodSource(FEW_SHAPES)
+    @MethodSource("fewShapes")
     public void rowsWithGaps(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         NormalDispatchCheck check = rank.world().check();
@@ -136,7 +134,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
 
     /** Rows that are FP8 already, in the buffer and elsewhere, give the bits of those cast here. */
     @Cases
-    @MethodSource(SHAPES)
+    @MethodSource("shapes")
     public void givenRows(NormalShape shape, RankContext context) {
         for (NormalRank rank : List.of(shape.raggedRank(context), shape.rank(context))) {
             NormalDispatchCheck check = rank.world().check();
@@ -152,7 +150,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     @Cases
-    @MethodSource(FEW_SHAPES)
+    @MethodSource("fewShapes")
     public void givenRowsWithBiasesWeightsAndOut(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         NormalDispatchCheck check = rank.world().check();
@@ -181,7 +179,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
 
     /** A plan whose rows are written again between its runs, in the buffer and elsewhere. */
     @Cases
-    @MethodSource(SHAPES)
+    @MethodSource("shapes")
     public void anyCodesAndScales(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         NormalDispatchCheck check = rank.world().check();
@@ -206,7 +204,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
 
     /** Rows that begin on any byte, and scales with any strides. */
     @Cases
-    @MethodSource(FEW_SHAPES)
+    @MethodSource("fewShapes")
     public void givenRowsAnywhere(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         NormalDispatchCheck check = rank.world().check();
@@ -226,7 +224,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
 
     /** Each rank has its rows in another form; the sums are the same. */
     @Cases
-    @MethodSource(FEW_SHAPES)
+    @MethodSource("fewShapes")
     public void ranksGiveDifferentForms(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         NormalDispatchCheck check = rank.world().check();
@@ -271,7 +269,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
 
     /** The expanded layout is summed as BF16. */
     @Cases
-    @MethodSource(FEW_SHAPES)
+    @MethodSource("fewShapes")
     public void givenRowsOfTheExpandedLayoutAreRefused(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         NormalDispatchCheck check = rank.world().check().expanded(4);
@@ -313,7 +311,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
 
     /** The region that rows are cast into cannot hold what is cast. */
     @Cases
-    @MethodSource(FEW_SHAPES)
+    @MethodSource("fewShapes")
     public void combineRegionIsRefused(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         NormalDispatchCheck check = rank.world().check();
@@ -337,7 +335,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
 
     /** NaN stays where it is; infinity outshines its group; zeros and tiny numbers. */
     @Cases
-    @MethodSource(FEW_SHAPES)
+    @MethodSource("fewShapes")
     public void specialValues(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         NormalDispatchCheck check = rank.world().check();
@@ -370,7 +368,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
 
     /** Nothing at all, everything to one expert. */
     @Cases
-    @MethodSource(FEW_SHAPES)
+    @MethodSource("fewShapes")
     public void nothingAndEverything(NormalShape shape, RankContext context) {
         for (NormalRank rank :
                 List.of(
@@ -386,14 +384,14 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     @Cases
-    @MethodSource(FEW_SHAPES)
+    @MethodSource("fewShapes")
     public void asynchronousChain(NormalShape shape, RankContext context) {
         NormalConformance.chain(shape.raggedRank(context), CombineFormat.FP8);
     }
 
     /** One rank combines as FP8, the others as BF16: all learn it. */
     @Cases
-    @MethodSource(FEW_SHAPES)
+    @MethodSource("fewShapes")
     public void differentFormats(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         NormalDispatchCheck check = rank.world().check();

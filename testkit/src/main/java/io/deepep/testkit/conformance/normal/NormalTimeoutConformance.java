@@ -1,7 +1,10 @@
 package io.deepep.testkit.conformance.normal;
 
+import static io.deepep.testkit.conformance.Misbehaviour.BRIEF;
+import static io.deepep.testkit.conformance.Misbehaviour.SHORT;
 import static io.deepep.testkit.conformance.Misbehaviour.beLate;
 import static io.deepep.testkit.conformance.Misbehaviour.stayAway;
+import static io.deepep.testkit.conformance.Ranks.TIMEOUT;
 
 import io.deepep.Buffer;
 import io.deepep.CombinePlan;
@@ -13,46 +16,55 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
-import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
+
 import java.time.Duration;
 import java.util.function.Consumer;
+import java.util.function.UnaryOperator;
 
 /** Time-outs of single calls, longer and shorter than those of their buffer; and of their start. */
 @BackendSuite
 @BesideOthers
 public record NormalTimeoutConformance(TestBackend backend) implements NormalSuite {
-    private static final Duration SHORTER = Misbehaviour.SHORT.dividedBy(3);
-
-    private void run(int nodes, int ranksPerNode, Duration timeout, Consumer<NormalRank> work) {
-        run(nodes, ranksPerNode, builder -> builder.timeout(timeout), work);
-    }
+    private static final Duration SHORTER = SHORT.dividedBy(3);
 
     private void run(
             int nodes,
             int ranksPerNode,
-            Consumer<Buffer.Builder> options,
+            UnaryOperator<Buffer.Builder> options,
             Consumer<NormalRank> work) {
         NormalShape shape = NormalShape.small(Ranks.topology(nodes, ranksPerNode));
         NormalWorld world = shape.world();
         Ranks.run(
                 backend,
                 shape.topology(),
-                builder -> options.accept(builder.normal(world.limits())),
+                builder -> options.apply(builder.normal(world.limits())),
                 context -> work.accept(new NormalRank(context, world)));
+    }
+
+    private void late(
+            int nodes,
+            int ranksPerNode,
+            UnaryOperator<Buffer.Builder> options,
+            Consumer<Plan.Builder<?>> with) {
+        run(
+                nodes,
+                ranksPerNode,
+                builder -> options.apply(builder.timeout(BRIEF)),
+                rank -> withOneLate(rank, with));
+    }
+
+    private void away(int nodes, int ranksPerNode, Consumer<NormalRank> work) {
+        run(nodes, ranksPerNode, builder -> builder.timeout(Duration.ofHours(1)), work);
     }
 
     /** A rank that is late by less than the call's time-out changes nothing. */
     @Cases
     @GroupSource({"1, 4", "2, 2"})
     public void longerThanTheBuffers(int nodes, int ranksPerNode) {
-        run(
-                nodes,
-                ranksPerNode,
-                Misbehaviour.BRIEF,
-                rank -> withOneLate(rank, plan -> plan.timeout(Ranks.TIMEOUT)));
+        late(nodes, ranksPerNode, builder -> builder, plan -> plan.timeout(TIMEOUT));
     }
 
     private static void withOneLate(NormalRank rank, Consumer<Plan.Builder<?>> with) {
@@ -75,58 +87,37 @@ public record NormalTimeoutConformance(TestBackend backend) implements NormalSui
     @Cases
     @GroupSource({"1, 4", "2, 2", "3, 1"})
     public void startsLate(int nodes, int ranksPerNode) {
-        run(
-                nodes,
-                ranksPerNode,
-                builder -> builder.timeout(Misbehaviour.BRIEF).startTimeout(Ranks.TIMEOUT),
-                rank -> withOneLate(rank, plan -> {}));
+        late(nodes, ranksPerNode, builder -> builder.startTimeout(TIMEOUT), plan -> {});
     }
 
     /** The same where plans say it, and the ranks that are waited for in vain would be masked. */
     @Cases
     @GroupSource({"1, 4", "2, 2"})
     public void startsOfPlansAreLate(int nodes, int ranksPerNode) {
-        run(
+        late(
                 nodes,
                 ranksPerNode,
-                builder -> builder.timeout(Misbehaviour.BRIEF).maskTimedOutRanks(true),
-                rank -> withOneLate(rank, plan -> plan.startTimeout(Ranks.TIMEOUT)));
+                builder -> builder.maskTimedOutRanks(true),
+                plan -> plan.startTimeout(TIMEOUT));
     }
 
     /** Who stays away is named after the call's time-out, whatever the buffer's. */
     @Cases
     @GroupSource({"1, 4", "2, 2"})
     public void shorterThanTheBuffers(int nodes, int ranksPerNode) {
-        Duration buffers = Duration.ofHours(1);
-        run(
-                nodes,
-                ranksPerNode,
-                buffers,
-                rank -> withoutDispatch(rank, plan -> plan.timeout(Misbehaviour.SHORT)));
-        run(
-                nodes,
-                ranksPerNode,
-                buffers,
-                rank -> withoutCombine(rank, plan -> plan.timeout(Misbehaviour.SHORT)));
+        away(nodes, ranksPerNode, rank -> withoutDispatch(rank, plan -> plan.timeout(SHORT)));
+        away(nodes, ranksPerNode, rank -> withoutCombine(rank, plan -> plan.timeout(SHORT)));
     }
 
     /** Who never begins is named after the start time-out, be the time-out shorter or longer. */
     @Cases
     @GroupSource({"1, 4", "2, 2"})
     public void neverStarts(int nodes, int ranksPerNode) {
-        run(
+        away(nodes, ranksPerNode, rank -> withoutDispatch(rank, plan -> plan.startTimeout(SHORT)));
+        away(
                 nodes,
                 ranksPerNode,
-                Duration.ofHours(1),
-                rank -> withoutDispatch(rank, plan -> plan.startTimeout(Misbehaviour.SHORT)));
-        run(
-                nodes,
-                ranksPerNode,
-                Duration.ofHours(1),
-                rank ->
-                        withoutCombine(
-                                rank,
-                                plan -> plan.timeout(SHORTER).startTimeout(Misbehaviour.SHORT)));
+                rank -> withoutCombine(rank, plan -> plan.timeout(SHORTER).startTimeout(SHORT)));
     }
 
     private static void withoutDispatch(NormalRank rank, Consumer<DispatchPlan.Builder> options) {

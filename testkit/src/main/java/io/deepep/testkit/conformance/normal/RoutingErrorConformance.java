@@ -4,6 +4,8 @@ import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTooMany;
 import static io.deepep.testkit.conformance.normal.NormalMisuses.EXPERTS;
+import static io.deepep.testkit.conformance.normal.NormalMisuses.TOKENS;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
@@ -28,6 +30,7 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
+
 import java.util.concurrent.Callable;
 import java.util.function.Function;
 
@@ -47,18 +50,12 @@ public record RoutingErrorConformance(TestBackend backend) implements MisusedGro
     })
     public void expertOutOfRange(long expert, RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
-        Tensor idx = context.isCulprit() ? spoiled(rank, expert) : rank.topkIdx();
+        Tensor idx = context.spoiled(rank.topkIdx(), expert, TOKENS - 1, 2);
         DispatchPlan plan = rank.bare().topk(idx, rank.weights(), EXPERTS).build();
         for (int i = 0; i < 2; i++) {
             requireRouting(() -> rank.call(plan), "=" + expert);
         }
         rank.roundTrip();
-    }
-
-    private static Tensor spoiled(NormalRank rank, long expert) {
-        Tensor idx = rank.context().download(rank.topkIdx());
-        idx.setLong(expert, idx.size(0) - 1, 2);
-        return rank.context().upload(idx);
     }
 
     @Cases
@@ -70,7 +67,9 @@ public record RoutingErrorConformance(TestBackend backend) implements MisusedGro
     })
     public void layoutOfExpertOutOfRange(long expert, RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
-        Tensor idx = spoiled(rank, expert);
+        Tensor host = context.download(rank.topkIdx());
+        host.setLong(expert, TOKENS - 1, 2);
+        Tensor idx = context.upload(host);
         assertThatThrownBy(
                         () ->
                                 context.buffer()
@@ -91,41 +90,30 @@ public record RoutingErrorConformance(TestBackend backend) implements MisusedGro
         Tensor perRank = changed(context, good.numTokensPerRank(), 2);
         Tensor perExpert = changed(context, good.numTokensPerExpert(), EXPERTS - 1);
         Tensor mask = changed(context, good.isTokenInRank(), 3, 1);
-        requireContradiction(
-                context,
-                layout -> rank.plan().expectLayout(layout),
-                good,
-                with(good, perRank, good.numTokensPerExpert(), good.isTokenInRank()),
-                "numTokensPerRank[2]");
-        requireContradiction(
-                context,
-                layout -> rank.plan().expectLayout(layout),
-                good,
-                with(good, good.numTokensPerRank(), perExpert, good.isTokenInRank()),
-                "numTokensPerExpert[15]");
-        requireContradiction(
-                context,
-                layout -> rank.plan().expectLayout(layout),
-                good,
-                with(good, good.numTokensPerRank(), good.numTokensPerExpert(), mask),
-                "isTokenInRank[3][1]");
-        requireContradiction(
-                context,
-                layout -> rank.bare().layout(layout),
-                good,
-                with(good, perRank, good.numTokensPerExpert(), good.isTokenInRank()),
-                "numTokensPerRank[2]");
+        DispatchLayout otherCount =
+                with(good, perRank, good.numTokensPerExpert(), good.isTokenInRank());
+        DispatchLayout otherExperts =
+                with(good, good.numTokensPerRank(), perExpert, good.isTokenInRank());
+        DispatchLayout otherMask =
+                with(good, good.numTokensPerRank(), good.numTokensPerExpert(), mask);
+        Function<DispatchLayout, DispatchPlan.Builder> expected =
+                layout -> rank.plan().expectLayout(layout);
+        requireContradiction(rank, expected, good, otherCount, "numTokensPerRank[2]");
+        requireContradiction(rank, expected, good, otherExperts, "numTokensPerExpert[15]");
+        requireContradiction(rank, expected, good, otherMask, "isTokenInRank[3][1]");
+        requireContradiction(rank, rank.bare()::layout, good, otherCount, "numTokensPerRank[2]");
         rank.roundTrip();
     }
 
     private static void requireContradiction(
-            RankContext context,
+            NormalRank rank,
             Function<DispatchLayout, DispatchPlan.Builder> routing,
             DispatchLayout good,
             DispatchLayout bad,
             String mention) {
-        DispatchPlan plan = routing.apply(context.isCulprit() ? bad : good).build();
-        requireRouting(() -> context.buffer().dispatch(plan).event().synchronize(), mention);
+        boolean errs = rank.context().isCulprit();
+        DispatchPlan plan = routing.apply(errs ? bad : good).build();
+        requireRouting(() -> rank.call(plan), mention);
     }
 
     /** The tensor with one element off by one; a truth is turned round. */
@@ -163,7 +151,7 @@ public record RoutingErrorConformance(TestBackend backend) implements MisusedGro
     public void handleOfFailedDispatch(RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
         int rows = NormalMisuses.LIMITS.recvCapacity(4);
-        Tensor idx = context.isCulprit() ? spoiled(rank, EXPERTS) : rank.topkIdx();
+        Tensor idx = context.spoiled(rank.topkIdx(), EXPERTS, TOKENS - 1, 2);
         DispatchPlan plan =
                 rank.bare().topk(idx, rank.weights(), EXPERTS).numWorstTokens(rows).build();
         Tensor x = context.poisoned(DType.BF16, rows, rank.world().hidden());
