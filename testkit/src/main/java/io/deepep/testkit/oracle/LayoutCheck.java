@@ -5,6 +5,7 @@ import io.deepep.DispatchLayout;
 import io.deepep.EpTopology;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
+
 import java.util.function.UnaryOperator;
 
 /** Compares what {@code getDispatchLayout} counted with the oracle. */
@@ -20,25 +21,22 @@ public final class LayoutCheck {
         int rank = topology.rank();
         Routing routing = oracle.routing();
         String at = "layout of rank " + rank + ": ";
-        NormalDispatchCheck.requireInts(
+        RowBits.requireInts(
                 oracle.routing().tokensPerRank()[rank],
                 download.apply(layout.numTokensPerRank()),
                 at + "numTokensPerRank");
-        NormalDispatchCheck.requireInts(
+        RowBits.requireInts(
                 oracle.selectionsPerExpert(rank),
                 download.apply(layout.numTokensPerExpert()),
                 at + "numTokensPerExpert");
         if (topology.isInternode()) {
-            NormalDispatchCheck.requireInts(
+            RowBits.requireInts(
                     oracle.tokensPerNode(rank, topology.numNvlRanks()),
                     download.apply(layout.numTokensPerRdmaRank()),
                     at + "numTokensPerRdmaRank");
         } else {
-            OracleMismatch.require(
-                    layout.numTokensPerRdmaRank() == null,
-                    at + "numTokensPerRdmaRank of one node",
-                    null,
-                    layout.numTokensPerRdmaRank());
+            OracleMismatch.requireNull(
+                    at + "numTokensPerRdmaRank of one node", layout.numTokensPerRdmaRank());
         }
         Tensor inRank = layout.isTokenInRank();
         RowBits.requireShape(
@@ -50,11 +48,9 @@ public final class LayoutCheck {
         Tensor mask = download.apply(inRank);
         for (int token = 0; token < routing.numTokens(rank); token++) {
             for (int to = 0; to < routing.numRanks(); to++) {
-                int goes = routing.goesTo(rank, token, to) ? 1 : 0;
-                OracleMismatch.require(
-                        mask.getLong(token, to) == goes,
+                OracleMismatch.requireEqual(
                         at + "isTokenInRank[" + token + "][" + to + "]",
-                        goes,
+                        routing.goesTo(rank, token, to) ? 1L : 0L,
                         mask.getLong(token, to));
             }
         }

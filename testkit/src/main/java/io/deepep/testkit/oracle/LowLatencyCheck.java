@@ -7,6 +7,7 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.Tokens;
+
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.List;
@@ -30,7 +31,7 @@ public record LowLatencyCheck(
         int experts = routing.numLocalExperts();
         long rows = (long) routing.numRanks() * maxTokens;
         long hidden = tokens.get(rank).x().size(1);
-        NormalDispatchCheck.requireInts(
+        RowBits.requireInts(
                 oracle.counts(rank), download.apply(result.recvCount()), at + "recvCount");
         DType dtype = format.isFp8() ? DType.FP8_E4M3 : DType.BF16;
         RowBits.requireShape(result.recvX(), at + "recvX", dtype, experts, rows, hidden);
@@ -44,11 +45,8 @@ public record LowLatencyCheck(
             for (int row = 0; row < sources.size(); row++) {
                 SourceRow source = sources.get(row);
                 String what = at + "expert " + expert + ", row " + row + " from " + source;
-                OracleMismatch.require(
-                        srcInfo.getLong(expert, row) == source.token(),
-                        what + ", srcInfo",
-                        source.token(),
-                        srcInfo.getLong(expert, row));
+                OracleMismatch.requireEqual(
+                        what + ", srcInfo", (long) source.token(), srcInfo.getLong(expert, row));
                 checkRow(source, x.select(0, expert), scales, expert, row, what);
             }
         }
@@ -58,7 +56,7 @@ public record LowLatencyCheck(
     private void requireScaleShape(Tensor scales, String at, int experts, long rows, long hidden) {
         String name = at + "recvScales";
         switch (format) {
-            case BF16 -> OracleMismatch.require(scales == null, name, null, scales);
+            case BF16 -> OracleMismatch.requireNull(name, scales);
             case FP8, FP8_POWER_OF_TWO ->
                     RowBits.requireShape(scales, name, DType.F32, experts, rows, hidden / 128);
             case FP8_UE8M0 ->
@@ -66,8 +64,7 @@ public record LowLatencyCheck(
                             scales, name, DType.I32, experts, rows, (hidden + 511) / 512);
         }
         if (scales != null && rows > 1) {
-            OracleMismatch.require(
-                    scales.stride(1) == 1, name + ".stride(1), column-major", 1, scales.stride(1));
+            OracleMismatch.requireEqual(name + ".stride(1), column-major", 1L, scales.stride(1));
         }
     }
 
@@ -135,11 +132,10 @@ public record LowLatencyCheck(
                 long seen = range.getLong(expert, src);
                 int count = oracle.countFrom(rank, expert, src);
                 // DeepEP's packing, spelled out: the host backend packs by the accessors.
-                OracleMismatch.require((int) seen == count, what + ", count", count, (int) seen);
+                OracleMismatch.requireEqual(what + ", count", count, (int) seen);
                 if (count > 0) {
-                    int begin = oracle.beginOf(rank, expert, src);
-                    OracleMismatch.require(
-                            seen >> 32 == begin, what + ", begin", begin, seen >> 32);
+                    long begin = oracle.beginOf(rank, expert, src);
+                    OracleMismatch.requireEqual(what + ", begin", begin, seen >> 32);
                 }
             }
         }

@@ -6,6 +6,7 @@ import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.Tokens;
+
 import java.util.List;
 import java.util.function.UnaryOperator;
 
@@ -80,56 +81,151 @@ public record NormalDispatchCheck(
      * @throws OracleMismatch at the first difference
      */
     public void check(int rank, DispatchResult result, UnaryOperator<Tensor> download) {
-        String at = "dispatch at rank " + rank + ": ";
-        List<SourceRow> sources = sources(rank);
-        OracleMismatch.require(
-                result.numRecvTokens() == numRows(rank),
-                at + "numRecvTokens",
-                numRows(rank),
-                result.numRecvTokens());
-        checkRows(rank, sources, at, result, download);
-        checkCounts(rank, at, result, download);
-        if (expanded) {
-            OracleMismatch.require(
-                    result.recvTopkIdx() == null, at + "recvTopkIdx", null, result.recvTopkIdx());
-            checkExpandedWeights(rank, sources, at, result, download);
-        } else {
-            checkTopk(rank, sources, at, result, download);
-        }
-        checkHandle(rank, at, result.handle());
+        new Comparison(rank, result, download).run();
     }
 
-    private void checkRows(
-            int rank,
-            List<SourceRow> sources,
-            String at,
-            DispatchResult result,
-            UnaryOperator<Tensor> download) {
-        Tensor sent = tokens.get(rank).x();
-        RowBits.requireShape(
-                result.recvX(), at + "recvX", sent.dtype(), numRows(rank), sent.size(1));
-        Tensor x = download.apply(result.recvX());
-        boolean scaled = tokens.get(rank).scales() != null;
-        OracleMismatch.require(
-                scaled == (result.recvScales() != null), at + "recvScales", scaled, !scaled);
-        Tensor scales = null;
-        if (scaled) {
-            long groups = tokens.get(rank).scales().size(1);
-            RowBits.requireShape(
-                    result.recvScales(), at + "recvScales", DType.F32, numRows(rank), groups);
-            scales = download.apply(result.recvScales());
+    /** The comparison of what one rank received. */
+    private final class Comparison {
+        private final int rank;
+        private final List<SourceRow> sources;
+        private final int rows;
+        private final DispatchResult result;
+        private final UnaryOperator<Tensor> download;
+        private final String at;
+        private final Routing routing = oracle.routing();
+
+        Comparison(int rank, DispatchResult result, UnaryOperator<Tensor> download) {
+            this.rank = rank;
+            this.sources = sources(rank);
+            this.rows = numRows(rank);
+            this.result = result;
+            this.download = download;
+            this.at = "dispatch at rank " + rank + ": ";
         }
-        for (int row = 0; row < sources.size(); row++) {
-            SourceRow source = sources.get(row);
-            String what = at + "row " + row + " from " + source;
-            if (source.isPadding()) {
-                RowBits.requireZero(x, row, what);
-                continue;
+
+        void run() {
+            OracleMismatch.requireEqual(at + "numRecvTokens", rows, result.numRecvTokens());
+            checkRows();
+            checkCounts();
+            if (expanded) {
+                OracleMismatch.requireNull(at + "recvTopkIdx", result.recvTopkIdx());
+                checkExpandedWeights();
+            } else {
+                checkTopk();
             }
-            Tokens from = tokens.get(source.srcRank());
-            RowBits.requireRow(from.x(), source.token(), x, row, what);
-            if (scaled) {
-                requireScales(from.scales(), source.token(), scales, row, what);
+            checkHandle(result.handle());
+        }
+
+        /** A tensor of the result on the host; null if none is wanted, and none must be there. */
+        private Tensor fetch(
+                String name, boolean wanted, Tensor tensor, DType dtype, long... shape) {
+            OracleMismatch.requireEqual(at + name, wanted, tensor != null);
+            if (!wanted) {
+                return null;
+            }
+            RowBits.requireShape(tensor, at + name, dtype, shape);
+            return download.apply(tensor);
+        }
+
+        private void checkRows() {
+            Tokens own = tokens.get(rank);
+            boolean scaled = own.scales() != null;
+            Tensor x = fetch("recvX", true, result.recvX(), own.x().dtype(), rows, own.x().size(1));
+            long groups = scaled ? own.scales().size(1) : 0;
+            Tensor scales =
+                    fetch("recvScales", scaled, result.recvScales(), DType.F32, rows, groups);
+            for (int row = 0; row < sources.size(); row++) {
+                SourceRow source = sources.get(row);
+                String what = at + "row " + row + " from " + source;
+                if (source.isPadding()) {
+                    RowBits.requireZero(x, row, what);
+                    continue;
+                }
+                Tokens from = tokens.get(source.srcRank());
+                RowBits.requireRow(from.x(), source.token(), x, row, what);
+                if (scaled) {
+                    requireScales(from.scales(), source.token(), scales, row, what);
+                }
+            }
+        }
+
+        private void checkTopk() {
+            int numTopk = routing.numTopk();
+            Tensor idx =
+                    fetch("recvTopkIdx", withTopk, result.recvTopkIdx(), DType.I64, rows, numTopk);
+            Tensor weights =
+                    fetch(
+                            "recvTopkWeights",
+                            withWeights,
+                            result.recvTopkWeights(),
+                            DType.F32,
+                            rows,
+                            numTopk);
+            for (int row = 0; withTopk && row < rows; row++) {
+                boolean tail = row >= sources.size();
+                long[] experts = tail ? null : oracle.localExperts(rank, sources.get(row));
+                float[] sent = tail ? null : oracle.localWeights(rank, sources.get(row));
+                for (int k = 0; k < numTopk; k++) {
+                    String what = at + "row " + row + ", selection " + k;
+                    OracleMismatch.requireEqual(what, tail ? -1 : experts[k], idx.getLong(row, k));
+                    if (withWeights && !tail) {
+                        requireWeight(sent[k], weights.getFloat(row, k), what);
+                    }
+                }
+            }
+        }
+
+        private void checkExpandedWeights() {
+            Tensor weights =
+                    fetch(
+                            "recvTopkWeights",
+                            withWeights,
+                            result.recvTopkWeights(),
+                            DType.F32,
+                            rows);
+            for (int row = 0; withWeights && row < sources.size(); row++) {
+                SourceRow s = sources.get(row);
+                float sent =
+                        s.isPadding() ? 0 : routing.weight(s.srcRank(), s.token(), s.selection());
+                String what = at + "expanded row " + row + " from " + s;
+                requireWeight(sent, weights.getFloat(row), what);
+            }
+        }
+
+        private void checkCounts() {
+            if (!withTopk) {
+                OracleMismatch.requireNull(at + "counts", result.numRecvTokensPerExpert());
+                return;
+            }
+            int[] counts = oracle.counts(rank, alignment);
+            String what = at + "numRecvTokensPerExpert";
+            RowBits.requireInts(counts, result.numRecvTokensPerExpert(), what);
+            int[] ends = oracle.expertOffsets(rank, alignment);
+            Tensor offsets =
+                    fetch(
+                            "expertOffsets",
+                            expanded,
+                            result.expertOffsets(),
+                            DType.I32,
+                            ends.length);
+            if (expanded) {
+                RowBits.requireInts(ends, offsets, at + "expertOffsets");
+            }
+        }
+
+        private void checkHandle(DispatchHandle handle) {
+            String its = at + "handle.";
+            int received = worstRows > 0 ? worstRows : oracle.rows(rank).size();
+            int hidden = (int) tokens.get(rank).x().size(1);
+            OracleMismatch.requireEqual(
+                    its + "numTokens", routing.numTokens(rank), handle.numTokens());
+            OracleMismatch.requireEqual(its + "numRecvTokens", received, handle.numRecvTokens());
+            OracleMismatch.requireEqual(its + "hidden", hidden, handle.hidden());
+            OracleMismatch.requireEqual(its + "expanded", expanded, handle.expanded());
+            if (withTopk) {
+                OracleMismatch.requireEqual(its + "numTopk", routing.numTopk(), handle.numTopk());
+                OracleMismatch.requireEqual(
+                        its + "numExperts", routing.numExperts(), handle.numExperts());
             }
         }
     }
@@ -145,129 +241,11 @@ public record NormalDispatchCheck(
         }
     }
 
-    private void checkTopk(
-            int rank,
-            List<SourceRow> sources,
-            String at,
-            DispatchResult result,
-            UnaryOperator<Tensor> download) {
-        OracleMismatch.require(
-                withTopk == (result.recvTopkIdx() != null),
-                at + "recvTopkIdx",
-                withTopk,
-                !withTopk);
-        OracleMismatch.require(
-                withWeights == (result.recvTopkWeights() != null),
-                at + "recvTopkWeights",
-                withWeights,
-                !withWeights);
-        if (!withTopk) {
-            return;
-        }
-        int numTopk = oracle.routing().numTopk();
-        int rows = numRows(rank);
-        RowBits.requireShape(result.recvTopkIdx(), at + "recvTopkIdx", DType.I64, rows, numTopk);
-        Tensor idx = download.apply(result.recvTopkIdx());
-        Tensor weights = null;
-        if (withWeights) {
-            RowBits.requireShape(
-                    result.recvTopkWeights(), at + "recvTopkWeights", DType.F32, rows, numTopk);
-            weights = download.apply(result.recvTopkWeights());
-        }
-        for (int row = 0; row < rows; row++) {
-            boolean tail = row >= sources.size();
-            long[] experts = tail ? null : oracle.localExperts(rank, sources.get(row));
-            float[] sent = tail ? null : oracle.localWeights(rank, sources.get(row));
-            for (int k = 0; k < numTopk; k++) {
-                String what = at + "row " + row + ", selection " + k;
-                long expert = tail ? -1 : experts[k];
-                OracleMismatch.require(
-                        idx.getLong(row, k) == expert, what, expert, idx.getLong(row, k));
-                if (withWeights && !tail) {
-                    requireWeight(sent[k], weights.getFloat(row, k), what);
-                }
-            }
-        }
-    }
-
-    private void checkExpandedWeights(
-            int rank,
-            List<SourceRow> sources,
-            String at,
-            DispatchResult result,
-            UnaryOperator<Tensor> download) {
-        if (!withWeights) {
-            OracleMismatch.require(
-                    result.recvTopkWeights() == null, at + "recvTopkWeights", null, "weights");
-            return;
-        }
-        RowBits.requireShape(
-                result.recvTopkWeights(), at + "recvTopkWeights", DType.F32, numRows(rank));
-        Tensor weights = download.apply(result.recvTopkWeights());
-        Routing routing = oracle.routing();
-        for (int row = 0; row < sources.size(); row++) {
-            SourceRow s = sources.get(row);
-            float sent = s.isPadding() ? 0 : routing.weight(s.srcRank(), s.token(), s.selection());
-            requireWeight(sent, weights.getFloat(row), at + "expanded row " + row + " from " + s);
-        }
-    }
-
     private static void requireWeight(float expected, float seen, String what) {
         OracleMismatch.require(
                 Float.floatToRawIntBits(expected) == Float.floatToRawIntBits(seen),
                 what + ", weight",
                 expected,
                 seen);
-    }
-
-    private void checkCounts(
-            int rank, String at, DispatchResult result, UnaryOperator<Tensor> download) {
-        if (!withTopk) {
-            OracleMismatch.require(
-                    result.numRecvTokensPerExpert() == null, at + "counts", null, "counts");
-            return;
-        }
-        requireInts(
-                oracle.counts(rank, alignment),
-                result.numRecvTokensPerExpert(),
-                at + "numRecvTokensPerExpert");
-        OracleMismatch.require(
-                expanded == (result.expertOffsets() != null), at + "offsets", expanded, !expanded);
-        if (expanded) {
-            int[] offsets = oracle.expertOffsets(rank, alignment);
-            RowBits.requireShape(
-                    result.expertOffsets(), at + "expertOffsets", DType.I32, offsets.length);
-            requireInts(offsets, download.apply(result.expertOffsets()), at + "expertOffsets");
-        }
-    }
-
-    static void requireInts(int[] expected, Tensor actual, String what) {
-        RowBits.requireShape(actual, what, DType.I32, expected.length);
-        for (int i = 0; i < expected.length; i++) {
-            OracleMismatch.require(
-                    actual.getLong(i) == expected[i],
-                    what + "[" + i + "]",
-                    expected[i],
-                    actual.getLong(i));
-        }
-    }
-
-    private void checkHandle(int rank, String at, DispatchHandle handle) {
-        Routing routing = oracle.routing();
-        requireEqual(at + "handle.numTokens", routing.numTokens(rank), handle.numTokens());
-        int received = worstRows > 0 ? worstRows : oracle.rows(rank).size();
-        requireEqual(at + "handle.numRecvTokens", received, handle.numRecvTokens());
-        requireEqual(at + "handle.hidden", (int) tokens.get(rank).x().size(1), handle.hidden());
-        if (handle.expanded() != expanded) {
-            throw new OracleMismatch(at + "handle.expanded: expected " + expanded);
-        }
-        if (withTopk) {
-            requireEqual(at + "handle.numTopk", routing.numTopk(), handle.numTopk());
-            requireEqual(at + "handle.numExperts", routing.numExperts(), handle.numExperts());
-        }
-    }
-
-    private static void requireEqual(String what, int expected, int seen) {
-        OracleMismatch.require(expected == seen, what, expected, seen);
     }
 }

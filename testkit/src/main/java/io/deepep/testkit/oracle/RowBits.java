@@ -3,6 +3,7 @@ package io.deepep.testkit.oracle;
 import io.deepep.DType;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Tokens;
+
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
@@ -43,6 +44,15 @@ final class RowBits {
                                     Long.toHexString(expected.getLong(from, channel)),
                                     Long.toHexString(actual.getLong(row, channel)),
                                     Tokens.describe(beginning(actual, row))));
+        }
+    }
+
+    /** I32 numbers in one dimension. */
+    static void requireInts(int[] expected, Tensor actual, String what) {
+        requireShape(actual, what, DType.I32, expected.length);
+        for (int i = 0; i < expected.length; i++) {
+            OracleMismatch.requireEqual(
+                    what + "[" + i + "]", (long) expected[i], actual.getLong(i));
         }
     }
 
