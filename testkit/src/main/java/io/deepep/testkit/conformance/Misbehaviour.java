@@ -12,13 +12,11 @@ import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.testkit.TestBackend;
-
-import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
-
 import java.time.Duration;
 import java.util.Locale;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 
 /** What the suites of bad input do and expect of both modes. */
 public final class Misbehaviour {

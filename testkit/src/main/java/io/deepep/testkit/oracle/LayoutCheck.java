@@ -5,7 +5,6 @@ import io.deepep.DispatchLayout;
 import io.deepep.EpTopology;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
-
 import java.util.function.UnaryOperator;
 
 /** Compares what {@code getDispatchLayout} counted with the oracle. */

@@ -7,7 +7,6 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.Tokens;
-
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.List;

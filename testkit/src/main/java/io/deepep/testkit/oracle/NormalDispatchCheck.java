@@ -6,7 +6,6 @@ import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.Tokens;
-
 import java.util.List;
 import java.util.function.UnaryOperator;
 

@@ -3,7 +3,6 @@ package io.deepep.testkit.oracle;
 import io.deepep.DType;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Tokens;
-
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 

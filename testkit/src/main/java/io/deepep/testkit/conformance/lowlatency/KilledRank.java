@@ -8,7 +8,6 @@ import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
-import io.deepep.testkit.exchange.LowLatencyWorld;
 import java.io.PrintStream;
 import java.time.Duration;
 import java.util.Set;
@@ -49,11 +48,8 @@ public final class KilledRank {
     private KilledRank(RankContext context, LowLatencyShape shape, PrintStream out) {
         this.context = context;
         this.out = out;
-        whole = new LowLatencyRank(context, LowLatencyWorld.of(shape.spec(), shape.limits()));
-        rest =
-                new LowLatencyRank(
-                        context,
-                        LowLatencyWorld.without(Set.of(VICTIM), shape.spec(), shape.limits()));
+        whole = new LowLatencyRank(context, shape.world());
+        rest = new LowLatencyRank(context, shape.without(Set.of(VICTIM)));
     }
 
     /**

@@ -2,7 +2,6 @@ package io.deepep.testkit.conformance.lowlatency;
 
 import static io.deepep.testkit.conformance.Misbehaviour.requireMismatch;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -24,15 +23,13 @@ import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.routing.Routing;
-
+import java.time.Duration;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
-
-import java.time.Duration;
 
 /**
  * Low-latency calls that do not fit together, on one rank or between ranks: every rank concerned

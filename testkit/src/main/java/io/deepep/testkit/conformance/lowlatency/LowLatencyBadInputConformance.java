@@ -7,7 +7,6 @@ import static io.deepep.testkit.conformance.Misbehaviour.requireRefused;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
 import static io.deepep.testkit.conformance.Misbehaviour.withoutOneRank;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -31,15 +30,13 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.normal.NormalMisuses;
-
+import java.time.Duration;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-
-import java.time.Duration;
-import java.util.concurrent.locks.LockSupport;
-import java.util.function.Supplier;
 
 /**
  * Everything that can be done wrong in low-latency mode: each gives its own clear error on every

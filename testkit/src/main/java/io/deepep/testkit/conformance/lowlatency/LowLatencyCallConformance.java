@@ -21,7 +21,6 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
-
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Single low-latency calls in all their forms. */

@@ -27,14 +27,11 @@ public record LowLatencyDepartureConformance(TestBackend backend) implements Low
 
     private void run(boolean masks) {
         LowLatencyWorld whole = SHAPE.world(81);
-        LowLatencyWorld rest =
-                LowLatencyWorld.without(Set.of(CULPRIT), SHAPE.spec(), SHAPE.limits());
+        LowLatencyWorld rest = SHAPE.without(Set.of(CULPRIT));
         CountDownLatch others = new CountDownLatch(SHAPE.topology().numRanks() - 1);
-        Ranks.run(
+        SHAPE.run(
                 backend,
-                SHAPE.topology(),
-                builder ->
-                        builder.lowLatency(SHAPE.limits()).timeout(LONG).maskTimedOutRanks(masks),
+                builder -> builder.timeout(LONG).maskTimedOutRanks(masks),
                 context -> {
                     new LowLatencyRank(context, whole).roundTrip(LowLatencyFormat.BF16);
                     context.communicator().barrier(Ranks.TIMEOUT);

@@ -13,10 +13,8 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
-
-import org.junit.jupiter.params.provider.MethodSource;
-
 import java.util.function.Function;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Send and receive halves in the orders that hooks allow, and two results alive. Part of {@link

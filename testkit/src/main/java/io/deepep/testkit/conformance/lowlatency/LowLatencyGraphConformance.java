@@ -3,7 +3,6 @@ package io.deepep.testkit.conformance.lowlatency;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
 import static io.deepep.testkit.conformance.Misbehaviour.requireUnrecordable;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
@@ -28,18 +27,16 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.LowLatencyWorld;
-
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
-
 import java.time.Duration;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /**
  * Low-latency calls recorded into a graph and replayed with other tokens and another routing in the
@@ -281,35 +278,35 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
     @Test
     public void replayAfterARankStayedAway() {
         List<LowLatencyWorld> worlds = worlds();
-        LowLatencyShape shape = shape();
-        Ranks.run(
-                backend(),
-                shape.topology(),
-                b -> b.lowLatency(shape.limits()).timeout(Misbehaviour.SHORT),
-                context -> {
-                    Rounds rounds = new Rounds(context, worlds.getFirst(), CallOptions.async());
-                    context.meet();
-                    rounds.prepare();
-                    try (Recording recording =
-                            backend.record(
-                                    context.buffer().communicationStream(), rounds::enqueue)) {
-                        for (int i = 0; i < 3; i++) {
+        shape().run(
+                        backend(),
+                        b -> b.timeout(Misbehaviour.SHORT),
+                        context -> {
+                            Rounds rounds =
+                                    new Rounds(context, worlds.getFirst(), CallOptions.async());
                             context.meet();
-                            if (!context.isCulprit()) {
-                                recording.replay();
-                                requireTimeout(
-                                        context.rank(),
-                                        "dispatch",
-                                        rounds.received.event()::synchronize);
-                                requireTimeout(
-                                        context.rank(),
-                                        "combine",
-                                        rounds.home.event()::synchronize);
+                            rounds.prepare();
+                            try (Recording recording =
+                                    backend.record(
+                                            context.buffer().communicationStream(),
+                                            rounds::enqueue)) {
+                                for (int i = 0; i < 3; i++) {
+                                    context.meet();
+                                    if (!context.isCulprit()) {
+                                        recording.replay();
+                                        requireTimeout(
+                                                context.rank(),
+                                                "dispatch",
+                                                rounds.received.event()::synchronize);
+                                        requireTimeout(
+                                                context.rank(),
+                                                "combine",
+                                                rounds.home.event()::synchronize);
+                                    }
+                                }
+                                context.meet();
                             }
-                        }
-                        context.meet();
-                    }
-                });
+                        });
     }
 
     /**
@@ -319,28 +316,27 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
     @Test
     public void closeDuringAReplay() {
         List<LowLatencyWorld> worlds = worlds();
-        LowLatencyShape shape = shape();
-        Ranks.run(
-                backend(),
-                shape.topology(),
-                b -> b.lowLatency(shape.limits()).timeout(Duration.ofSeconds(2)),
-                context -> {
-                    TestStream engine = backend.newStream(context.device());
-                    CallOptions options = CallOptions.sync().on(engine.stream());
-                    Rounds rounds = new Rounds(context, worlds.getFirst(), options);
-                    context.meet();
-                    rounds.prepare();
-                    try (Recording recording = backend.record(engine.stream(), rounds::enqueue)) {
-                        context.meet();
-                        if (context.isCulprit()) {
-                            return;
-                        }
-                        recording.replay();
-                        context.buffer().close();
-                        assertThat(rounds.received.event().isDone()).isTrue();
-                        assertThat(rounds.home.event().isDone()).isTrue();
-                    }
-                });
+        shape().run(
+                        backend(),
+                        b -> b.timeout(Duration.ofSeconds(2)),
+                        context -> {
+                            TestStream engine = backend.newStream(context.device());
+                            CallOptions options = CallOptions.sync().on(engine.stream());
+                            Rounds rounds = new Rounds(context, worlds.getFirst(), options);
+                            context.meet();
+                            rounds.prepare();
+                            try (Recording recording =
+                                    backend.record(engine.stream(), rounds::enqueue)) {
+                                context.meet();
+                                if (context.isCulprit()) {
+                                    return;
+                                }
+                                recording.replay();
+                                context.buffer().close();
+                                assertThat(rounds.received.event().isDone()).isTrue();
+                                assertThat(rounds.home.event().isDone()).isTrue();
+                            }
+                        });
     }
 
     /** Calls in the order of the buffer's stream alone: replays record no event. */

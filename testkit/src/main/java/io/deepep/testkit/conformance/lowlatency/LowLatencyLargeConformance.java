@@ -11,12 +11,10 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
-
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.provider.MethodSource;
-
-import java.util.stream.Stream;
 
 /** Nodes of more ranks than a few, and groups of more than a word has bits. */
 @BackendSuite

@@ -12,12 +12,10 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.LowLatencyWorld;
-
-import org.junit.jupiter.params.provider.Arguments;
-import org.junit.jupiter.params.provider.MethodSource;
-
 import java.util.Set;
 import java.util.stream.Stream;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * A rank that the others have masked stores the rows of its call late, while they are between the
@@ -103,10 +101,7 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
 
         /** Another exchange, without the late rank. */
         LowLatencyRank without(long seed) {
-            return new LowLatencyRank(
-                    context,
-                    LowLatencyWorld.without(
-                            Set.of(late), shape.spec().withSeed(seed), shape.limits()));
+            return new LowLatencyRank(context, shape.without(Set.of(late), seed));
         }
 
         /** The first exchange, without what the late rank owes. */

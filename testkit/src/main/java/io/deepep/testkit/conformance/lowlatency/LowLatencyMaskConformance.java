@@ -43,10 +43,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
     }
 
     private static LowLatencyRank without(RankContext context, Set<Integer> absent) {
-        return new LowLatencyRank(
-                context,
-                context.shared(
-                        absent, key -> LowLatencyWorld.without(key, SHAPE.spec(), SHAPE.limits())));
+        return new LowLatencyRank(context, context.shared(absent, SHAPE::without));
     }
 
     /** A masked rank is neither sent to nor waited for; back again, it takes part. */
@@ -73,9 +70,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
         if (context.rank() != dead) {
             buffer.updateMask(dead, true);
             assertThat(buffer.queryMask()[dead]).isEqualTo(1);
-            LowLatencyWorld rest =
-                    LowLatencyWorld.without(
-                            Set.of(dead), shape.spec().withSeed(52), shape.limits());
+            LowLatencyWorld rest = shape.without(Set.of(dead), 52);
             LowLatencyRank survivor = new LowLatencyRank(context, rest);
             for (int i = 0; i < 3; i++) {
                 pair.accept(survivor);
@@ -134,13 +129,9 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
     }
 
     private void runMaskingTimedOut(Ranks.Body body) {
-        Ranks.run(
+        SHAPE.run(
                 backend(),
-                SHAPE.topology(),
-                builder ->
-                        builder.lowLatency(SHAPE.limits())
-                                .timeout(Duration.ofSeconds(2))
-                                .maskTimedOutRanks(true),
+                builder -> builder.timeout(Duration.ofSeconds(2)).maskTimedOutRanks(true),
                 body);
     }
 

@@ -17,7 +17,6 @@ import io.deepep.testkit.conformance.Misuse;
 import io.deepep.testkit.conformance.MisusedRank;
 import io.deepep.testkit.conformance.Misuses;
 import io.deepep.testkit.conformance.RankContext;
-
 import java.util.function.Function;
 import java.util.stream.Stream;
 

@@ -2,7 +2,6 @@ package io.deepep.testkit.conformance.lowlatency;
 
 import static io.deepep.testkit.conformance.lowlatency.LowLatencyFlightConformance.fly;
 import static io.deepep.testkit.conformance.lowlatency.LowLatencyMaskConformance.leaveOutTheLast;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
@@ -22,10 +21,8 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyFlightConformance.Batch;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
-
-import org.junit.jupiter.params.provider.MethodSource;
-
 import java.util.List;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** Combines in which ranks sum a token's rows before they send them, bit for bit. */
 @BackendSuite

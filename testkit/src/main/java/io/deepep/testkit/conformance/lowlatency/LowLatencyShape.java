@@ -6,18 +6,19 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.RankContext;
-import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.conformance.Shape;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.Arrays;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.params.provider.Arguments;
 
 /** Shapes of low-latency cases. */
 public record LowLatencyShape(
         int nodes, int ranksPerNode, int tokens, int hidden, int topk, int experts)
-        implements RankGroup {
+        implements Shape<LowLatencyWorld, LowLatencyRank> {
     /** Those that the backend has groups for. */
     public static Stream<LowLatencyShape> all(TestBackend backend) {
         return fitting(
@@ -83,13 +84,9 @@ public record LowLatencyShape(
                                         .map(format -> Arguments.of(shape, format)));
     }
 
+    @Override
     public EpTopology topology() {
         return Ranks.topology(nodes, ranksPerNode);
-    }
-
-    @Override
-    public EpTopology topology(TestBackend backend) {
-        return topology();
     }
 
     @Override
@@ -101,46 +98,29 @@ public record LowLatencyShape(
         return new LowLatencyLimits(tokens, hidden, experts, topk);
     }
 
+    @Override
     public RoutingSpec spec() {
         return RoutingSpec.of(nodes * ranksPerNode, tokens, experts, topk)
                 .withSeed(toString().hashCode());
     }
 
-    /** Masked and repeated selections, different numbers of tokens, one rank without any. */
-    public RoutingSpec raggedSpec() {
-        return spec().ragged();
-    }
-
+    @Override
     public LowLatencyWorld world(RoutingSpec spec) {
         return LowLatencyWorld.of(spec, limits());
     }
 
-    /** The exchange of a routing of this shape, which its ranks share. */
-    LowLatencyWorld world(RankContext context, RoutingSpec spec) {
-        return context.shared(spec, this::world);
+    /** The exchange of a routing when all others have masked the ranks {@code absent}. */
+    LowLatencyWorld without(Set<Integer> absent, long seed) {
+        return LowLatencyWorld.without(absent, spec().withSeed(seed), limits());
     }
 
-    /** The rank's share of an exchange. */
-    LowLatencyRank rank(RankContext context, RoutingSpec spec) {
-        return new LowLatencyRank(context, world(context, spec));
+    LowLatencyWorld without(Set<Integer> absent) {
+        return LowLatencyWorld.without(absent, spec(), limits());
     }
 
-    LowLatencyRank rank(RankContext context) {
-        return rank(context, spec());
-    }
-
-    public LowLatencyRank raggedRank(RankContext context) {
-        return rank(context, raggedSpec());
-    }
-
-    /** The rank's share of another exchange of the same shape. */
-    public LowLatencyRank rank(RankContext context, long seed) {
-        return rank(context, spec().withSeed(seed));
-    }
-
-    /** Another exchange of the same shape. */
-    public LowLatencyWorld world(long seed) {
-        return world(spec().withSeed(seed));
+    @Override
+    public LowLatencyRank share(RankContext context, LowLatencyWorld world) {
+        return new LowLatencyRank(context, world);
     }
 
     @Override

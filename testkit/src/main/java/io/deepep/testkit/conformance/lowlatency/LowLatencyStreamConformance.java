@@ -1,7 +1,6 @@
 package io.deepep.testkit.conformance.lowlatency;
 
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -26,7 +25,6 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.LowLatencyWorld;
-
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**

@@ -19,7 +19,6 @@ import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
-
 import java.time.Duration;
 import java.util.function.Consumer;
 import java.util.function.UnaryOperator;
@@ -31,13 +30,8 @@ public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLa
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
 
     private void run(
-            int nodes, int ranksPerNode, UnaryOperator<Buffer.Builder> options, Ranks.Body body) {
-        LowLatencyShape shape = shape(nodes, ranksPerNode);
-        Ranks.run(
-                backend,
-                shape.topology(),
-                builder -> options.apply(builder.lowLatency(shape.limits())),
-                body);
+            int nodes, int ranksPerNode, Consumer<Buffer.Builder> options, Ranks.Body body) {
+        shape(nodes, ranksPerNode).run(backend, options, body);
     }
 
     private void late(

@@ -115,7 +115,7 @@ public record ChangingMaskConformance(TestBackend backend) {
                     masked,
                     rank ->
                             rank < 0
-                                    ? LowLatencyWorld.of(shape.spec(), shape.limits())
+                                    ? shape.world()
                                     : LowLatencyWorld.without(
                                             Set.of(rank), shape.spec(), shape.limits()));
         }

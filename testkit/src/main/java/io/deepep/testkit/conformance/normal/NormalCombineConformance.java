@@ -17,12 +17,10 @@ import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-
-import org.junit.jupiter.params.provider.MethodSource;
-
 import java.util.List;
 import java.util.function.Function;
 import java.util.stream.IntStream;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** Normal-mode combine in all its forms. */
 @BackendSuite

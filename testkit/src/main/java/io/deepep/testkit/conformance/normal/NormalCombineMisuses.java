@@ -11,7 +11,6 @@ import io.deepep.Tensor;
 import io.deepep.testkit.conformance.Misuse;
 import io.deepep.testkit.conformance.Misuses;
 import io.deepep.testkit.conformance.normal.NormalMisuses.Rank;
-
 import java.util.function.Function;
 
 /**

@@ -199,13 +199,11 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     @Cases
     @MethodSource(ALL)
     public void tinyQueues(NormalShape shape) {
-        NormalWorld world = shape.world();
-        Ranks.run(
+        shape.run(
                 backend(),
-                shape.topology(),
-                builder -> builder.normal(world.limits()).dispatchConfig(TINY).combineConfig(TINY),
+                builder -> builder.dispatchConfig(TINY).combineConfig(TINY),
                 context -> {
-                    NormalRank rank = new NormalRank(context, world);
+                    NormalRank rank = shape.rank(context);
                     rank.roundTrip();
                     rank.roundTrip();
                 });

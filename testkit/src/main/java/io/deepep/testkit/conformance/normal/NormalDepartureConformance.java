@@ -5,13 +5,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
-import io.deepep.EpTopology;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Ranks;
-import io.deepep.testkit.exchange.NormalWorld;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
@@ -32,17 +30,15 @@ public record NormalDepartureConformance(TestBackend backend) implements NormalS
     }
 
     private void requireNamed(int nodes, int ranksPerNode, boolean orderly, Call call) {
-        EpTopology topology = Ranks.topology(nodes, ranksPerNode);
-        NormalWorld world =
-                new NormalShape(nodes, ranksPerNode, 16, 128, DType.BF16, 3, 24).world();
-        CountDownLatch others = new CountDownLatch(topology.numRanks() - 1);
-        Ranks.run(
+        NormalShape shape = new NormalShape(nodes, ranksPerNode, 16, 128, DType.BF16, 3, 24);
+        CountDownLatch others = new CountDownLatch(shape.topology().numRanks() - 1);
+        shape.run(
                 backend(),
-                topology,
-                builder -> builder.normal(world.limits()).timeout(LONG),
+                builder -> builder.timeout(LONG),
                 context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    DispatchHandle handle = rank.dispatch(rank.plan(), world.check()).handle();
+                    NormalRank rank = shape.rank(context);
+                    DispatchHandle handle =
+                            rank.dispatch(rank.plan(), rank.world().check()).handle();
                     context.communicator().barrier(Ranks.TIMEOUT);
                     if (context.rank() != CULPRIT) {
                         try {

@@ -1,7 +1,6 @@
 package io.deepep.testkit.conformance.normal;
 
 import static io.deepep.testkit.conformance.Misbehaviour.requireMismatch;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -22,13 +21,11 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.Tokens;
-
-import org.junit.jupiter.params.provider.MethodSource;
-
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** Normal-mode combines whose rows travel as FP8, bit for bit. */
 @BackendSuite

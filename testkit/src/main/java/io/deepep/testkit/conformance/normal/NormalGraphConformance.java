@@ -308,10 +308,9 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         int absent = 2;
         NormalWorld whole = shape.world();
         NormalWorld rest = whole.without(absent);
-        Ranks.run(
+        shape.run(
                 backend,
-                shape.topology(),
-                builder -> builder.normal(whole.limits()).network(backend.networkWithMasks()),
+                builder -> builder.network(backend.networkWithMasks()),
                 context -> {
                     Pair pair = new Pair(context, shape, whole, CallOptions.async());
                     Buffer buffer = context.buffer();

@@ -13,15 +13,12 @@ import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
-import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.LayoutCheck;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-
+import java.time.Duration;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.provider.MethodSource;
-
-import java.time.Duration;
 
 /** Nodes of more ranks than a few, and groups of odd sizes. */
 @BackendSuite
@@ -156,13 +153,11 @@ public record NormalLargeConformance(TestBackend backend) implements NormalSuite
     @MethodSource(LARGE_NODE)
     public void absentRank(NormalShape shape) {
         int last = shape.topology().numRanks() - 1;
-        NormalWorld world = shape.world();
-        Ranks.run(
+        shape.run(
                 backend,
-                shape.topology(),
-                builder -> builder.normal(world.limits()).timeout(Duration.ofSeconds(2)),
+                builder -> builder.timeout(Duration.ofSeconds(2)),
                 context -> {
-                    NormalRank rank = new NormalRank(context, world);
+                    NormalRank rank = shape.rank(context);
                     context.communicator().barrier(Ranks.TIMEOUT);
                     if (context.rank() != last) {
                         Misbehaviour.requirePeer(last, () -> rank.call(rank.plan().build()));

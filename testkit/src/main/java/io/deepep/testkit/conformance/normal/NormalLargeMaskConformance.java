@@ -89,8 +89,7 @@ public record NormalLargeMaskConformance(TestBackend backend) implements NormalS
     private void goOn(Loss loss) {
         NormalMaskConformance.byHand(
                 backend,
-                loss.shape().topology(),
-                loss.shape().world(),
+                loss.shape(),
                 loss.absent(),
                 ROUNDS,
                 builder -> NormalNodeMaskConformance.withMasks(backend, builder));
@@ -100,8 +99,7 @@ public record NormalLargeMaskConformance(TestBackend backend) implements NormalS
     @Cases
     @MethodSource("late")
     public void handlesOfOtherMasks(Loss loss) {
-        NormalNodeMaskConformance.handlesOfOtherMasks(
-                backend, loss.shape().topology(), loss.shape().world(), loss.first());
+        NormalNodeMaskConformance.handlesOfOtherMasks(backend, loss.shape(), loss.first());
     }
 
     /** A rank that stops is named, masked, left out and taken back. */
@@ -109,10 +107,6 @@ public record NormalLargeMaskConformance(TestBackend backend) implements NormalS
     @MethodSource("late")
     public void byTimeout(Loss loss) {
         NormalMaskConformance.byTimeout(
-                backend,
-                loss.shape().topology(),
-                loss.shape().world(),
-                loss.first(),
-                NormalNodeMaskConformance.PATIENCE);
+                backend, loss.shape(), loss.first(), NormalNodeMaskConformance.PATIENCE);
     }
 }

@@ -35,8 +35,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 public record NormalMaskConformance(TestBackend backend) implements NormalSuite {
     private static final int ROUNDS = 3;
 
-    private static NormalWorld world(int numRanks) {
-        return NormalShape.small(Ranks.topology(1, numRanks)).world();
+    private static NormalShape shape(int numRanks) {
+        return NormalShape.small(Ranks.topology(1, numRanks));
     }
 
     /** Every kind of call, verified. */
@@ -98,17 +98,13 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     }
 
     /** Each rank pauses before a call for less than the time-out. */
-    static void slowIsNotDead(TestBackend backend, EpTopology topology, NormalWorld whole) {
-        Ranks.run(
+    static void slowIsNotDead(TestBackend backend, NormalShape shape) {
+        shape.run(
                 backend,
-                topology,
-                builder ->
-                        builder.normal(whole.limits())
-                                .timeout(Ranks.TIMEOUT)
-                                .maskTimedOutRanks(true),
+                builder -> builder.timeout(Ranks.TIMEOUT).maskTimedOutRanks(true),
                 context -> {
-                    NormalRank rank = new NormalRank(context, whole);
-                    for (int slow = 0; slow < topology.numRanks(); slow++) {
+                    NormalRank rank = shape.rank(context);
+                    for (int slow = 0; slow < shape.topology().numRanks(); slow++) {
                         if (context.rank() == slow) {
                             Thread.sleep(Misbehaviour.SHORT);
                         }
@@ -124,23 +120,21 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     @Cases
     @GroupSource({"1, 4, 3", "1, 4, 0", "1, 3, 1", "1, 8, 5", "1, 2, 0"})
     public void byHand(int nodes, int numRanks, int absent) {
-        EpTopology topology = Ranks.topology(nodes, numRanks);
-        byHand(backend, topology, world(numRanks), Set.of(absent), ROUNDS, _ -> {});
+        byHand(backend, shape(numRanks), Set.of(absent), ROUNDS, _ -> {});
     }
 
     /** The others go on without ranks that they mask, in buffers with these options. */
     static void byHand(
             TestBackend backend,
-            EpTopology topology,
-            NormalWorld whole,
+            NormalShape shape,
             Set<Integer> absent,
             int rounds,
             Consumer<Buffer.Builder> options) {
+        NormalWorld whole = shape.world();
         NormalWorld rest = whole.without(absent);
-        Ranks.run(
+        shape.run(
                 backend,
-                topology,
-                builder -> options.accept(builder.normal(whole.limits())),
+                options,
                 context -> {
                     calls(new NormalRank(context, whole));
                     goOnWithout(context, absent, rounds, rest, whole);
@@ -152,12 +146,12 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     @GroupSource("1, 4")
     public void handlesOfOtherMasks() {
         int absent = 2;
-        NormalWorld whole = world(4);
+        NormalShape shape = shape(4);
+        NormalWorld whole = shape.world();
         NormalWorld rest = whole.without(absent);
-        Ranks.run(
+        shape.run(
                 backend,
-                Ranks.topology(1, 4),
-                builder -> builder.normal(whole.limits()),
+                _ -> {},
                 context -> {
                     NormalRank rank = new NormalRank(context, whole);
                     DispatchHandle old = rank.dispatch(rank.plan(), whole.check()).handle();
@@ -193,18 +187,17 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     @Cases
     @MethodSource("groupsOverNetworks")
     public void refusedOverNetworks(EpTopology topology) {
-        NormalWorld whole = NormalShape.small(topology).world();
-        Ranks.run(
+        NormalShape shape = NormalShape.small(topology);
+        shape.run(
                 backend,
-                topology,
-                builder -> builder.normal(whole.limits()),
+                _ -> {},
                 context -> {
                     int other = (context.rank() + 1) % topology.numRanks();
                     assertThatThrownBy(() -> context.buffer().updateMask(other, true))
                             .isInstanceOf(UnsupportedOperationException.class)
                             .hasMessageContaining("if a network connects the nodes");
                     requireMasked(context, Set.of());
-                    calls(new NormalRank(context, whole));
+                    calls(shape.rank(context));
                 });
     }
 
@@ -212,13 +205,12 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     @Cases
     @GroupSource("1, 4")
     public void differentMasks() {
-        NormalWorld whole = world(4);
-        Ranks.run(
+        NormalShape shape = shape(4);
+        shape.run(
                 backend,
-                Ranks.topology(1, 4),
-                builder -> builder.normal(whole.limits()),
+                _ -> {},
                 context -> {
-                    NormalRank rank = new NormalRank(context, whole);
+                    NormalRank rank = shape.rank(context);
                     calls(rank);
                     Buffer buffer = context.buffer();
                     // Rank 3 comes, but 0 does not listen to it, nor it to 0.
@@ -236,24 +228,16 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     @Cases
     @GroupSource({"1, 4, 2", "1, 3, 0"})
     public void byTimeout(int nodes, int numRanks, int absent) {
-        byTimeout(backend, Ranks.topology(nodes, numRanks), world(numRanks), absent, Ranks.TIMEOUT);
+        byTimeout(backend, shape(numRanks), absent, Ranks.TIMEOUT);
     }
 
     /** patience: for how long the rank that stopped waits until the others have gone on. */
-    static void byTimeout(
-            TestBackend backend,
-            EpTopology topology,
-            NormalWorld whole,
-            int absent,
-            Duration patience) {
+    static void byTimeout(TestBackend backend, NormalShape shape, int absent, Duration patience) {
+        NormalWorld whole = shape.world();
         NormalWorld rest = whole.without(absent);
-        Ranks.run(
+        shape.run(
                 backend,
-                topology,
-                builder ->
-                        builder.normal(whole.limits())
-                                .timeout(Duration.ofSeconds(2))
-                                .maskTimedOutRanks(true),
+                builder -> builder.timeout(Duration.ofSeconds(2)).maskTimedOutRanks(true),
                 context -> {
                     calls(new NormalRank(context, whole));
                     context.communicator().barrier(Ranks.TIMEOUT);
@@ -275,16 +259,13 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     @GroupSource("1, 4")
     public void failed() {
         int absent = 1;
-        NormalWorld whole = world(4);
+        NormalShape shape = shape(4);
+        NormalWorld whole = shape.world();
         NormalWorld rest = whole.without(absent);
         CountDownLatch others = new CountDownLatch(3);
-        Ranks.run(
+        shape.run(
                 backend,
-                Ranks.topology(1, 4),
-                builder ->
-                        builder.normal(whole.limits())
-                                .timeout(Duration.ofHours(1))
-                                .maskTimedOutRanks(true),
+                builder -> builder.timeout(Duration.ofHours(1)).maskTimedOutRanks(true),
                 context -> {
                     calls(new NormalRank(context, whole));
                     context.communicator().barrier(Ranks.TIMEOUT);
@@ -311,6 +292,6 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     @Cases
     @GroupSource("1, 4")
     public void slowIsNotDead() {
-        slowIsNotDead(backend, Ranks.topology(1, 4), world(4));
+        slowIsNotDead(backend, shape(4));
     }
 }

@@ -19,7 +19,6 @@ import io.deepep.testkit.conformance.Misuses;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
-
 import java.util.function.Function;
 import java.util.stream.Stream;
 

@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.DispatchHandle;
-import io.deepep.EpTopology;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
@@ -32,17 +31,13 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     /** A masked rank waits until the others have made all their calls. */
     static final Duration PATIENCE = Duration.ofSeconds(50);
 
-    private static NormalWorld world(EpTopology topology) {
-        return NormalShape.small(topology).world();
+    private static NormalShape shape(int nodes, int ranksPerNode) {
+        return NormalShape.small(Ranks.topology(nodes, ranksPerNode));
     }
 
     /** Options of groups whose ranks are masked by hand. */
     static void withMasks(TestBackend backend, Buffer.Builder builder) {
         builder.timeout(PATIENCE).network(backend.networkWithMasks());
-    }
-
-    private void withMasks(Buffer.Builder builder, NormalWorld world) {
-        withMasks(backend, builder.normal(world.limits()));
     }
 
     private static Set<Integer> ranks(String list) {
@@ -67,11 +62,9 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
         "3, 2, 2+3"
     })
     public void byHand(int nodes, int ranksPerNode, String masked) {
-        EpTopology topology = Ranks.topology(nodes, ranksPerNode);
         NormalMaskConformance.byHand(
                 backend,
-                topology,
-                world(topology),
+                shape(nodes, ranksPerNode),
                 ranks(masked),
                 ROUNDS,
                 builder -> withMasks(backend, builder));
@@ -81,14 +74,13 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     @Cases
     @GroupSource({"2, 4, 5", "3, 2, 3"})
     public void moreAndMore(int nodes, int ranksPerNode, int first) {
-        EpTopology topology = Ranks.topology(nodes, ranksPerNode);
-        NormalWorld whole = world(topology);
+        NormalShape shape = shape(nodes, ranksPerNode);
+        NormalWorld whole = shape.world();
         NormalWorld one = whole.without(Set.of(first));
         NormalWorld two = whole.without(Set.of(first, 0));
-        Ranks.run(
+        shape.run(
                 backend,
-                topology,
-                builder -> withMasks(builder, whole),
+                builder -> withMasks(backend, builder),
                 context -> {
                     Buffer buffer = context.buffer();
                     int rank = context.rank();
@@ -112,8 +104,8 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     @Cases
     @GroupSource("3, 3")
     public void noCellToSpare() {
-        EpTopology topology = Ranks.topology(3, 3);
-        NormalWorld whole = world(topology);
+        NormalShape shape = shape(3, 3);
+        NormalWorld whole = shape.world();
         Set<Integer> absent = Set.of(3, 4);
         Set<Integer> cutOff = Set.of(1, 6, 7); // their forwarders were 4, 3 and 4
         NormalWorld rest =
@@ -122,10 +114,9 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
                                 absent.contains(source)
                                         || absent.contains(rank)
                                         || (cutOff.contains(source) && rank == 5));
-        Ranks.run(
+        shape.run(
                 backend,
-                topology,
-                builder -> withMasks(builder, whole),
+                builder -> withMasks(backend, builder),
                 context -> NormalMaskConformance.goOnWithout(context, absent, ROUNDS, rest, whole));
     }
 
@@ -133,17 +124,15 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     @Cases
     @GroupSource("2, 2")
     public void handlesOfOtherMasks() {
-        EpTopology topology = Ranks.topology(2, 2);
-        handlesOfOtherMasks(backend, topology, world(topology), 3);
+        handlesOfOtherMasks(backend, shape(2, 2), 3);
     }
 
-    static void handlesOfOtherMasks(
-            TestBackend backend, EpTopology topology, NormalWorld whole, int absent) {
+    static void handlesOfOtherMasks(TestBackend backend, NormalShape shape, int absent) {
+        NormalWorld whole = shape.world();
         NormalWorld rest = whole.without(absent);
-        Ranks.run(
+        shape.run(
                 backend,
-                topology,
-                builder -> withMasks(backend, builder.normal(whole.limits())),
+                builder -> withMasks(backend, builder),
                 context -> {
                     NormalRank rank = new NormalRank(context, whole);
                     DispatchHandle old = rank.dispatch(rank.plan(), whole.check()).handle();
@@ -172,7 +161,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     })
     public void byTimeout(int nodes, int ranksPerNode, String stopped) {
         lose(
-                Ranks.topology(nodes, ranksPerNode),
+                shape(nodes, ranksPerNode),
                 ranks(stopped),
                 _ -> {},
                 rank -> rank.dispatch(rank.plan(), rank.world().check()));
@@ -183,7 +172,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     @GroupSource({"2, 2, 2", "3, 2, 1"})
     public void inCombine(int nodes, int ranksPerNode, int stopped) {
         lose(
-                Ranks.topology(nodes, ranksPerNode),
+                shape(nodes, ranksPerNode),
                 Set.of(stopped),
                 rank -> rank.dispatch(rank.plan(), rank.world().check()),
                 rank -> {
@@ -197,16 +186,12 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
         void of(NormalRank rank);
     }
 
-    private void lose(EpTopology topology, Set<Integer> stopped, Work last, Work lost) {
-        NormalWorld whole = world(topology);
+    private void lose(NormalShape shape, Set<Integer> stopped, Work last, Work lost) {
+        NormalWorld whole = shape.world();
         NormalWorld rest = whole.without(stopped);
-        Ranks.run(
+        shape.run(
                 backend,
-                topology,
-                builder ->
-                        builder.normal(whole.limits())
-                                .timeout(Duration.ofSeconds(2))
-                                .maskTimedOutRanks(true),
+                builder -> builder.timeout(Duration.ofSeconds(2)).maskTimedOutRanks(true),
                 context -> {
                     NormalRank rank = new NormalRank(context, whole);
                     NormalMaskConformance.calls(rank);
@@ -269,7 +254,6 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     @Cases
     @GroupSource("2, 2")
     public void slowIsNotDead() {
-        EpTopology topology = Ranks.topology(2, 2);
-        NormalMaskConformance.slowIsNotDead(backend, topology, world(topology));
+        NormalMaskConformance.slowIsNotDead(backend, shape(2, 2));
     }
 }

@@ -6,8 +6,8 @@ import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.RankContext;
-import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.conformance.Shape;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
@@ -19,7 +19,7 @@ import java.util.stream.Stream;
  */
 record NormalShape(
         int nodes, int ranksPerNode, int tokens, int hidden, DType dtype, int topk, int experts)
-        implements RankGroup {
+        implements Shape<NormalWorld, NormalRank> {
     /** For what does not depend on shapes; each rank has four experts. */
     static NormalShape small(EpTopology topology) {
         int numRanks = topology.numRanks();
@@ -141,64 +141,38 @@ record NormalShape(
         return new NormalShape(nodes, perNode, t, h, DType.FP8_E4M3, k, e);
     }
 
-    EpTopology topology() {
-        return Ranks.topology(nodes, ranksPerNode);
-    }
-
     @Override
-    public EpTopology topology(TestBackend backend) {
-        return topology();
+    public EpTopology topology() {
+        return Ranks.topology(nodes, ranksPerNode);
     }
 
     /** The limits that just suffice. */
     @Override
     public void limit(Buffer.Builder builder) {
-        builder.normal(NormalLimits.of(Math.max(1, tokens), hidden, topk, experts));
+        builder.normal(limits());
+    }
+
+    NormalLimits limits() {
+        return NormalLimits.of(Math.max(1, tokens), hidden, topk, experts);
     }
 
     /** A uniform routing; where there are many experts a group-limited one. */
-    RoutingSpec spec() {
+    @Override
+    public RoutingSpec spec() {
         RoutingSpec spec =
                 RoutingSpec.of(nodes * ranksPerNode, tokens, experts, topk)
                         .withSeed(toString().hashCode());
         return experts == 64 && topk <= 8 ? spec.withGate(new Gate.GroupLimited(8, 4, true)) : spec;
     }
 
-    /** Masked and repeated selections, different numbers of tokens, one rank without any. */
-    RoutingSpec raggedSpec() {
-        return spec().ragged();
+    @Override
+    public NormalWorld world(RoutingSpec spec) {
+        return NormalWorld.of(spec, hidden, dtype);
     }
 
-    NormalWorld world() {
-        return NormalWorld.of(spec(), hidden, dtype);
-    }
-
-    /** The exchange of a routing of this shape, which its ranks share. */
-    NormalWorld world(RankContext context, RoutingSpec spec) {
-        return context.shared(spec, key -> NormalWorld.of(key, hidden, dtype));
-    }
-
-    /** The rank's share of an exchange. */
-    NormalRank rank(RankContext context, RoutingSpec spec) {
-        return new NormalRank(context, world(context, spec));
-    }
-
-    NormalRank rank(RankContext context) {
-        return rank(context, spec());
-    }
-
-    NormalRank raggedRank(RankContext context) {
-        return rank(context, raggedSpec());
-    }
-
-    /** The rank's share of another exchange of the same shape. */
-    NormalRank rank(RankContext context, long seed) {
-        return rank(context, spec().withSeed(seed));
-    }
-
-    /** Another exchange of the same shape. */
-    NormalWorld world(long seed) {
-        return NormalWorld.of(spec().withSeed(seed), hidden, dtype);
+    @Override
+    public NormalRank share(RankContext context, NormalWorld world) {
+        return new NormalRank(context, world);
     }
 
     @Override

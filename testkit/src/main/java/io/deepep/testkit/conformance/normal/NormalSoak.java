@@ -25,10 +25,6 @@ import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.LayoutCheck;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.RoutingSpec;
-
-import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.api.Timeout;
-
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
@@ -36,6 +32,8 @@ import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Timeout;
 
 /**
  * Normal-mode calls of every kind in random order, with random shapes and routings, over two

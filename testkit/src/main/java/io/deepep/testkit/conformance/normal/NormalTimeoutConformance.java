@@ -17,9 +17,7 @@ import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Ranks;
-import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-
 import java.time.Duration;
 import java.util.function.Consumer;
 import java.util.function.UnaryOperator;
@@ -33,15 +31,10 @@ public record NormalTimeoutConformance(TestBackend backend) implements NormalSui
     private void run(
             int nodes,
             int ranksPerNode,
-            UnaryOperator<Buffer.Builder> options,
+            Consumer<Buffer.Builder> options,
             Consumer<NormalRank> work) {
         NormalShape shape = NormalShape.small(Ranks.topology(nodes, ranksPerNode));
-        NormalWorld world = shape.world();
-        Ranks.run(
-                backend,
-                shape.topology(),
-                builder -> options.apply(builder.normal(world.limits())),
-                context -> work.accept(new NormalRank(context, world)));
+        shape.run(backend, options, context -> work.accept(shape.rank(context)));
     }
 
     private void late(

@@ -5,7 +5,6 @@ import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTooMany;
 import static io.deepep.testkit.conformance.normal.NormalMisuses.EXPERTS;
 import static io.deepep.testkit.conformance.normal.NormalMisuses.TOKENS;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
@@ -30,7 +29,6 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
-
 import java.util.concurrent.Callable;
 import java.util.function.Function;
 

@@ -17,7 +17,6 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
 import io.deepep.testkit.conformance.normal.NormalRank;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-
 import java.util.HashMap;
 import java.util.Map;
 
