@@ -196,11 +196,10 @@ class IbgdaCountsTest {
                         context -> {
                             NormalRank rank = new NormalRank(context, world);
                             if (!combine) {
-                                return () -> rank.dispatch(rank.plan(), world.check());
+                                return () -> rank.dispatch();
                             }
-                            DispatchHandle handle =
-                                    rank.dispatch(rank.plan(), world.check()).handle();
-                            return () -> rank.combine(handle, world.check());
+                            DispatchHandle handle = rank.dispatch().handle();
+                            return () -> rank.combine(handle);
                         },
                         all -> all.signals() > 0);
         assertThat(counts.writes()).isBetween(1L, rows);

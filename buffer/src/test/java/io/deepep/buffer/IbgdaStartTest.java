@@ -182,7 +182,7 @@ class IbgdaStartTest {
                                             common);
                             if (mode == Mode.NORMAL) {
                                 NormalRank rank = new NormalRank(context, world);
-                                rank.dispatch(rank.plan(), world.check());
+                                rank.dispatch();
                             } else {
                                 SHAPE.rank(context, 0).roundTrip(LowLatencyFormat.FP8);
                             }

@@ -13,7 +13,6 @@ import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.normal.NormalRank;
 import io.deepep.testkit.exchange.NormalWorld;
-import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.function.IntConsumer;
 
@@ -27,7 +26,7 @@ record NormalEpochTest(TestBackend backend) {
 
     /** What a rank does; {@code next} has the next call come after that of an epoch. */
     private interface Body {
-        void run(NormalRank rank, NormalDispatchCheck check, IntConsumer next);
+        void run(NormalRank rank, IntConsumer next);
     }
 
     private void run(EpTopology topology, Body body) {
@@ -43,7 +42,6 @@ record NormalEpochTest(TestBackend backend) {
                     RankBuffer buffer = (RankBuffer) context.buffer();
                     body.run(
                             rank,
-                            world.check(),
                             epoch -> {
                                 context.communicator().barrier(Ranks.TIMEOUT);
                                 buffer.resources().normal().startAfter(epoch);
@@ -53,12 +51,12 @@ record NormalEpochTest(TestBackend backend) {
     }
 
     /** Every kind of call, verified. */
-    private static void calls(NormalRank rank, NormalDispatchCheck check) {
-        DispatchHandle handle = rank.dispatch(rank.plan(), check).handle();
-        rank.combine(handle, check);
+    private static void calls(NormalRank rank) {
+        DispatchHandle handle = rank.dispatch().handle();
+        rank.combine(handle);
         DispatchPlan cached = rank.bare().cached(handle).build();
         DispatchResult again = rank.context().buffer().dispatch(cached);
-        rank.combine(again.handle(), check);
+        rank.combine(again.handle());
     }
 
     /** Zero is no epoch: memory holds it before anything was stored there. */
@@ -67,10 +65,10 @@ record NormalEpochTest(TestBackend backend) {
     void epochsBeginAgain(int nodes, int ranksPerNode) {
         run(
                 Ranks.topology(nodes, ranksPerNode),
-                (rank, check, next) -> {
+                (rank, next) -> {
                     next.accept(-4);
                     for (int i = 0; i < ROUNDS; i++) {
-                        calls(rank, check);
+                        calls(rank);
                     }
                 });
     }
@@ -81,13 +79,13 @@ record NormalEpochTest(TestBackend backend) {
     void flagsOfLongAgo(int nodes, int ranksPerNode) {
         run(
                 Ranks.topology(nodes, ranksPerNode),
-                (rank, check, next) -> {
-                    DispatchHandle handle = rank.dispatch(rank.plan(), check).handle();
+                (rank, next) -> {
+                    DispatchHandle handle = rank.dispatch().handle();
                     next.accept(Integer.MAX_VALUE / 2);
-                    rank.combine(handle, check);
-                    rank.combine(handle, check);
+                    rank.combine(handle);
+                    rank.combine(handle);
                     next.accept(Integer.MIN_VALUE + Word.FIRST_EPOCH);
-                    calls(rank, check);
+                    calls(rank);
                 });
     }
 }

@@ -88,9 +88,9 @@ record SilentRankTest(TestBackend backend) {
                                         .timeout(TIMEOUT)),
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
-                    DispatchHandle handle = rank.dispatch(rank.plan(), world.check()).handle();
-                    rank.combine(handle, world.check());
-                    rank.combine(handle, world.check());
+                    DispatchHandle handle = rank.dispatch().handle();
+                    rank.combine(handle);
+                    rank.combine(handle);
                     context.communicator().barrier(Ranks.TIMEOUT);
                     third.of(rank, handle);
                     context.communicator().barrier(Ranks.TIMEOUT);
@@ -99,9 +99,7 @@ record SilentRankTest(TestBackend backend) {
 
     private static DeepEpTimeoutException failure(NormalRank rank, DispatchHandle handle) {
         DeepEpTimeoutException failure =
-                catchThrowableOfType(
-                        DeepEpTimeoutException.class,
-                        () -> rank.combine(handle, rank.world().check()));
+                catchThrowableOfType(DeepEpTimeoutException.class, () -> rank.combine(handle));
         assertThat(failure).as("a timeout on rank %d", rank.context().rank()).isNotNull();
         return failure;
     }
@@ -172,7 +170,7 @@ record SilentRankTest(TestBackend backend) {
                     if (rank.context().rank() == 3) {
                         Misbehaviour.pause(TIMEOUT.multipliedBy(3));
                     }
-                    rank.combine(handle, rank.world().check());
+                    rank.combine(handle);
                 });
     }
 

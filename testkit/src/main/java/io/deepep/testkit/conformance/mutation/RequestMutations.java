@@ -114,12 +114,12 @@ final class RequestMutations {
     }
 
     CombinePlan combine(NormalRank rank, NormalWorld world, DispatchHandle handle) {
-        Tensor x = rank.outputs(world.check());
+        Tensor x = rank.outputs();
         Tensor bias = context.upload(world.bias(context.rank(), 0));
         Tensor out =
                 context.poisoned(
                         DType.BF16, world.routing().numTokens(context.rank()), world.hidden());
-        ScaledRows fp8 = random.nextInt(4) == 0 ? rank.fp8Outputs(world.check()) : null;
+        ScaledRows fp8 = random.nextInt(4) == 0 ? rank.fp8Outputs() : null;
         begin(6);
         return CombinePlan.builder(
                         tensor("x", fp8 == null ? x : context.upload(fp8.elements())), handle)

@@ -15,7 +15,6 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
-import io.deepep.testkit.oracle.NormalDispatchCheck;
 
 /**
  * Ranks that disagree about what they are doing all learn it, after which the buffer still works.
@@ -51,9 +50,8 @@ public record AgreementConformance(TestBackend backend) implements MisusedGroup 
     @GroupSource({"1, 4", "2, 2"})
     public void differentOperations(RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
-        DispatchResult result = rank.dispatch(rank.plan(), rank.world().check());
-        CombinePlan combine =
-                CombinePlan.builder(rank.outputs(rank.world().check()), result.handle()).build();
+        DispatchResult result = rank.dispatch();
+        CombinePlan combine = CombinePlan.builder(rank.outputs(), result.handle()).build();
         DispatchPlan dispatch = rank.plan().build();
         requireMismatch(
                 () -> {
@@ -73,14 +71,13 @@ public record AgreementConformance(TestBackend backend) implements MisusedGroup 
     @GroupSource({"1, 4", "2, 2"})
     public void differentHandles(RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
-        NormalDispatchCheck check = rank.world().check();
-        DispatchHandle first = rank.dispatch(rank.plan(), check).handle();
-        DispatchHandle second = rank.dispatch(rank.plan(), check).handle();
+        DispatchHandle first = rank.dispatch().handle();
+        DispatchHandle second = rank.dispatch().handle();
         DispatchHandle mixed = context.isCulprit() ? first : second;
-        requireMismatch(() -> rank.combine(mixed, check), "dispatch of the handle", "rank 1");
+        requireMismatch(() -> rank.combine(mixed), "dispatch of the handle", "rank 1");
         DispatchPlan cached = rank.bare().cached(mixed).build();
         requireMismatch(() -> rank.call(cached), "dispatch of the handle", "rank 1");
-        rank.combine(first, check);
-        rank.combine(second, check);
+        rank.combine(first);
+        rank.combine(second);
     }
 }

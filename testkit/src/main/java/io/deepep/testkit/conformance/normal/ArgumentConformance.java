@@ -28,11 +28,11 @@ public record ArgumentConformance(TestBackend backend) implements MisusedGroup {
     @MethodSource("io.deepep.testkit.conformance.normal.NormalMisuses#all")
     public void normalMisuse(Misuse<NormalMisuses.Rank> misuse, RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
-        DispatchHandle handle = rank.dispatch(rank.plan(), rank.world().check()).handle();
+        DispatchHandle handle = rank.dispatch().handle();
         if (context.isCulprit()) {
             requireRefused(misuse, new NormalMisuses.Rank(rank, handle));
         }
-        rank.combine(handle, rank.world().check());
+        rank.combine(handle);
         rank.roundTrip();
     }
 
@@ -45,9 +45,9 @@ public record ArgumentConformance(TestBackend backend) implements MisusedGroup {
                 Ranks.builder(backend(), context.communicator(), context.topology());
         try (Buffer other = second.normal(NormalMisuses.LIMITS).open()) {
             NormalRank stranger = new NormalRank(context.with(other), world);
-            DispatchHandle handle = stranger.dispatch(stranger.plan(), world.check()).handle();
+            DispatchHandle handle = stranger.dispatch().handle();
             DispatchPlan cached = rank.bare().cached(handle).build();
-            requireForeign(() -> rank.combine(handle, world.check()));
+            requireForeign(() -> rank.combine(handle));
             requireForeign(() -> context.buffer().dispatch(cached));
             requireForeign(() -> context.buffer().getCombineBuffer(handle));
             requireForeign(() -> context.buffer().getFp8CombineBuffer(handle));
@@ -58,12 +58,12 @@ public record ArgumentConformance(TestBackend backend) implements MisusedGroup {
     @Test
     public void closedBuffer(RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
-        DispatchHandle handle = rank.dispatch(rank.plan(), rank.world().check()).handle();
+        DispatchHandle handle = rank.dispatch().handle();
         Buffer buffer = context.buffer();
         buffer.close();
         buffer.close();
         requireClosed(() -> rank.roundTrip());
-        requireClosed(() -> rank.combine(handle, rank.world().check()));
+        requireClosed(() -> rank.combine(handle));
         requireClosed(() -> buffer.getCombineBuffer(handle));
         requireClosed(() -> buffer.getFp8CombineBuffer(handle));
         requireClosed(() -> buffer.getDispatchLayout(rank.topkIdx(), 16));

@@ -22,7 +22,6 @@ import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
-import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.time.Duration;
 import java.time.temporal.ChronoUnit;
 import java.util.concurrent.CountDownLatch;
@@ -61,13 +60,12 @@ public record BadInputConformance(TestBackend backend) implements MisusedGroup {
                 this,
                 hasty -> {
                     NormalRank rank = NormalMisuses.rank(hasty);
-                    NormalDispatchCheck check = rank.world().check();
                     hasty.meet();
-                    DispatchHandle handle = rank.dispatch(rank.plan(), check).handle();
+                    DispatchHandle handle = rank.dispatch().handle();
                     hasty.meet();
                     if (!hasty.isCulprit()) {
-                        requireTimeout(hasty.rank(), "combine", () -> rank.combine(handle, check));
-                        requireFailed(() -> rank.combine(handle, check));
+                        requireTimeout(hasty.rank(), "combine", () -> rank.combine(handle));
+                        requireFailed(() -> rank.combine(handle));
                     }
                 });
         NormalMisuses.rank(context).roundTrip();

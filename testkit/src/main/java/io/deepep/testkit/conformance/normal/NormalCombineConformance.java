@@ -15,7 +15,6 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
-import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.util.List;
 import java.util.function.Function;
@@ -25,31 +24,12 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** Normal-mode combine in all its forms. */
 @BackendSuite
 public record NormalCombineConformance(TestBackend backend) implements NormalSuite {
-    /** Combines with what {@code extend} adds to the plan, three biases' worth of cases. */
-    private static void combineWithBiases(
-            NormalRank rank, NormalWorld world, DispatchResult result) {
-        RankContext context = rank.context();
-        Tensor first = world.bias(context.rank(), 0);
-        Tensor second = world.bias(context.rank(), 1);
-        NormalDispatchCheck check = world.check();
-        rank.verify(combine(rank, check, result, b -> b.bias(context.upload(first))), check, first);
-        rank.verify(
-                combine(
-                        rank,
-                        check,
-                        result,
-                        b -> b.bias(context.upload(first), context.upload(second))),
-                check,
-                first,
-                second);
-    }
-
+    /** Combines with what {@code extend} adds to the plan. */
     private static CombineResult combine(
             NormalRank rank,
-            NormalDispatchCheck check,
             DispatchResult result,
             Function<CombinePlan.Builder, CombinePlan.Builder> extend) {
-        CombinePlan.Builder builder = CombinePlan.builder(rank.outputs(check), result.handle());
+        CombinePlan.Builder builder = CombinePlan.builder(rank.outputs(), result.handle());
         return rank.context().buffer().combine(extend.apply(builder).build());
     }
 
@@ -57,29 +37,32 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     @MethodSource(ALL)
     public void biases(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
-        combineWithBiases(rank, rank.world(), rank.dispatch(rank.plan(), rank.world().check()));
+        DispatchResult result = rank.dispatch();
+        Tensor first = rank.world().bias(context.rank(), 0);
+        Tensor second = rank.world().bias(context.rank(), 1);
+        Tensor one = context.upload(first);
+        Tensor two = context.upload(second);
+        rank.verify(combine(rank, result, b -> b.bias(one)), first);
+        rank.verify(combine(rank, result, b -> b.bias(one, two)), first, second);
     }
 
     @Cases
     @MethodSource(ALL)
     public void combinedWeights(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
-        NormalWorld world = rank.world();
-        NormalDispatchCheck plain = world.check();
-        checkWeights(rank, world, plain, rank.dispatch(rank.plan(), plain));
-        NormalDispatchCheck expanded = world.check().expanded(4);
+        checkWeights(rank, rank.plan());
         DispatchPlan.Builder plan = rank.plan().expanded(true).expertAlignment(4);
-        checkWeights(rank, world, expanded, rank.dispatch(plan, expanded));
+        checkWeights(rank.expecting(rank.check().expanded(4)), plan);
     }
 
-    private static void checkWeights(
-            NormalRank rank, NormalWorld world, NormalDispatchCheck check, DispatchResult result) {
+    private static void checkWeights(NormalRank rank, DispatchPlan.Builder plan) {
         RankContext context = rank.context();
-        List<Tensor> given = world.weights(check);
+        DispatchResult result = rank.dispatch(plan);
+        List<Tensor> given = rank.world().weights(rank.check());
         Tensor own = context.upload(given.get(context.rank()));
-        CombineResult combined = combine(rank, check, result, b -> b.topkWeights(own));
-        rank.verify(combined, check);
-        rank.verifyWeights(combined, check, given);
+        CombineResult combined = combine(rank, result, b -> b.topkWeights(own));
+        rank.verify(combined);
+        rank.verifyWeights(combined, given);
     }
 
     /** What was received with a token comes back as it was sent. */
@@ -87,11 +70,10 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     @MethodSource(FEW)
     public void receivedWeightsComeHome(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
-        NormalDispatchCheck check = rank.world().check();
-        DispatchResult result = rank.dispatch(rank.plan(), check);
+        DispatchResult result = rank.dispatch();
         CombineResult combined =
-                combine(rank, check, result, b -> b.topkWeights(result.recvTopkWeights()));
-        rank.verify(combined, check);
+                combine(rank, result, b -> b.topkWeights(result.recvTopkWeights()));
+        rank.verify(combined);
         Tensor home = context.download(combined.topkWeights());
         Tensor sent = context.download(rank.weights());
         assertThat(HostTensors.firstDifference(sent, home)).isEqualTo(-1);
@@ -101,15 +83,14 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     @MethodSource(FEW)
     public void outTensor(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
-        NormalDispatchCheck check = rank.world().check();
-        DispatchResult result = rank.dispatch(rank.plan(), check);
+        DispatchResult result = rank.dispatch();
         int tokens = rank.world().routing().numTokens(context.rank());
         Tensor out = context.poisoned(DType.BF16, tokens, shape.hidden());
-        CombineResult combined = combine(rank, check, result, b -> b.out(out));
-        rank.verify(combined, check);
+        CombineResult combined = combine(rank, result, b -> b.out(out));
+        rank.verify(combined);
         assertThat(combined.x().address()).isEqualTo(out.address());
         Tensor strided = context.poisonedWithRowGap(8, DType.BF16, tokens, shape.hidden());
-        rank.verify(combine(rank, check, result, b -> b.out(strided)), check);
+        rank.verify(combine(rank, result, b -> b.out(strided)));
     }
 
     /** What is computed into the buffer's own memory is combined from there. */
@@ -117,15 +98,15 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     @MethodSource(FEW)
     public void combineBuffer(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
-        NormalDispatchCheck check = rank.world().check();
-        DispatchResult result = rank.dispatch(rank.plan(), check);
+        NormalDispatchCheck check = rank.check();
+        DispatchResult result = rank.dispatch();
         Buffer buffer = context.buffer();
         for (int round = 0; round < 2; round++) {
             Tensor x = buffer.getCombineBuffer(result.handle());
             assertThat(x.shape()).containsExactly(check.numRows(context.rank()), shape.hidden());
             context.backend().write(rank.world().outputs(check).get(context.rank()), x);
             CombinePlan plan = CombinePlan.builder(x, result.handle()).build();
-            rank.verify(buffer.combine(plan), check);
+            rank.verify(buffer.combine(plan));
         }
     }
 
@@ -141,12 +122,11 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
                                 IntStream.range(0, context.topology().numRanks())
                                         .mapToObj(peer -> rank.world().received(peer).x())
                                         .toList());
-        NormalDispatchCheck check = rank.world().check();
         for (DispatchPlan.Receive how : DispatchPlan.Receive.values()) {
-            DispatchResult result = rank.dispatch(rank.plan().receive(how), check);
+            DispatchResult result = rank.dispatch(rank.plan().receive(how));
             CombinePlan plan = CombinePlan.builder(result.recvX(), result.handle()).build();
-            rank.verify(context.buffer().combine(plan), check, CombineFormat.BF16, received);
-            rank.verify(context.buffer().combine(plan), check, CombineFormat.BF16, received);
+            rank.verify(context.buffer().combine(plan), CombineFormat.BF16, received);
+            rank.verify(context.buffer().combine(plan), CombineFormat.BF16, received);
         }
     }
 
@@ -155,14 +135,14 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     @MethodSource(FEW)
     public void combinePlanReuse(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
-        NormalDispatchCheck check = rank.world().check();
-        DispatchResult result = rank.dispatch(rank.plan(), check);
+        NormalDispatchCheck check = rank.check();
+        DispatchResult result = rank.dispatch();
         Tensor x = context.poisoned(DType.BF16, check.numRows(context.rank()), shape.hidden());
         CombinePlan plan = CombinePlan.builder(x, result.handle()).build();
         rank.call(plan);
         context.backend().write(rank.world().outputs(check).get(context.rank()), x);
-        Tensor once = rank.verify(context.buffer().combine(plan), check);
-        Tensor twice = rank.verify(context.buffer().combine(plan), check);
+        Tensor once = rank.verify(context.buffer().combine(plan));
+        Tensor twice = rank.verify(context.buffer().combine(plan));
         assertThat(HostTensors.firstDifference(once, twice)).isEqualTo(-1);
     }
 }

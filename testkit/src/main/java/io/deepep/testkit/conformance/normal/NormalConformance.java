@@ -57,19 +57,19 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     }
 
     static void chain(NormalRank rank, CombineFormat format) {
-        NormalDispatchCheck check = rank.world().check();
+        NormalDispatchCheck check = rank.check();
         Buffer buffer = rank.context().buffer();
-        Tensor outputs = rank.outputs(check);
+        Tensor outputs = rank.outputs();
         CallOptions options = CallOptions.async();
         for (int round = 0; round < 3; round++) {
             DispatchResult result = buffer.dispatch(rank.plan().build(), options);
             CombinePlan plan = CombinePlan.builder(outputs, result.handle()).format(format).build();
             CombineResult combined = buffer.combine(plan, options.after(result.event()));
-            rank.verify(combined, check, format, rank.world().outputs(check));
+            rank.verify(combined, format, rank.world().outputs(check));
             assertThat(combined.event().isDone()).isTrue();
             options = CallOptions.async().after(combined.event());
         }
-        rank.verify(buffer.dispatch(rank.plan().build(), CallOptions.async()), check);
+        rank.verify(buffer.dispatch(rank.plan().build(), CallOptions.async()));
     }
 
     /** Two micro-batches in flight: both are dispatched before either is combined. */
@@ -82,8 +82,8 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
         NormalWorld b = rankB.world();
         DispatchPlan planA = rankA.plan().receive(DispatchPlan.Receive.COPY).build();
         DispatchPlan planB = rankB.plan().receive(DispatchPlan.Receive.COPY).build();
-        Tensor outputsA = rankA.outputs(a.check());
-        Tensor outputsB = rankB.outputs(b.check());
+        Tensor outputsA = rankA.outputs();
+        Tensor outputsB = rankB.outputs();
         Buffer buffer = context.buffer();
         for (int round = 0; round < 3; round++) {
             DispatchResult resultA = buffer.dispatch(planA, CallOptions.async());
@@ -92,14 +92,14 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
                     buffer.combine(
                             CombinePlan.builder(outputsA, resultA.handle()).build(),
                             CallOptions.async());
-            rankB.verify(resultB, b.check());
+            rankB.verify(resultB);
             CombineResult homeB =
                     buffer.combine(
                             CombinePlan.builder(outputsB, resultB.handle()).build(),
                             CallOptions.async());
-            rankA.verify(resultA, a.check());
-            rankA.verify(homeA, a.check());
-            rankB.verify(homeB, b.check());
+            rankA.verify(resultA);
+            rankA.verify(homeA);
+            rankB.verify(homeB);
         }
     }
 
@@ -121,10 +121,9 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
                                 worlds.computeIfAbsent(i, n -> randomWorld(topology.numRanks(), n));
                         NormalRank rank = new NormalRank(context, world);
                         if (i % 3 == 2) {
-                            NormalDispatchCheck check = world.check().expanded(4);
                             DispatchPlan.Builder plan =
                                     rank.plan().expanded(true).expertAlignment(4);
-                            rank.roundTrip(plan, check);
+                            rank.roundTrip(plan, rank.check().expanded(4));
                         } else {
                             rank.roundTrip();
                         }
@@ -184,15 +183,13 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     @MethodSource(ALL)
     public void configOverride(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
-        NormalDispatchCheck check = rank.world().check();
-        DispatchResult result = rank.dispatch(rank.plan().config(TINY), check);
+        DispatchResult result = rank.dispatch(rank.plan().config(TINY));
         CombinePlan plan =
-                CombinePlan.builder(rank.outputs(check), result.handle()).config(TINY).build();
-        rank.verify(context.buffer().combine(plan), check);
-        DispatchResult few = rank.dispatch(rank.plan().numSms(2), check);
-        CombinePlan withFew =
-                CombinePlan.builder(rank.outputs(check), few.handle()).numSms(2).build();
-        rank.verify(context.buffer().combine(withFew), check);
+                CombinePlan.builder(rank.outputs(), result.handle()).config(TINY).build();
+        rank.verify(context.buffer().combine(plan));
+        DispatchResult few = rank.dispatch(rank.plan().numSms(2));
+        CombinePlan withFew = CombinePlan.builder(rank.outputs(), few.handle()).numSms(2).build();
+        rank.verify(context.buffer().combine(withFew));
         rank.roundTrip();
     }
 
@@ -291,11 +288,10 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
         try (Buffer other = second.open()) {
             NormalRank rankA = TWICE.rank(context, 21);
             NormalRank rankB = TWICE.rank(context.with(other), 22);
-            NormalDispatchCheck check = rankA.world().check();
-            DispatchResult viewA = rankA.dispatch(rankA.plan(), check);
+            DispatchResult viewA = rankA.dispatch();
             rankB.roundTrip();
-            rankA.verify(viewA, check);
-            rankA.combine(viewA.handle(), check);
+            rankA.verify(viewA);
+            rankA.combine(viewA.handle());
         }
     }
 }

@@ -37,8 +37,7 @@ public record NormalDepartureConformance(TestBackend backend) implements NormalS
                 builder -> builder.timeout(LONG),
                 context -> {
                     NormalRank rank = shape.rank(context);
-                    DispatchHandle handle =
-                            rank.dispatch(rank.plan(), rank.world().check()).handle();
+                    DispatchHandle handle = rank.dispatch().handle();
                     context.communicator().barrier(Ranks.TIMEOUT);
                     if (context.rank() != CULPRIT) {
                         try {
@@ -66,11 +65,11 @@ public record NormalDepartureConformance(TestBackend backend) implements NormalS
     }
 
     private static void combine(NormalRank rank, DispatchHandle handle) {
-        rank.combine(handle, rank.world().check());
+        rank.combine(handle);
     }
 
     private static void dispatch(NormalRank rank, DispatchHandle handle) {
-        rank.dispatch(rank.plan(), rank.world().check());
+        rank.dispatch();
     }
 
     @Cases

@@ -86,7 +86,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         final CombinePlan back;
         final DispatchResult received;
         final CombineResult combined;
-        NormalWorld current;
+        NormalRank expected;
 
         /** With the largest number of rows that can come. */
         Pair(RankContext context, NormalShape shape, NormalWorld first, CallOptions options) {
@@ -111,18 +111,17 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
             this.form = form;
             this.home = home;
             this.options = options;
-            this.current = first;
-            this.rank = new NormalRank(context, current);
+            this.rank = rankOf(first);
+            this.expected = rank;
             this.plan = dispatch.apply(rank.plan()).build();
             this.received = context.buffer().dispatch(plan, options);
             ScaledRows rows =
                     switch (home) {
                         case BF16, CAST -> null;
-                        case FP8 -> rank.upload(rank.fp8Outputs(check()));
-                        case FP8_IN_PLACE ->
-                                rank.inBuffer(rank.fp8Outputs(check()), received.handle());
+                        case FP8 -> rank.upload(rank.fp8Outputs());
+                        case FP8_IN_PLACE -> rank.inBuffer(rank.fp8Outputs(), received.handle());
                     };
-            this.outputs = rows == null ? rank.outputs(check()) : rows.elements();
+            this.outputs = rows == null ? rank.outputs() : rows.elements();
             this.scales = rows == null ? null : rows.scales();
             this.back =
                     CombinePlan.builder(outputs, received.handle())
@@ -139,32 +138,30 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
             context.buffer().combine(back, options);
         }
 
-        NormalDispatchCheck check() {
-            return form.apply(current.check());
+        private NormalRank rankOf(NormalWorld world) {
+            return new NormalRank(context, world).expecting(form.apply(world.check()));
         }
 
         /** Writes another exchange over this one. */
         void load(NormalWorld world) {
-            current = world;
-            NormalRank other = new NormalRank(context, world);
-            rank.load(other);
+            expected = rankOf(world);
+            rank.load(expected);
             if (scales == null) {
-                context.copy(other.outputs(check()), outputs);
+                context.copy(expected.outputs(), outputs);
             } else {
-                rank.write(other.fp8Outputs(check()), new ScaledRows(outputs, scales));
+                rank.write(expected.fp8Outputs(), new ScaledRows(outputs, scales));
             }
         }
 
         void loadBadExpert() {
             Tensor idx = context.download(rank.topkIdx());
-            idx.setLong(current.routing().numExperts(), 3, 1);
+            idx.setLong(rank.world().routing().numExperts(), 3, 1);
             context.backend().write(idx, rank.topkIdx());
         }
 
         void verify() {
-            NormalRank expected = new NormalRank(context, current);
-            expected.verify(received, check());
-            expected.verify(combined, check(), home.format, current.outputs(check()));
+            expected.verify(received);
+            expected.verify(combined, home.format, expected.world().outputs(expected.check()));
         }
     }
 
@@ -394,8 +391,8 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         DispatchPlan exact = rank.plan().build();
         DispatchPlan worst = rank.plan().numWorstTokens(rows).build();
         DispatchPlan fresh = rank.plan().numWorstTokens(rows).build();
-        rank.verify(buffer.dispatch(exact), rank.world().check());
-        rank.verify(buffer.dispatch(worst), rank.world().check().worstCase(rows));
+        rank.verify(buffer.dispatch(exact));
+        rank.expecting(rank.check().worstCase(rows)).verify(buffer.dispatch(worst));
         CallOptions async = CallOptions.async();
         requireUnrecordable(context, "numWorstTokens", () -> buffer.dispatch(exact, async));
         requireUnrecordable(context, "without a compute stream", () -> buffer.dispatch(worst));

@@ -14,7 +14,6 @@ import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.oracle.LayoutCheck;
-import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.time.Duration;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
@@ -48,13 +47,12 @@ public record NormalLargeConformance(TestBackend backend) implements NormalSuite
         if (shape.dtype() == DType.BF16) {
             NormalMaskConformance.calls(rank);
         } else {
-            NormalDispatchCheck check = rank.world().check();
-            DispatchHandle handle = rank.dispatch(rank.plan(), check).handle();
-            rank.combineFp8(handle, check);
-            rank.combineFp8Rows(handle, check);
+            DispatchHandle handle = rank.dispatch().handle();
+            rank.combineFp8(handle);
+            rank.combineFp8Rows(handle);
         }
         int rows = rank.world().mostRows();
-        rank.roundTrip(rank.plan().numWorstTokens(rows), rank.world().check().worstCase(rows));
+        rank.roundTrip(rank.plan().numWorstTokens(rows), rank.check().worstCase(rows));
     }
 
     @Cases
@@ -76,9 +74,8 @@ public record NormalLargeConformance(TestBackend backend) implements NormalSuite
         DispatchLayout layout = context.buffer().getDispatchLayout(rank.topkIdx(), shape.experts());
         layout.event().synchronize();
         LayoutCheck.check(rank.world().oracle(), context.topology(), layout, context::download);
-        NormalDispatchCheck check = rank.world().check();
-        rank.roundTrip(rank.bare().layout(layout), check.withoutTopk());
-        rank.roundTrip(rank.plan().expectLayout(layout), check);
+        rank.roundTrip(rank.bare().layout(layout), rank.check().withoutTopk());
+        rank.roundTrip(rank.plan().expectLayout(layout));
     }
 
     /** The last two ranks name experts that do not exist: all learn of the first of them. */

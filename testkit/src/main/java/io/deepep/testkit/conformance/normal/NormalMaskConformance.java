@@ -41,30 +41,26 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
 
     /** Every kind of call, verified. */
     static void calls(NormalRank rank) {
-        NormalDispatchCheck check = rank.world().check();
-        DispatchHandle handle = rank.dispatch(rank.plan(), check).handle();
-        rank.combine(handle, check);
-        rank.combineFp8(handle, check);
-        rank.combineFp8Rows(handle, check);
+        DispatchHandle handle = rank.dispatch().handle();
+        rank.combine(handle);
+        rank.combineFp8(handle);
+        rank.combineFp8Rows(handle);
         Buffer buffer = rank.context().buffer();
         combineWeights(rank, handle);
         DispatchPlan cached = rank.bare().cached(handle).build();
-        rank.combine(buffer.dispatch(cached).handle(), check);
-        NormalDispatchCheck expanded = check.expanded(1);
-        DispatchPlan.Builder plan = rank.plan().expanded(true);
-        rank.combine(rank.dispatch(plan, expanded).handle(), expanded);
+        rank.combine(buffer.dispatch(cached).handle());
+        rank.roundTrip(rank.plan().expanded(true), rank.check().expanded(1));
     }
 
     private static void combineWeights(NormalRank rank, DispatchHandle handle) {
-        NormalDispatchCheck check = rank.world().check();
+        NormalDispatchCheck check = rank.check();
         RankContext context = rank.context();
         List<Tensor> given = rank.world().weights(check);
         Tensor own = context.upload(given.get(context.rank()));
-        CombinePlan plan =
-                CombinePlan.builder(rank.outputs(check), handle).topkWeights(own).build();
+        CombinePlan plan = CombinePlan.builder(rank.outputs(), handle).topkWeights(own).build();
         CombineResult combined = context.buffer().combine(plan);
-        rank.verify(combined, check);
-        rank.verifyWeights(combined, check, given);
+        rank.verify(combined);
+        rank.verifyWeights(combined, given);
     }
 
     static void requireMasked(RankContext context, Set<Integer> masked) {
@@ -154,12 +150,11 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
                 _ -> {},
                 context -> {
                     NormalRank rank = new NormalRank(context, whole);
-                    DispatchHandle old = rank.dispatch(rank.plan(), whole.check()).handle();
+                    DispatchHandle old = rank.dispatch().handle();
                     Buffer buffer = context.buffer();
                     if (context.rank() != absent) {
                         buffer.updateMask(absent, true);
-                        CombinePlan combine =
-                                CombinePlan.builder(rank.outputs(whole.check()), old).build();
+                        CombinePlan combine = CombinePlan.builder(rank.outputs(), old).build();
                         assertThatThrownBy(() -> buffer.combine(combine))
                                 .isInstanceOf(RoutingException.class)
                                 .hasMessageContaining("masked or unmasked since the dispatch");

@@ -16,7 +16,6 @@ import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.NormalWorld;
-import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Set;
@@ -135,7 +134,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
                 builder -> withMasks(backend, builder),
                 context -> {
                     NormalRank rank = new NormalRank(context, whole);
-                    DispatchHandle old = rank.dispatch(rank.plan(), whole.check()).handle();
+                    DispatchHandle old = rank.dispatch().handle();
                     Buffer buffer = context.buffer();
                     if (context.rank() != absent) {
                         buffer.updateMask(absent, true);
@@ -160,11 +159,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
         "2, 4, 1+6"
     })
     public void byTimeout(int nodes, int ranksPerNode, String stopped) {
-        lose(
-                shape(nodes, ranksPerNode),
-                ranks(stopped),
-                _ -> {},
-                rank -> rank.dispatch(rank.plan(), rank.world().check()));
+        lose(shape(nodes, ranksPerNode), ranks(stopped), _ -> {}, NormalRank::dispatch);
     }
 
     /** A rank stops when it has dispatched: the others combine in vain. */
@@ -174,11 +169,8 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
         lose(
                 shape(nodes, ranksPerNode),
                 Set.of(stopped),
-                rank -> rank.dispatch(rank.plan(), rank.world().check()),
-                rank -> {
-                    NormalDispatchCheck check = rank.world().check();
-                    rank.combine(rank.dispatch(rank.plan(), check).handle(), check);
-                });
+                NormalRank::dispatch,
+                NormalRank::roundTrip);
     }
 
     /** What a rank does. */

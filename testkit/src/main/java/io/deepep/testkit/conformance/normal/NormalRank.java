@@ -1,6 +1,5 @@
 package io.deepep.testkit.conformance.normal;
 
-import io.deepep.CallOptions;
 import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
@@ -24,6 +23,7 @@ import java.util.List;
 public final class NormalRank {
     private final RankContext context;
     private final NormalWorld world;
+    private final NormalDispatchCheck check;
     private final Tensor x;
     private final Tensor scales;
     private final Tensor topkIdx;
@@ -32,11 +32,32 @@ public final class NormalRank {
     public NormalRank(RankContext context, NormalWorld world) {
         this.context = context;
         this.world = world;
+        this.check = world.check();
         int rank = context.rank();
         x = context.upload(world.tokens().get(rank).x());
         scales = context.upload(world.tokens().get(rank).scales());
         topkIdx = context.upload(world.routing().topkIdxTensor(rank));
         weights = context.upload(world.routing().weightsTensor(rank));
+    }
+
+    private NormalRank(NormalRank same, NormalDispatchCheck check) {
+        this.context = same.context;
+        this.world = same.world;
+        this.check = check;
+        this.x = same.x;
+        this.scales = same.scales;
+        this.topkIdx = same.topkIdx;
+        this.weights = same.weights;
+    }
+
+    /** The same rank, whose plans ask for another form of dispatch. */
+    public NormalRank expecting(NormalDispatchCheck form) {
+        return new NormalRank(this, form);
+    }
+
+    /** What its dispatches must give. */
+    public NormalDispatchCheck check() {
+        return check;
     }
 
     public RankContext context() {
@@ -93,30 +114,40 @@ public final class NormalRank {
         context.buffer().combine(plan).event().synchronize();
     }
 
+    /** Dispatches with indices and weights, and compares. */
+    public DispatchResult dispatch() {
+        return dispatch(plan());
+    }
+
     /** Dispatches and compares. */
-    public DispatchResult dispatch(DispatchPlan.Builder plan, NormalDispatchCheck check) {
-        return verify(context.buffer().dispatch(plan.build()), check);
+    public DispatchResult dispatch(DispatchPlan.Builder plan) {
+        return verify(context.buffer().dispatch(plan.build()));
     }
 
     /** Compares and returns a dispatch's result. */
-    public DispatchResult verify(DispatchResult result, NormalDispatchCheck check) {
+    public DispatchResult verify(DispatchResult result) {
         result.event().synchronize();
         check.check(context.rank(), result, context::download);
         return result;
     }
 
     /** Dispatches as {@code plan} says, combines the expert outputs, and compares both. */
-    public void roundTrip(DispatchPlan.Builder plan, NormalDispatchCheck check) {
-        combine(dispatch(plan, check).handle(), check);
+    public Tensor roundTrip(DispatchPlan.Builder plan) {
+        return combine(dispatch(plan).handle());
     }
 
-    /** This rank's expert outputs for the rows of {@code check}, on the device. */
-    public Tensor outputs(NormalDispatchCheck check) {
+    /** The same, where the plan asks for another form. */
+    public void roundTrip(DispatchPlan.Builder plan, NormalDispatchCheck form) {
+        expecting(form).roundTrip(plan);
+    }
+
+    /** This rank's expert outputs on the device. */
+    public Tensor outputs() {
         return context.upload(world.outputs(check).get(context.rank()));
     }
 
     /** The same as FP8 rows, on the host. */
-    public ScaledRows fp8Outputs(NormalDispatchCheck check) {
+    public ScaledRows fp8Outputs() {
         Tensor rows = world.outputs(check).get(context.rank());
         long groups = rows.size(1) / Fp8E4m3.CHANNELS_PER_SCALE;
         Tensor codes = HostTensors.allocate(DType.FP8_E4M3, rows.shape());
@@ -144,16 +175,15 @@ public final class NormalRank {
     }
 
     /** Combines the expert outputs and compares. */
-    public Tensor combine(DispatchHandle handle, NormalDispatchCheck check) {
-        CombinePlan plan = CombinePlan.builder(outputs(check), handle).build();
-        return verify(context.buffer().combine(plan, CallOptions.sync()), check);
+    public Tensor combine(DispatchHandle handle) {
+        CombinePlan plan = CombinePlan.builder(outputs(), handle).build();
+        return verify(context.buffer().combine(plan));
     }
 
     /** Combines the expert outputs in FP8 and compares. */
-    public Tensor combineFp8(DispatchHandle handle, NormalDispatchCheck check) {
-        CombinePlan plan =
-                CombinePlan.builder(outputs(check), handle).format(CombineFormat.FP8).build();
-        return verifyFp8(context.buffer().combine(plan, CallOptions.sync()), check);
+    public Tensor combineFp8(DispatchHandle handle) {
+        CombinePlan plan = CombinePlan.builder(outputs(), handle).format(CombineFormat.FP8).build();
+        return verifyFp8(context.buffer().combine(plan));
     }
 
     /** A combine of FP8 rows. */
@@ -162,31 +192,27 @@ public final class NormalRank {
     }
 
     /** Combines the expert outputs, written into the buffer as FP8, and compares. */
-    public Tensor combineFp8Rows(DispatchHandle handle, NormalDispatchCheck check) {
-        CombinePlan plan = combineOf(inBuffer(fp8Outputs(check), handle), handle).build();
-        return verifyFp8(context.buffer().combine(plan, CallOptions.sync()), check);
+    public Tensor combineFp8Rows(DispatchHandle handle) {
+        CombinePlan plan = combineOf(inBuffer(fp8Outputs(), handle), handle).build();
+        return verifyFp8(context.buffer().combine(plan));
     }
 
     /**
      * Compares a combine of the expert outputs, with these biases (host tensors), and returns it on
      * the host.
      */
-    public Tensor verify(CombineResult result, NormalDispatchCheck check, Tensor... biases) {
-        return verify(result, check, CombineFormat.BF16, world.outputs(check), biases);
+    public Tensor verify(CombineResult result, Tensor... biases) {
+        return verify(result, CombineFormat.BF16, world.outputs(check), biases);
     }
 
     /** Compares a combine of the expert outputs in FP8, bit for bit; returns it on the host. */
-    public Tensor verifyFp8(CombineResult result, NormalDispatchCheck check, Tensor... biases) {
-        return verify(result, check, CombineFormat.FP8, world.outputs(check), biases);
+    public Tensor verifyFp8(CombineResult result, Tensor... biases) {
+        return verify(result, CombineFormat.FP8, world.outputs(check), biases);
     }
 
     /** Compares a combine of any rows. */
     public Tensor verify(
-            CombineResult result,
-            NormalDispatchCheck check,
-            CombineFormat format,
-            List<Tensor> sent,
-            Tensor... biases) {
+            CombineResult result, CombineFormat format, List<Tensor> sent, Tensor... biases) {
         result.event().synchronize();
         Tensor combined = context.download(result.x());
         world.combineOracle(context.topology(), check)
@@ -195,14 +221,14 @@ public final class NormalRank {
     }
 
     /** Compares a combine of any FP8 rows, bit for bit. */
-    void verifyFp8Rows(CombineResult result, NormalDispatchCheck check, List<ScaledRows> rows) {
+    void verifyFp8Rows(CombineResult result, List<ScaledRows> rows) {
         result.event().synchronize();
         world.combineOracle(context.topology(), check)
                 .checkFp8Rows(context.rank(), rows, List.of(), context.download(result.x()));
     }
 
     /** Compares the weights of a combine that was given those of {@code given}. */
-    public void verifyWeights(CombineResult result, NormalDispatchCheck check, List<Tensor> given) {
+    public void verifyWeights(CombineResult result, List<Tensor> given) {
         world.combineOracle(context.topology(), check)
                 .checkWeights(context.rank(), given, context.download(result.topkWeights()));
     }
@@ -212,7 +238,6 @@ public final class NormalRank {
      * what was combined.
      */
     public Tensor roundTrip() {
-        NormalDispatchCheck check = world.check();
-        return combine(dispatch(plan(), check).handle(), check);
+        return roundTrip(plan());
     }
 }

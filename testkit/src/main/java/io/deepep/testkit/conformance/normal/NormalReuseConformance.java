@@ -16,7 +16,6 @@ import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.exchange.NormalWorld;
-import io.deepep.testkit.oracle.NormalDispatchCheck;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** What becomes of a dispatch's plan, handle and received rows over several calls. */
@@ -40,14 +39,14 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
         NormalRank rank = shape.rank(context, 5);
         NormalWorld world = rank.world();
         NormalRank interloper = shape.rank(context, 6);
-        DispatchResult first = rank.dispatch(rank.plan(), world.check());
-        NormalDispatchCheck cached = world.check().withoutTopk();
+        DispatchResult first = rank.dispatch();
+        NormalRank cached = rank.expecting(rank.check().withoutTopk());
         DispatchPlan again = rank.bare().cached(first.handle()).build();
         for (int round = 0; round < 3; round++) {
             interloper.roundTrip();
-            DispatchResult result = rank.verify(context.buffer().dispatch(again), cached);
-            rank.combine(result.handle(), cached);
-            rank.combine(first.handle(), world.check());
+            DispatchResult result = cached.verify(context.buffer().dispatch(again));
+            cached.combine(result.handle());
+            rank.combine(first.handle());
         }
     }
 
@@ -59,11 +58,11 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
         NormalWorld world = rank.world();
         NormalRank interloper = shape.rank(context, 6);
         DispatchPlan.Builder plan = rank.plan().receive(DispatchPlan.Receive.COPY);
-        DispatchResult copy = rank.dispatch(plan, world.check());
+        DispatchResult copy = rank.dispatch(plan);
         interloper.roundTrip();
         interloper.roundTrip();
-        rank.verify(copy, world.check());
-        rank.combine(copy.handle(), world.check());
+        rank.verify(copy);
+        rank.combine(copy.handle());
     }
 
     /** Views and copies of every layout of rows have the same content. */
@@ -73,11 +72,11 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
         NormalRank rank = RECEIVED.raggedRank(context);
         NormalWorld world = rank.world();
         int rows = world.limits().recvCapacity(world.routing().numRanks());
-        rank.dispatch(rank.plan().receive(how), world.check());
-        rank.dispatch(rank.plan().receive(how).numWorstTokens(rows), world.check().worstCase(rows));
-        rank.dispatch(
-                rank.plan().receive(how).expanded(true).expertAlignment(4),
-                world.check().expanded(4));
+        rank.dispatch(rank.plan().receive(how));
+        rank.expecting(world.check().worstCase(rows))
+                .dispatch(rank.plan().receive(how).numWorstTokens(rows));
+        rank.expecting(world.check().expanded(4))
+                .dispatch(rank.plan().receive(how).expanded(true).expertAlignment(4));
     }
 
     @Cases
@@ -93,14 +92,13 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
         DispatchPlan.Builder plan =
                 DispatchPlan.builder(x, scales)
                         .topk(rank.topkIdx(), rank.weights(), shape.experts());
-        DispatchResult result = rank.dispatch(plan, world.check());
+        DispatchResult result = rank.dispatch(plan);
         Tensor outputs =
                 context.upload(
                         HostTensors.withRowGap(
                                 world.outputs(world.check()).get(context.rank()), 40));
         rank.verify(
-                context.buffer().combine(CombinePlan.builder(outputs, result.handle()).build()),
-                world.check());
+                context.buffer().combine(CombinePlan.builder(outputs, result.handle()).build()));
     }
 
     /**
@@ -115,11 +113,11 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
         NormalWorld next = later.world();
         DispatchPlan plan = rank.plan().build();
         DispatchResult first = context.buffer().dispatch(plan);
-        rank.verify(first, rank.world().check());
+        rank.verify(first);
         rank.load(later);
         DispatchResult second = context.buffer().dispatch(plan);
-        later.verify(second, next.check());
-        later.combine(second.handle(), next.check());
+        later.verify(second);
+        later.combine(second.handle());
         assertThat(second.handle()).isSameAs(first.handle());
     }
 }

@@ -144,40 +144,40 @@ public record NormalSoak(TestBackend backend) {
                             .getDispatchLayout(rank.topkIdx(), world.routing().numExperts());
             LayoutCheck.check(world.oracle(), context.topology(), layout, context::download);
             NormalDispatchCheck bare = world.check().withoutTopk();
-            rank.combine(rank.dispatch(rank.bare().layout(layout), bare).handle(), bare);
-            rank.dispatch(rank.plan().expectLayout(layout), world.check());
+            rank.roundTrip(rank.bare().layout(layout), bare);
+            rank.dispatch(rank.plan().expectLayout(layout));
         }
 
         private static void cached(RankContext context, NormalWorld world) {
             NormalRank rank = new NormalRank(context, world);
-            DispatchResult first = rank.dispatch(rank.plan(), world.check());
-            NormalDispatchCheck check = world.check().withoutTopk();
+            DispatchResult first = rank.dispatch();
             DispatchPlan plan = rank.bare().cached(first.handle()).build();
-            rank.combine(rank.verify(context.buffer().dispatch(plan), check).handle(), check);
+            NormalRank again = rank.expecting(rank.check().withoutTopk());
+            again.combine(again.verify(context.buffer().dispatch(plan)).handle());
         }
 
         private static void atOnce(
                 RankContext context, NormalWorld world, SplittableRandom random) {
-            NormalRank rank = new NormalRank(context, world);
             Form form = Form.draw(world, random);
+            NormalRank rank = new NormalRank(context, world).expecting(form.check());
             DispatchPlan plan = form.apply(rank.plan()).build();
             CallOptions options = random.nextBoolean() ? CallOptions.async() : CallOptions.sync();
             for (int repeat = random.nextInt(1, 3); repeat > 0; repeat--) {
                 DispatchResult result = context.buffer().dispatch(plan, options);
-                rank.verify(result, form.check());
+                rank.verify(result);
                 combine(rank, world, form, result, options, random).run();
             }
         }
 
         /** Results are looked at only after other calls. */
         private void inBackground(RankContext context, NormalWorld world, SplittableRandom random) {
-            NormalRank rank = new NormalRank(context, world);
             Form form = Form.draw(world, random);
+            NormalRank rank = new NormalRank(context, world).expecting(form.check());
             DispatchPlan plan = form.apply(rank.plan()).receive(DispatchPlan.Receive.COPY).build();
             DispatchResult result = context.buffer().dispatch(plan, CallOptions.async());
             CallOptions after = CallOptions.async().after(result.event());
             Runnable home = combine(rank, world, form, result, after, random);
-            pending.addLast(() -> rank.verify(result, form.check()));
+            pending.addLast(() -> rank.verify(result));
             pending.addLast(home);
             settle(random.nextInt(MAX_PENDING + 1));
         }
@@ -192,8 +192,7 @@ public record NormalSoak(TestBackend backend) {
                 SplittableRandom random) {
             RankContext context = rank.context();
             CombinePlan.Builder plan =
-                    CombinePlan.builder(rank.outputs(form.check()), result.handle())
-                            .config(form.config());
+                    CombinePlan.builder(rank.outputs(), result.handle()).config(form.config());
             List<Tensor> biases = new ArrayList<>();
             for (int i = random.nextInt(3); i > 0; i--) {
                 biases.add(world.bias(context.rank(), i));
@@ -204,15 +203,15 @@ public record NormalSoak(TestBackend backend) {
                 default -> {}
             }
             boolean weights = random.nextBoolean();
-            List<Tensor> given = weights ? world.weights(form.check()) : List.of();
+            List<Tensor> given = weights ? world.weights(rank.check()) : List.of();
             if (weights) {
                 plan.topkWeights(context.upload(given.get(context.rank())));
             }
             CombineResult home = context.buffer().combine(plan.build(), options);
             return () -> {
-                rank.verify(home, form.check(), biases.toArray(Tensor[]::new));
+                rank.verify(home, biases.toArray(Tensor[]::new));
                 if (weights) {
-                    rank.verifyWeights(home, form.check(), given);
+                    rank.verifyWeights(home, given);
                 }
             };
         }

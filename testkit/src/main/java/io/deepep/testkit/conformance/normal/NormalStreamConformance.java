@@ -20,7 +20,6 @@ import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.NormalWorld;
-import io.deepep.testkit.oracle.NormalDispatchCheck;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
@@ -32,25 +31,20 @@ public record NormalStreamConformance(TestBackend backend) implements NormalSuit
     private static final long HELD_MILLIS = 30;
 
     /** One rank, whose expert outputs are made on the stream of its engine. */
-    private record Engine(
-            NormalRank rank, NormalDispatchCheck check, int rows, Tensor outputs, Tensor made) {
+    private record Engine(NormalRank rank, int rows, Tensor outputs, Tensor made) {
         static Engine of(RankContext context, NormalShape shape) {
-            NormalRank rank = shape.rank(context);
-            NormalWorld world = rank.world();
+            NormalRank exact = shape.rank(context);
+            NormalWorld world = exact.world();
             int rows = world.limits().recvCapacity(world.routing().numRanks());
-            NormalDispatchCheck check = world.check().worstCase(rows);
-            return new Engine(
-                    rank,
-                    check,
-                    rows,
-                    context.poisoned(DType.BF16, rows, world.hidden()),
-                    rank.outputs(check));
+            NormalRank rank = exact.expecting(world.check().worstCase(rows));
+            Tensor outputs = context.poisoned(DType.BF16, rows, world.hidden());
+            return new Engine(rank, rows, outputs, rank.outputs());
         }
 
         /** In worst-case mode, so that nobody waits for counts; tokens are still to come. */
         DispatchPlan plan(Tensor x) {
             return DispatchPlan.builder(x, rank.scales())
-                    .topk(rank.topkIdx(), rank.weights(), check.oracle().routing().numExperts())
+                    .topk(rank.topkIdx(), rank.weights(), rank.world().routing().numExperts())
                     .numWorstTokens(rows)
                     .build();
         }
@@ -82,8 +76,8 @@ public record NormalStreamConformance(TestBackend backend) implements NormalSuit
             CombineResult home = buffer.combine(plan, CallOptions.async().after(outputs));
             assertThat(tokens.isDone()).isFalse();
             release.run();
-            rank.verify(result, engine.check());
-            rank.verify(home, engine.check());
+            rank.verify(result);
+            rank.verify(home);
         }
     }
 
@@ -106,8 +100,8 @@ public record NormalStreamConformance(TestBackend backend) implements NormalSuit
             CombineResult home = buffer.combine(plan, options);
             stream.copy(home.x(), seen);
             stream.stream().synchronize();
-            rank.verify(result, engine.check());
-            rank.verify(new CombineResult(seen, null, home.event()), engine.check());
+            rank.verify(result);
+            rank.verify(new CombineResult(seen, null, home.event()));
         }
     }
 
@@ -118,7 +112,7 @@ public record NormalStreamConformance(TestBackend backend) implements NormalSuit
         NormalRank rank = shape.rank(context);
         DispatchResult result = context.buffer().dispatch(rank.plan().build(), CallOptions.async());
         Tensor counts = HostTensors.copyOf(result.numRecvTokensPerExpert());
-        rank.verify(result, rank.world().check());
+        rank.verify(result);
         for (int e = 0; e < counts.size(0); e++) {
             assertThat(counts.getLong(e)).isEqualTo(result.numRecvTokensPerExpert().getLong(e));
         }

@@ -17,7 +17,6 @@ import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Ranks;
-import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.time.Duration;
 import java.util.function.Consumer;
 import java.util.function.UnaryOperator;
@@ -61,19 +60,18 @@ public record NormalTimeoutConformance(TestBackend backend) implements NormalSui
     }
 
     private static void withOneLate(NormalRank rank, Consumer<Plan.Builder<?>> with) {
-        NormalDispatchCheck check = rank.world().check();
         DispatchPlan.Builder first = rank.plan();
         with.accept(first);
         beLate(rank.context());
-        DispatchHandle handle = rank.dispatch(first, check).handle();
+        DispatchHandle handle = rank.dispatch(first).handle();
         DispatchPlan.Builder cached = rank.bare().cached(handle);
         with.accept(cached);
         beLate(rank.context());
         DispatchHandle again = rank.context().buffer().dispatch(cached.build()).handle();
-        CombinePlan.Builder combine = CombinePlan.builder(rank.outputs(check), again);
+        CombinePlan.Builder combine = CombinePlan.builder(rank.outputs(), again);
         with.accept(combine);
         beLate(rank.context());
-        rank.verify(rank.context().buffer().combine(combine.build()), check);
+        rank.verify(rank.context().buffer().combine(combine.build()));
     }
 
     /** A rank that begins later than after the time-out, but within that of the start. */
@@ -121,9 +119,8 @@ public record NormalTimeoutConformance(TestBackend backend) implements NormalSui
     }
 
     private static void withoutCombine(NormalRank rank, Consumer<CombinePlan.Builder> options) {
-        NormalDispatchCheck check = rank.world().check();
-        DispatchHandle handle = rank.dispatch(rank.plan(), check).handle();
-        CombinePlan.Builder plan = CombinePlan.builder(rank.outputs(check), handle);
+        DispatchHandle handle = rank.dispatch().handle();
+        CombinePlan.Builder plan = CombinePlan.builder(rank.outputs(), handle);
         options.accept(plan);
         stayAway(rank.context(), "combine.header", () -> rank.call(plan.build()));
     }

@@ -36,7 +36,6 @@ import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
 import io.deepep.testkit.conformance.normal.NormalRank;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.exchange.NormalWorld;
-import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.Traffic;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
@@ -128,8 +127,7 @@ public final class ObservationConformance implements RankGroup {
         int me = context.rank();
         NormalRank rank = normal(context, dtype);
         NormalWorld world = rank.world();
-        NormalDispatchCheck check = world.check();
-        DispatchResult received = rank.dispatch(rank.plan(), check);
+        DispatchResult received = rank.dispatch();
         ObservedCall out = told.next(me);
         requireFinished(out, CallKind.NORMAL_DISPATCH, backend);
         long row = dtype == DType.BF16 ? 2 * HIDDEN : HIDDEN + 4 * (HIDDEN / 128);
@@ -137,11 +135,11 @@ public final class ObservationConformance implements RankGroup {
         assertThat(out.facts().expertTokens())
                 .as("experts")
                 .isEqualTo(world.oracle().counts(me, 1));
-        rank.combine(received.handle(), check);
+        rank.combine(received.handle());
         ObservedCall home = told.next(me);
         requireFinished(home, CallKind.NORMAL_COMBINE, backend);
         requireHome(home.facts(), world, context.topology(), me);
-        rank.combineFp8Rows(received.handle(), check);
+        rank.combineFp8Rows(received.handle());
         CallFacts codes = told.next(me).facts();
         assertThat(codes.format()).isEqualTo("fp8_e4m3");
         assertThat(codes.rowBytes()).isEqualTo(HIDDEN + 4 * (HIDDEN / 128));
@@ -186,11 +184,11 @@ public final class ObservationConformance implements RankGroup {
     @GroupSource({"1, 4", "2, 2"})
     public void dispatchesWithoutCounts(RankContext context) {
         int me = context.rank();
-        NormalRank rank = normal(context, DType.BF16);
-        NormalWorld world = rank.world();
+        NormalRank exact = normal(context, DType.BF16);
+        NormalWorld world = exact.world();
         int worst = world.routing().numRanks() * world.routing().maxTokens();
-        NormalDispatchCheck check = world.check().worstCase(worst);
-        DispatchResult received = rank.dispatch(rank.plan().numWorstTokens(worst), check);
+        NormalRank rank = exact.expecting(world.check().worstCase(worst));
+        DispatchResult received = rank.dispatch(rank.plan().numWorstTokens(worst));
         ObservedCall first = told.next(me);
         requireFinished(first, CallKind.NORMAL_DISPATCH, backend);
         requireNormal(first.facts(), world, context.topology(), me, 2 * HIDDEN);
@@ -199,7 +197,7 @@ public final class ObservationConformance implements RankGroup {
         ObservedCall second = told.next(me);
         requireNormal(second.facts(), world, context.topology(), me, 2 * HIDDEN);
         assertThat(second.facts().expertTokens()).isNull();
-        rank.combine(received.handle(), check);
+        rank.combine(received.handle());
         requireHome(told.next(me).facts(), world, context.topology(), me);
     }
 
@@ -353,9 +351,8 @@ public final class ObservationConformance implements RankGroup {
     public void waitsForTheLateRank(RankContext context) {
         int late = 2;
         NormalRank rank = normal(context, DType.BF16);
-        NormalDispatchCheck check = rank.world().check();
-        DispatchResult received = rank.dispatch(rank.plan(), check);
-        CombinePlan home = CombinePlan.builder(rank.outputs(check), received.handle()).build();
+        DispatchResult received = rank.dispatch();
+        CombinePlan home = CombinePlan.builder(rank.outputs(), received.handle()).build();
         context.buffer().combine(home);
         told.of(context.rank()).clear();
         for (int i = 0; i < 20; i++) {

@@ -16,7 +16,6 @@ import io.deepep.Tensor;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
 import io.deepep.testkit.conformance.normal.NormalRank;
-import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.util.HashMap;
 import java.util.Map;
 
@@ -47,15 +46,16 @@ final class RecordableCalls {
         this.context = context;
         this.group = group;
         this.rows = group.mostRows();
-        this.normal = new NormalRank(context, group.normal(0));
-        this.outputs = normal.outputs(check(normal));
+        this.normal = normal(0);
+        this.outputs = normal.outputs();
         this.dispatch = normal.plan().numWorstTokens(rows).build();
         this.low = new LowLatencyRank(context, group.lowLatency(0));
         this.lowDispatch = low.plan(FORMAT).build();
     }
 
-    private NormalDispatchCheck check(NormalRank rank) {
-        return rank.world().check().worstCase(rows);
+    private NormalRank normal(long number) {
+        NormalRank rank = new NormalRank(context, group.normal(number));
+        return rank.expecting(rank.check().worstCase(rows));
     }
 
     void enqueue() {
@@ -76,9 +76,9 @@ final class RecordableCalls {
     /** Writes another exchange over this one. */
     void load(long next) {
         seed = next;
-        NormalRank other = new NormalRank(context, group.normal(seed));
+        NormalRank other = normal(seed);
         normal.load(other);
-        context.copy(other.outputs(check(other)), outputs);
+        context.copy(other.outputs(), outputs);
         low.load(new LowLatencyRank(context, group.lowLatency(seed)));
     }
 
@@ -87,9 +87,9 @@ final class RecordableCalls {
      * before the replacement, and no longer describes the rows of a replay.
      */
     void verify() {
-        NormalRank expected = new NormalRank(context, group.normal(seed));
-        expected.verify(received, check(expected));
-        expected.verify(home, check(expected));
+        NormalRank expected = normal(seed);
+        expected.verify(received);
+        expected.verify(home);
         LowLatencyRank lowExpected = new LowLatencyRank(context, group.lowLatency(seed));
         lowExpected.verify(lowHome);
     }

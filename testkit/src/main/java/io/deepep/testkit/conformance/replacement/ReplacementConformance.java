@@ -93,7 +93,7 @@ public record ReplacementConformance(TestBackend backend) {
                 context -> {
                     NormalRank rank = new NormalRank(context, group.normal());
                     DispatchPlan plan = rank.plan().build();
-                    rank.verify(context.buffer().dispatch(plan), rank.world().check());
+                    rank.verify(context.buffer().dispatch(plan));
                     context.meet();
                     try (Communicator next = Ranks.regroup(context, 1)) {
                         if (group.isDead(context)) {
@@ -101,12 +101,12 @@ public record ReplacementConformance(TestBackend backend) {
                             try (Buffer buffer = group.join(next, builder -> {})) {
                                 NormalRank fresh =
                                         new NormalRank(context.with(buffer), group.normal());
-                                fresh.dispatch(fresh.plan(), rank.world().check());
+                                fresh.dispatch();
                                 next.barrier(Ranks.TIMEOUT);
                             }
                         } else {
                             context.buffer().admit(next);
-                            rank.verify(context.buffer().dispatch(plan), rank.world().check());
+                            rank.verify(context.buffer().dispatch(plan));
                             next.barrier(Ranks.TIMEOUT);
                         }
                     }
