@@ -77,9 +77,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     @MethodSource(FEW)
     public void twoMicroBatches(NormalShape shape, RankContext context) {
         NormalRank rankA = shape.rank(context, 11);
-        NormalWorld a = rankA.world();
         NormalRank rankB = shape.rank(context, 12);
-        NormalWorld b = rankB.world();
         DispatchPlan planA = rankA.plan().receive(DispatchPlan.Receive.COPY).build();
         DispatchPlan planB = rankB.plan().receive(DispatchPlan.Receive.COPY).build();
         Tensor outputsA = rankA.outputs();

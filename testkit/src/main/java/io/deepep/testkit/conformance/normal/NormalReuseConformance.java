@@ -110,7 +110,6 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
     public void planReuse(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context, 1);
         NormalRank later = shape.rank(context, 2);
-        NormalWorld next = later.world();
         DispatchPlan plan = rank.plan().build();
         DispatchResult first = context.buffer().dispatch(plan);
         rank.verify(first);
