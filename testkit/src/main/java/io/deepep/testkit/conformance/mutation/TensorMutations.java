@@ -107,9 +107,9 @@ final class TensorMutations {
     private List<Named> onHost() {
         return List.of(
                 new Named("in a closed arena", this::closed),
-                new Named("of another thread", good -> at(untouchable, 0, good)),
-                new Named("confined", good -> at(ofSize(Arena.ofConfined(), good), 0, good)),
-                new Named("read-only", good -> at(copy(good).asReadOnly(), 0, good)));
+                new Named("of another thread", good -> at(untouchable, good)),
+                new Named("confined", good -> at(ofSize(Arena.ofConfined(), good), good)),
+                new Named("read-only", good -> at(copy(good).asReadOnly(), good)));
     }
 
     private DType dtype() {
@@ -151,8 +151,7 @@ final class TensorMutations {
     private Tensor repeated(Tensor good) {
         long[] strides = good.strides();
         strides[random.nextInt(strides.length)] = 0;
-        return view(
-                good, good.address(), good.capacityBytes(), good.dtype(), good.shape(), strides);
+        return HostTensors.view(good, good.shape(), strides);
     }
 
     private Tensor inBuffer(Tensor good) {
@@ -214,7 +213,7 @@ final class TensorMutations {
 
     private Tensor closed(Tensor good) {
         try (Arena arena = Arena.ofShared()) {
-            return at(ofSize(arena, good), 0, good);
+            return at(ofSize(arena, good), good);
         }
     }
 
@@ -229,11 +228,9 @@ final class TensorMutations {
     /**
      * A contiguous tensor like {@code good} in other memory of the host; null if it is too small.
      */
-    private static Tensor at(MemorySegment memory, long offset, Tensor good) {
+    private static Tensor at(MemorySegment memory, Tensor good) {
         long bytes = good.numElements() * good.dtype().sizeBytes();
-        return memory.byteSize() - offset < bytes
-                ? null
-                : Tensor.of(memory.asSlice(offset), good.dtype(), good.shape());
+        return memory.byteSize() < bytes ? null : Tensor.of(memory, good.dtype(), good.shape());
     }
 
     private static Tensor at(Tensor memory, Tensor good) {

@@ -50,6 +50,10 @@ import java.util.concurrent.locks.LockSupport;
 @BackendSuite
 public final class ObservationConformance implements RankGroup {
     private static final int HIDDEN = 256;
+
+    /** Bytes of an FP8 row with its scales. */
+    private static final long FP8_ROW = HIDDEN + 4 * (HIDDEN / 128);
+
     private static final NormalLimits NORMAL = NormalLimits.of(24, HIDDEN, 4, 16);
     private static final LowLatencyLimits LOW_LATENCY = new LowLatencyLimits(8, HIDDEN, 8, 4);
 
@@ -130,7 +134,7 @@ public final class ObservationConformance implements RankGroup {
         DispatchResult received = rank.dispatch();
         ObservedCall out = told.next(me);
         requireFinished(out, CallKind.NORMAL_DISPATCH, backend);
-        long row = dtype == DType.BF16 ? 2 * HIDDEN : HIDDEN + 4 * (HIDDEN / 128);
+        long row = dtype == DType.BF16 ? 2 * HIDDEN : FP8_ROW;
         requireNormal(out.facts(), world, context.topology(), me, row);
         assertThat(out.facts().expertTokens())
                 .as("experts")
@@ -142,22 +146,24 @@ public final class ObservationConformance implements RankGroup {
         rank.combineFp8Rows(received.handle());
         CallFacts codes = told.next(me).facts();
         assertThat(codes.format()).isEqualTo("fp8_e4m3");
-        assertThat(codes.rowBytes()).isEqualTo(HIDDEN + 4 * (HIDDEN / 128));
+        assertThat(codes.rowBytes()).isEqualTo(FP8_ROW);
         assertThat(codes.receivedRows()).isEqualTo(home.facts().receivedRows());
     }
 
     private static void requireNormal(
             CallFacts facts, NormalWorld world, EpTopology topology, int me, long row) {
-        assertThat(facts.rowBytes()).isEqualTo(row);
         assertThat(facts.numTokens()).isEqualTo(world.routing().numTokens(me));
         assertThat(facts.numRecvTokens())
                 .as("rows received")
                 .isEqualTo(world.oracle().rows(me).size());
-        assertThat(facts.sentRows())
-                .as("rows sent")
-                .isEqualTo(wide(world.oracle().routing().tokensPerRank()[me]));
+        long[] sent = wide(world.oracle().routing().tokensPerRank()[me]);
+        assertThat(facts.sentRows()).as("rows sent").isEqualTo(sent);
         assertThat(facts.receivedRows()).as("rows by source").isEqualTo(rowsFrom(world, me));
-        Traffic traffic = Traffic.normal(world.routing(), topology, me);
+        requireTraffic(facts, Traffic.normal(world.routing(), topology, me), row);
+    }
+
+    private static void requireTraffic(CallFacts facts, Traffic traffic, long row) {
+        assertThat(facts.rowBytes()).isEqualTo(row);
         assertThat(facts.nvlinkBytes()).as("NVLink bytes").isEqualTo(traffic.nvlinkRows() * row);
         assertThat(facts.rdmaBytes()).as("RDMA bytes").isEqualTo(traffic.rdmaRows() * row);
     }
@@ -165,17 +171,13 @@ public final class ObservationConformance implements RankGroup {
     /** A combine takes the ways of its dispatch back, as BF16. */
     private static void requireHome(
             CallFacts facts, NormalWorld world, EpTopology topology, int me) {
-        long row = 2 * HIDDEN;
         assertThat(facts.format()).isEqualTo("bf16");
-        assertThat(facts.rowBytes()).isEqualTo(row);
         assertThat(facts.numTokens()).isEqualTo(world.routing().numTokens(me));
         long[] home = wide(world.oracle().routing().tokensPerRank()[me]);
         assertThat(facts.numRecvTokens()).as("rows home").isEqualTo(Arrays.stream(home).sum());
         assertThat(facts.receivedRows()).as("rows home by rank").isEqualTo(home);
         assertThat(facts.sentRows()).as("rows returned").isEqualTo(rowsFrom(world, me));
-        Traffic traffic = Traffic.normal(world.routing(), topology, me);
-        assertThat(facts.nvlinkBytes()).as("NVLink bytes").isEqualTo(traffic.nvlinkRows() * row);
-        assertThat(facts.rdmaBytes()).as("RDMA bytes").isEqualTo(traffic.rdmaRows() * row);
+        requireTraffic(facts, Traffic.normal(world.routing(), topology, me), 2 * HIDDEN);
         assertThat(facts.expertTokens()).isNull();
     }
 
@@ -254,37 +256,23 @@ public final class ObservationConformance implements RankGroup {
         rank.combinePreReduced(result.handle(), CombineFormat.FP8);
         CallFacts sums = told.next(me).facts();
         assertThat(sums.format()).isEqualTo("fp8_e4m3");
-        assertThat(sums.rowBytes()).isEqualTo(HIDDEN + 4 * (HIDDEN / 128));
+        assertThat(sums.rowBytes()).isEqualTo(FP8_ROW);
         assertThat(sums.receivedRows()).isEqualTo(out.facts().sentRows());
         assertThat(sums.sentRows()).isEqualTo(out.facts().receivedRows());
     }
 
     private static void requireLowLatency(
             CallFacts facts, LowLatencyWorld world, EpTopology topology, int me) {
-        long row = HIDDEN + 4 * (HIDDEN / 128);
         int[] experts = world.oracle().counts(me);
-        assertThat(facts.rowBytes()).isEqualTo(row);
         assertThat(facts.numTokens()).isEqualTo(world.routing().numTokens(me));
         assertThat(facts.numRecvTokens())
                 .as("selections received")
                 .isEqualTo(Arrays.stream(experts).sum());
         assertThat(facts.expertTokens()).as("experts").isEqualTo(experts);
-        Traffic traffic = Traffic.lowLatency(world.routing(), topology, me);
-        assertThat(facts.nvlinkBytes()).as("NVLink bytes").isEqualTo(traffic.nvlinkRows() * row);
-        assertThat(facts.rdmaBytes()).as("RDMA bytes").isEqualTo(traffic.rdmaRows() * row);
-        long[] received = new long[topology.numRanks()];
-        long[] sent = new long[topology.numRanks()];
-        for (int peer = 0; peer < sent.length; peer++) {
-            for (int token = 0; token < world.routing().numTokens(me); token++) {
-                sent[peer] += world.routing().goesTo(me, token, peer) ? 1 : 0;
-            }
-        }
-        assertThat(facts.sentRows()).as("rows sent").isEqualTo(sent);
-        for (int src = 0; src < received.length; src++) {
-            for (int token = 0; token < world.routing().numTokens(src); token++) {
-                received[src] += world.routing().goesTo(src, token, me) ? 1 : 0;
-            }
-        }
+        requireTraffic(facts, Traffic.lowLatency(world.routing(), topology, me), FP8_ROW);
+        int[][] tokens = world.routing().tokensPerRank();
+        long[] received = Arrays.stream(tokens).mapToLong(ofSource -> ofSource[me]).toArray();
+        assertThat(facts.sentRows()).as("rows sent").isEqualTo(wide(tokens[me]));
         assertThat(facts.receivedRows()).as("rows by source").isEqualTo(received);
     }
 

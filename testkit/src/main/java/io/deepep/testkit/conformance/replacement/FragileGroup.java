@@ -1,16 +1,21 @@
 package io.deepep.testkit.conformance.replacement;
 
 import io.deepep.Communicator;
-import io.deepep.error.Departure;
-import java.time.Duration;
-import java.util.List;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.Set;
 import java.util.function.Supplier;
 
 /**
  * A rank's end of a group in which something happens to the rank when it has met the others so many
  * times: before it meets them once more, or right after.
  */
-final class FragileGroup implements Communicator {
+final class FragileGroup implements InvocationHandler {
+    private static final Set<String> MEETINGS =
+            Set.of("allGather", "barrier", "exchangeReferences");
+
     private final Communicator group;
     private final int fatal;
     private final boolean arrives;
@@ -31,94 +36,34 @@ final class FragileGroup implements Communicator {
         this.blow = blow;
     }
 
+    /** The rank's end, of which every call goes on to the group. */
+    Communicator communicator() {
+        return (Communicator)
+                Proxy.newProxyInstance(
+                        Communicator.class.getClassLoader(),
+                        new Class<?>[] {Communicator.class},
+                        this);
+    }
+
     /** How often the ranks have met. */
     int numMeetings() {
         return numMeetings;
     }
 
-    private <T> T meet(Supplier<T> meeting) {
-        boolean isFatal = ++numMeetings == fatal;
+    @Override
+    public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
+        boolean isFatal = MEETINGS.contains(method.getName()) && ++numMeetings == fatal;
         if (isFatal && !arrives) {
             throw blow.get();
         }
-        T met = meeting.get();
-        if (isFatal) {
-            throw blow.get();
+        try {
+            Object result = method.invoke(group, arguments);
+            if (isFatal) {
+                throw blow.get();
+            }
+            return result;
+        } catch (InvocationTargetException failed) {
+            throw failed.getCause();
         }
-        return met;
-    }
-
-    @Override
-    public List<byte[]> allGather(byte[] message, Duration timeout) {
-        return meet(() -> group.allGather(message, timeout));
-    }
-
-    @Override
-    public void barrier(Duration timeout) {
-        meet(
-                () -> {
-                    group.barrier(timeout);
-                    return true;
-                });
-    }
-
-    @Override
-    public List<Object> exchangeReferences(Object mine, Duration timeout) {
-        return meet(() -> group.exchangeReferences(mine, timeout));
-    }
-
-    @Override
-    public int rank() {
-        return group.rank();
-    }
-
-    @Override
-    public int size() {
-        return group.size();
-    }
-
-    @Override
-    public int localRank() {
-        return group.localRank();
-    }
-
-    @Override
-    public int localSize() {
-        return group.localSize();
-    }
-
-    @Override
-    public boolean isAlive(int rank) {
-        return group.isAlive(rank);
-    }
-
-    @Override
-    public List<Departure> departures() {
-        return group.departures();
-    }
-
-    @Override
-    public Runnable onDeparture(Runnable action) {
-        return group.onDeparture(action);
-    }
-
-    @Override
-    public boolean isInProcess() {
-        return group.isInProcess();
-    }
-
-    @Override
-    public void fail(Throwable cause) {
-        group.fail(cause);
-    }
-
-    @Override
-    public Runnable atEnd(Runnable action) {
-        return group.atEnd(action);
-    }
-
-    @Override
-    public void close() {
-        group.close();
     }
 }

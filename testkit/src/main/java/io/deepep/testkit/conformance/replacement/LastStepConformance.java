@@ -62,12 +62,13 @@ public record LastStepConformance(TestBackend backend) {
         FragileGroup first = fragile(context, 1, 0, false, () -> null);
         int last;
         if (group.isDead(context)) {
-            Buffer buffer = group.join(first, builder -> builder.maskTimedOutRanks(true));
+            Buffer buffer =
+                    group.join(first.communicator(), builder -> builder.maskTimedOutRanks(true));
             last = first.numMeetings();
             context.meet();
             buffer.close();
         } else {
-            context.buffer().admit(first);
+            context.buffer().admit(first.communicator());
             last = first.numMeetings();
             context.meet();
             group.mask(context);
@@ -98,7 +99,11 @@ public record LastStepConformance(TestBackend backend) {
                             return new IllegalStateException("killed");
                         });
         assertThatThrownBy(
-                        () -> group.join(dying, builder -> builder.maskTimedOutRanks(true)).close())
+                        () ->
+                                group.join(
+                                                dying.communicator(),
+                                                builder -> builder.maskTimedOutRanks(true))
+                                        .close())
                 .hasMessage("killed");
     }
 
@@ -151,7 +156,8 @@ public record LastStepConformance(TestBackend backend) {
                                     learnsFirst ? lastMeeting : 0,
                                     true,
                                     () -> timeout(context.rank()));
-                    Throwable failed = catchThrowable(() -> context.buffer().admit(lost));
+                    Communicator end = lost.communicator();
+                    Throwable failed = catchThrowable(() -> context.buffer().admit(end));
                     if (learnsFirst) {
                         requireLost(failed);
                         assertThat(context.buffer().queryMask()).containsExactly(0, 0, 1, 0);
