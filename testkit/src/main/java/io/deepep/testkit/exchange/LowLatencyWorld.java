@@ -16,6 +16,7 @@ import io.deepep.testkit.routing.Tokens;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
+import java.util.function.BiPredicate;
 
 /**
  * Everything about one low-latency exchange that no single rank knows. Shared by the rank threads.
@@ -59,7 +60,7 @@ public record LowLatencyWorld(
 
     /** The same exchange when some rows do not come. */
     public static LowLatencyWorld losing(
-            LowLatencyOracle.Lost lost, RoutingSpec spec, LowLatencyLimits limits) {
+            BiPredicate<Integer, Integer> lost, RoutingSpec spec, LowLatencyLimits limits) {
         return of(new LowLatencyOracle(spec.generate(), lost), limits, spec.seed());
     }
 

@@ -141,25 +141,18 @@ public final class NormalWorld {
                 key -> {
                     List<Tensor> all = new ArrayList<>();
                     for (int rank = 0; rank < routing.numRanks(); rank++) {
-                        int columns = check.expanded() ? 1 : routing.numTopk();
+                        boolean flat = check.expanded();
+                        int columns = flat ? 1 : routing.numTopk();
+                        int rows = check.numRows(rank);
+                        long[] shape = flat ? new long[] {rows} : new long[] {rows, columns};
                         SplittableRandom random = new SplittableRandom(seed + rank);
-                        Tensor given =
-                                check.expanded()
-                                        ? HostTensors.allocate(DType.F32, check.numRows(rank))
-                                        : HostTensors.allocate(
-                                                DType.F32, check.numRows(rank), columns);
-                        for (int row = 0; row < check.numRows(rank); row++) {
+                        Tensor given = HostTensors.allocate(DType.F32, shape);
+                        for (int row = 0; row < rows; row++) {
                             for (int k = 0; k < columns; k++) {
-                                float weight =
-                                        (float)
-                                                (holdsToken(check, rank, row)
-                                                        ? random.nextDouble(-1, 1)
-                                                        : Double.NaN);
-                                if (check.expanded()) {
-                                    given.setFloat(weight, row);
-                                } else {
-                                    given.setFloat(weight, row, k);
-                                }
+                                boolean holds = holdsToken(check, rank, row);
+                                double weight = holds ? random.nextDouble(-1, 1) : Double.NaN;
+                                long[] at = flat ? new long[] {row} : new long[] {row, k};
+                                given.setFloat((float) weight, at);
                             }
                         }
                         all.add(given);

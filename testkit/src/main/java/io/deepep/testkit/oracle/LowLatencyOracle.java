@@ -4,19 +4,13 @@ import io.deepep.testkit.routing.Routing;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
+import java.util.function.BiPredicate;
 
 /** What each rank must receive in a low-latency dispatch of a global routing. */
 public final class LowLatencyOracle {
     private final Routing routing;
-    private final Lost lost;
+    private final BiPredicate<Integer, Integer> lost;
     private final List<List<List<SourceRow>>> rows = new ArrayList<>();
-
-    /** Which rows do not come, because of masks. */
-    @FunctionalInterface
-    public interface Lost {
-        /** Whether the experts of {@code rank} get nothing from {@code src}. */
-        boolean test(int src, int rank);
-    }
 
     /** The oracle for one dispatch among all ranks. */
     public LowLatencyOracle(Routing routing) {
@@ -28,8 +22,12 @@ public final class LowLatencyOracle {
         this(routing, (src, rank) -> absent.contains(src) || absent.contains(rank));
     }
 
-    /** The oracle for one dispatch of which some rows do not come. */
-    public LowLatencyOracle(Routing routing, Lost lost) {
+    /**
+     * The oracle for one dispatch of which some rows do not come, because of masks.
+     *
+     * @param lost whether, of a source and a rank, the rank's experts get nothing from the source
+     */
+    public LowLatencyOracle(Routing routing, BiPredicate<Integer, Integer> lost) {
         this.routing = routing;
         this.lost = lost;
         for (int rank = 0; rank < routing.numRanks(); rank++) {

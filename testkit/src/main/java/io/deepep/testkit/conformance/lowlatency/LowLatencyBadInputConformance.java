@@ -248,14 +248,12 @@ public record LowLatencyBadInputConformance(TestBackend backend) implements Rank
         Ranks.runBare(
                 backend(),
                 topology,
-                communicator ->
-                        assertThatThrownBy(
-                                        Ranks.builder(backend(), communicator, topology)
-                                                        .lowLatency(
-                                                                new LowLatencyLimits(8, 128, 6, 2))
-                                                ::open)
-                                .isInstanceOf(IllegalArgumentException.class)
-                                .hasMessageContaining(
-                                        "numExperts=6 is not a multiple of numRanks=4"));
+                communicator -> {
+                    Buffer.Builder builder = Ranks.builder(backend(), communicator, topology);
+                    requireRefused(
+                            IllegalArgumentException.class,
+                            "numExperts=6 is not a multiple of numRanks=4",
+                            builder.lowLatency(new LowLatencyLimits(8, 128, 6, 2))::open);
+                });
     }
 }

@@ -57,17 +57,12 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
     @Cases
     @GroupSource({"1, 4", "2, 2"})
     public void chainedPairs(RankContext context) {
+        LowLatencyShape shape = shape(context);
+        RoutingSpec varying = shape.spec().withVaryingTokens(true);
         List<LowLatencyRank> ranks =
                 IntStream.range(0, DIFFERENT_PAIRS)
-                        .mapToObj(
-                                i -> {
-                                    LowLatencyShape shape = shape(context);
-                                    RoutingSpec spec =
-                                            i % 2 == 0
-                                                    ? shape.spec().withVaryingTokens(true)
-                                                    : shape.raggedSpec();
-                                    return shape.rank(context, spec.withSeed(i));
-                                })
+                        .mapToObj(i -> (i % 2 == 0 ? varying : shape.raggedSpec()).withSeed(i))
+                        .map(spec -> shape.rank(context, spec))
                         .toList();
         LowLatencyFormat[] formats = LowLatencyFormat.values();
         for (int i = 0; i < CHAINED_PAIRS; i++) {
@@ -114,15 +109,9 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
     @GroupSource("1, 4")
     public void fewTokensAndMany() {
         LowLatencyShape shape = new LowLatencyShape(1, 4, 80, 896, 6, 8);
+        RoutingSpec varying = shape.spec().withVaryingTokens(true);
         List<LowLatencyWorld> worlds =
-                Stream.of(5L, 9L, 23L)
-                        .map(
-                                seed ->
-                                        shape.world(
-                                                shape.spec()
-                                                        .withVaryingTokens(true)
-                                                        .withSeed(seed)))
-                        .toList();
+                Stream.of(5L, 9L, 23L).map(varying::withSeed).map(shape::world).toList();
         for (int few : new int[] {FEW_TOKENS, FEW_SUMS}) {
             assertThat(worlds).allMatch(world -> tokens(world).anyMatch(number -> number <= few));
             assertThat(worlds).allMatch(world -> tokens(world).anyMatch(number -> number > few));

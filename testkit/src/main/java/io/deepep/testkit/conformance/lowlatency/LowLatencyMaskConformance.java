@@ -16,9 +16,9 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.LowLatencyWorld;
-import io.deepep.testkit.oracle.LowLatencyOracle;
 import java.time.Duration;
 import java.util.Set;
+import java.util.function.BiPredicate;
 import java.util.function.Consumer;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -35,7 +35,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
         SHAPE.limit(builder);
     }
 
-    private static LowLatencyRank losing(RankContext context, LowLatencyOracle.Lost lost) {
+    private static LowLatencyRank losing(RankContext context, BiPredicate<Integer, Integer> lost) {
         return new LowLatencyRank(
                 context,
                 context.shared(

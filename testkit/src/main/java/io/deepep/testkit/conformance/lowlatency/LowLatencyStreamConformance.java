@@ -152,15 +152,11 @@ public record LowLatencyStreamConformance(TestBackend backend) implements RankGr
                 Ranks.topology(1, 2),
                 communicator -> {
                     Device other = backend().device(0, 1).isHost() ? Device.cuda(0) : Device.host();
-                    assertThatThrownBy(
-                                    () ->
-                                            Ranks.builder(
-                                                            backend(),
-                                                            communicator,
-                                                            Ranks.topology(1, 2))
-                                                    .lowLatency(SHAPE.limits())
-                                                    .communicationStream(new Elsewhere(other))
-                                                    .open())
+                    Buffer.Builder builder =
+                            Ranks.builder(backend(), communicator, Ranks.topology(1, 2))
+                                    .lowLatency(SHAPE.limits())
+                                    .communicationStream(new Elsewhere(other));
+                    assertThatThrownBy(builder::open)
                             .isInstanceOf(IllegalArgumentException.class)
                             .hasMessageContaining("communicationStream runs on " + other);
                 });

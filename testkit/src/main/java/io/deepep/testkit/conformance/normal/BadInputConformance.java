@@ -3,10 +3,11 @@ package io.deepep.testkit.conformance.normal;
 import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.SHORT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireFailed;
+import static io.deepep.testkit.conformance.Misbehaviour.requireRefused;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
 import static io.deepep.testkit.conformance.Misbehaviour.withoutOneRank;
+import static io.deepep.testkit.conformance.normal.NormalMisuses.LIMITS;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.Buffer;
@@ -25,6 +26,7 @@ import io.deepep.testkit.conformance.Ranks;
 import java.time.Duration;
 import java.time.temporal.ChronoUnit;
 import java.util.concurrent.CountDownLatch;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -120,7 +122,7 @@ public record BadInputConformance(TestBackend backend) implements MisusedGroup {
                     }
                     Buffer.Builder builder =
                             Ranks.builder(backend(), communicator, topology)
-                                    .normal(NormalMisuses.LIMITS)
+                                    .normal(LIMITS)
                                     .timeout(SHORT);
                     requireTimeout(communicator.rank(), "", builder::open);
                 });
@@ -134,7 +136,7 @@ public record BadInputConformance(TestBackend backend) implements MisusedGroup {
     public void differentLimitsAtOpen() {
         NormalLimits other = NormalLimits.of(17, 256, 4, 16);
         requireOpenMismatch(
-                (builder, culprit) -> builder.normal(culprit ? other : NormalMisuses.LIMITS),
+                (builder, culprit) -> builder.normal(culprit ? other : LIMITS),
                 "maxTokens=17",
                 "maxTokens=16");
     }
@@ -151,8 +153,7 @@ public record BadInputConformance(TestBackend backend) implements MisusedGroup {
     public void differentNodeSizesAtOpen(int ranksPerNode) {
         requireOpenMismatch(
                 (builder, culprit) ->
-                        builder.normal(NormalMisuses.LIMITS)
-                                .ranksPerNode(culprit ? ranksPerNode : 4),
+                        builder.normal(LIMITS).ranksPerNode(culprit ? ranksPerNode : 4),
                 "ranksPerNode",
                 "2",
                 "4");
@@ -179,17 +180,12 @@ public record BadInputConformance(TestBackend backend) implements MisusedGroup {
                     boolean culprit = communicator.rank() == CULPRIT;
                     Buffer.Builder builder =
                             Ranks.builder(backend(), communicator, topology)
-                                    .normal(NormalMisuses.LIMITS)
+                                    .normal(LIMITS)
                                     .numNvlBytes(culprit ? 128 : 0);
-                    if (culprit) {
-                        assertThatThrownBy(builder::open)
-                                .isInstanceOf(IllegalArgumentException.class)
-                                .hasMessageContaining("numNvlBytes=128");
-                    } else {
-                        assertThatThrownBy(builder::open)
-                                .isInstanceOf(RankMismatchException.class)
-                                .hasMessageContaining("rank 1");
-                    }
+                    requireRefused(
+                            culprit ? IllegalArgumentException.class : RankMismatchException.class,
+                            culprit ? "numNvlBytes=128" : "rank 1",
+                            builder::open);
                 });
     }
 
@@ -201,33 +197,24 @@ public record BadInputConformance(TestBackend backend) implements MisusedGroup {
                 backend(),
                 topology,
                 communicator -> {
+                    Supplier<Buffer.Builder> fresh =
+                            () -> Ranks.builder(backend(), communicator, topology);
+                    Supplier<Buffer.Builder> normal = () -> fresh.get().normal(LIMITS);
+                    requireImpossible(fresh.get(), "lowLatency");
                     requireImpossible(
-                            Ranks.builder(backend(), communicator, topology), "lowLatency");
-                    requireImpossible(
-                            Ranks.builder(backend(), communicator, topology)
-                                    .ranksPerNode(3)
-                                    .normal(NormalMisuses.LIMITS),
+                            normal.get().ranksPerNode(3),
                             "numRanks=4 is not a multiple of numNvlRanks=3");
+                    requireImpossible(normal.get().timeout(Duration.ZERO), "timeout=PT0S");
                     requireImpossible(
-                            Ranks.builder(backend(), communicator, topology)
-                                    .normal(NormalMisuses.LIMITS)
-                                    .timeout(Duration.ZERO),
-                            "timeout=PT0S");
-                    requireImpossible(
-                            Ranks.builder(backend(), communicator, topology)
-                                    .normal(NormalMisuses.LIMITS)
-                                    .timeout(ChronoUnit.FOREVER.getDuration()),
+                            normal.get().timeout(ChronoUnit.FOREVER.getDuration()),
                             "at most PT8760H");
                     requireImpossible(
-                            Ranks.builder(backend(), communicator, topology)
-                                    .normal(NormalLimits.of(Integer.MAX_VALUE, 256, 4, 16)),
+                            fresh.get().normal(NormalLimits.of(Integer.MAX_VALUE, 256, 4, 16)),
                             "lower maxTokens or give maxRecvTokens");
                 });
     }
 
     private static void requireImpossible(Buffer.Builder builder, String mentions) {
-        assertThatThrownBy(builder::open)
-                .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining(mentions);
+        requireRefused(IllegalArgumentException.class, mentions, builder::open);
     }
 }

@@ -25,10 +25,8 @@ import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-import io.deepep.testkit.routing.RoutingSpec;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import org.junit.jupiter.api.Tag;
@@ -116,7 +114,8 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
                 context -> {
                     for (int i = 0; i < SOAK_ITERATIONS; i++) {
                         NormalWorld world =
-                                worlds.computeIfAbsent(i, n -> randomWorld(topology.numRanks(), n));
+                                worlds.computeIfAbsent(
+                                        i, n -> NormalSoak.world(limits, topology.numRanks(), n));
                         NormalRank rank = new NormalRank(context, world);
                         if (i % 3 == 2) {
                             DispatchPlan.Builder plan =
@@ -127,22 +126,6 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
                         }
                     }
                 });
-    }
-
-    private static NormalWorld randomWorld(int numRanks, int seed) {
-        SplittableRandom random = new SplittableRandom(seed);
-        int experts = numRanks * random.nextInt(1, 32 / numRanks + 1);
-        int topk = random.nextInt(1, Math.min(8, experts) + 1);
-        boolean fp8 = random.nextBoolean();
-        int hidden = fp8 ? 128 * random.nextInt(1, 4) : 8 * random.nextInt(1, 49);
-        RoutingSpec spec =
-                RoutingSpec.of(numRanks, random.nextInt(25), experts, topk)
-                        .withMaskedShare(random.nextInt(4) == 0 ? 0.4 : 0)
-                        .withDuplicateShare(random.nextInt(4) == 0 ? 0.4 : 0)
-                        .withVaryingTokens(random.nextBoolean())
-                        .withIdleRanks(random.nextInt(4) == 0 ? 1 : 0)
-                        .withSeed(seed);
-        return NormalWorld.of(spec, hidden, fp8 ? DType.FP8_E4M3 : DType.BF16);
     }
 
     /** Two runs with new buffers give the same bits. */

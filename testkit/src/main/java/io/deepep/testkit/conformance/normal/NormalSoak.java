@@ -70,7 +70,7 @@ public record NormalSoak(TestBackend backend) {
                             SplittableRandom random = new SplittableRandom(drawn);
                             NormalWorld world =
                                     worlds.computeIfAbsent(
-                                            i, _ -> world(topology.numRanks(), ~drawn));
+                                            i, _ -> world(LIMITS, topology.numRanks(), ~drawn));
                             worlds.remove(i - 10 * MAX_PENDING);
                             exchanges.run(
                                     contexts.get(random.nextInt(2)),
@@ -83,20 +83,21 @@ public record NormalSoak(TestBackend backend) {
                 });
     }
 
-    private static NormalWorld world(int numRanks, long seed) {
+    /** An exchange of a random shape and routing. */
+    static NormalWorld world(NormalLimits limits, int numRanks, long seed) {
         SplittableRandom random = new SplittableRandom(seed);
-        int experts = numRanks * random.nextInt(1, LIMITS.maxExperts() / numRanks + 1);
-        int topk = random.nextInt(1, Math.min(LIMITS.maxTopk(), experts) + 1);
+        int experts = numRanks * random.nextInt(1, limits.maxExperts() / numRanks + 1);
+        int topk = random.nextInt(1, Math.min(limits.maxTopk(), experts) + 1);
         boolean fp8 = random.nextBoolean();
         int unit = fp8 ? 128 : 8;
         RoutingSpec spec =
-                RoutingSpec.of(numRanks, random.nextInt(LIMITS.maxTokens() + 1), experts, topk)
+                RoutingSpec.of(numRanks, random.nextInt(limits.maxTokens() + 1), experts, topk)
                         .withMaskedShare(random.nextInt(4) == 0 ? 0.4 : 0)
                         .withDuplicateShare(random.nextInt(4) == 0 ? 0.4 : 0)
                         .withVaryingTokens(random.nextBoolean())
                         .withIdleRanks(numRanks > 1 && random.nextInt(4) == 0 ? 1 : 0)
                         .withSeed(random.nextLong());
-        int hidden = unit * random.nextInt(1, LIMITS.hidden() / unit + 1);
+        int hidden = unit * random.nextInt(1, limits.hidden() / unit + 1);
         return NormalWorld.of(spec, hidden, fp8 ? DType.FP8_E4M3 : DType.BF16);
     }
 
