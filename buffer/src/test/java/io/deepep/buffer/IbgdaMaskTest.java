@@ -2,12 +2,12 @@ package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.testkit.CardFolder;
+import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.normal.NormalRank;
@@ -82,10 +82,7 @@ class IbgdaMaskTest {
     private void loseInVain(RankContext context, NormalWorld whole) {
         card.faults("fail 0 retry-exceeded");
         NormalRank rank = new NormalRank(context, whole);
-        DeepEpTimeoutException late =
-                catchThrowableOfType(DeepEpTimeoutException.class, rank::roundTrip);
-        assertThat(late).isNotNull();
-        assertThat(late.peer()).as(late.getMessage()).isEqualTo(LOST);
+        DeepEpTimeoutException late = Misbehaviour.requirePeer(LOST, rank::roundTrip);
         assertThat(Arrays.asList(late.getSuppressed()))
                 .anyMatch(why -> why.getMessage().contains(" to rank 1: "));
         assertThat(context.buffer().queryMask()[LOST]).isEqualTo(1);

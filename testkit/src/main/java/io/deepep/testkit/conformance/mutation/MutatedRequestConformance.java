@@ -71,12 +71,9 @@ public record MutatedRequestConformance(TestBackend backend) {
     }
 
     private void run(EpTopology topology, int number, long seed) {
-        NormalWorld normal =
-                NormalWorld.bf16(
-                        RoutingSpec.of(topology.numRanks(), TOKENS, 16, 4).withSeed(9), HIDDEN);
-        LowLatencyWorld lowLatency =
-                LowLatencyWorld.of(
-                        RoutingSpec.of(topology.numRanks(), TOKENS, 16, 4).withSeed(9), LIMITS);
+        RoutingSpec spec = RoutingSpec.of(topology.numRanks(), TOKENS, 16, 4).withSeed(9);
+        NormalWorld normal = NormalWorld.bf16(spec, HIDDEN);
+        LowLatencyWorld lowLatency = LowLatencyWorld.of(spec, LIMITS);
         AtomicIntegerArray refused = new AtomicIntegerArray(number);
         AtomicInteger numRefused = new AtomicInteger();
         Ranks.run(
@@ -99,9 +96,7 @@ public record MutatedRequestConformance(TestBackend backend) {
     private static final class Party {
         private final RankContext context;
         private final NormalRank normal;
-        private final NormalWorld world;
         private final LowLatencyRank lowLatency;
-        private final int numLocalExperts;
         private final AtomicIntegerArray refused;
         private final MemorySegment untouchable = TensorMutations.ofAnotherThread();
         private RequestMutations damage;
@@ -113,10 +108,8 @@ public record MutatedRequestConformance(TestBackend backend) {
                 LowLatencyWorld lowLatencyWorld,
                 AtomicIntegerArray refused) {
             this.context = context;
-            this.world = world;
             this.normal = new NormalRank(context, world);
             this.lowLatency = new LowLatencyRank(context, lowLatencyWorld);
-            this.numLocalExperts = lowLatencyWorld.routing().numLocalExperts();
             this.refused = refused;
         }
 
@@ -171,7 +164,7 @@ public record MutatedRequestConformance(TestBackend backend) {
                     meet(
                             step,
                             () ->
-                                    buffer().combine(damage.combine(normal, world, handle), options)
+                                    buffer().combine(damage.combine(normal, handle), options)
                                             .event()
                                             .synchronize(),
                             () -> {
@@ -189,9 +182,7 @@ public record MutatedRequestConformance(TestBackend backend) {
                     step,
                     () -> {
                         var result =
-                                buffer().lowLatencyDispatch(
-                                                damage.dispatch(lowLatency, numLocalExperts),
-                                                options);
+                                buffer().lowLatencyDispatch(damage.dispatch(lowLatency), options);
                         receive(result.event(), result.receiveHook());
                     },
                     () -> {

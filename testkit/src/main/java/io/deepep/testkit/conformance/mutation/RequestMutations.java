@@ -113,7 +113,8 @@ final class RequestMutations {
         return random.nextBoolean() ? plan.expectLayout(layout) : tokens.layout(layout);
     }
 
-    CombinePlan combine(NormalRank rank, NormalWorld world, DispatchHandle handle) {
+    CombinePlan combine(NormalRank rank, DispatchHandle handle) {
+        NormalWorld world = rank.world();
         Tensor x = rank.outputs();
         Tensor bias = context.upload(world.bias(context.rank(), 0));
         Tensor out =
@@ -130,8 +131,8 @@ final class RequestMutations {
                 .build();
     }
 
-    LowLatencyDispatchPlan dispatch(LowLatencyRank rank, int numLocalExperts) {
-        Tensor counts = context.poisoned(DType.I32, numLocalExperts);
+    LowLatencyDispatchPlan dispatch(LowLatencyRank rank) {
+        Tensor counts = context.poisoned(DType.I32, rank.world().routing().numLocalExperts());
         Tensor waits = context.poisoned(DType.I64, context.communicator().size());
         begin(8);
         LowLatencyDispatchPlan.Builder plan =

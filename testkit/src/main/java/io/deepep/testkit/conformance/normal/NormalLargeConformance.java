@@ -109,20 +109,13 @@ public record NormalLargeConformance(TestBackend backend) implements NormalSuite
             perRank.setLong(perRank.getLong(last) + 1, last);
             mask.setLong(mask.getLong(1, last) ^ 1, 1, last);
         }
+        Tensor perExpert = good.numTokensPerExpert();
         DispatchLayout otherMask =
-                new DispatchLayout(
-                        good.numTokensPerRank(),
-                        good.numTokensPerRdmaRank(),
-                        good.numTokensPerExpert(),
-                        context.upload(mask),
-                        good.event());
+                RoutingErrorConformance.with(
+                        good, good.numTokensPerRank(), perExpert, context.upload(mask));
         DispatchLayout otherCount =
-                new DispatchLayout(
-                        context.upload(perRank),
-                        good.numTokensPerRdmaRank(),
-                        good.numTokensPerExpert(),
-                        good.isTokenInRank(),
-                        good.event());
+                RoutingErrorConformance.with(
+                        good, context.upload(perRank), perExpert, good.isTokenInRank());
         DispatchPlan withMask = rank.plan().expectLayout(otherMask).build();
         DispatchPlan withCount = rank.plan().expectLayout(otherCount).build();
         requireRouting(last, () -> rank.call(withMask), "isTokenInRank[1][" + last + "]");

@@ -121,7 +121,8 @@ public record RoutingErrorConformance(TestBackend backend) implements MisusedGro
         return context.upload(copy);
     }
 
-    private static DispatchLayout with(
+    /** The layout with other counts and mask. */
+    static DispatchLayout with(
             DispatchLayout layout, Tensor perRank, Tensor perExpert, Tensor mask) {
         return new DispatchLayout(
                 perRank, layout.numTokensPerRdmaRank(), perExpert, mask, layout.event());
