@@ -37,7 +37,6 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
     @MethodSource(ALL)
     public void cachedHandle(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context, 5);
-        NormalWorld world = rank.world();
         NormalRank interloper = shape.rank(context, 6);
         DispatchResult first = rank.dispatch();
         NormalRank cached = rank.expecting(rank.check().withoutTopk());
@@ -55,7 +54,6 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
     @MethodSource(FEW)
     public void copyOutlivesOtherDispatches(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context, 5);
-        NormalWorld world = rank.world();
         NormalRank interloper = shape.rank(context, 6);
         DispatchPlan.Builder plan = rank.plan().receive(DispatchPlan.Receive.COPY);
         DispatchResult copy = rank.dispatch(plan);
