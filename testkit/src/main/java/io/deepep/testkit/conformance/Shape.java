@@ -1,10 +1,19 @@
 package io.deepep.testkit.conformance;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import io.deepep.Buffer;
 import io.deepep.EpTopology;
+import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.routing.RoutingSpec;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 import java.util.function.Consumer;
+import java.util.function.Function;
 
 /**
  * The shape of cases: a group, exchanges that its buffers take, and each rank's share of them.
@@ -72,5 +81,30 @@ public interface Shape<W, R> extends RankGroup {
                     options.accept(builder);
                 },
                 body);
+    }
+
+    /** Two runs with new buffers, each of two equal calls, give the same bits. */
+    default void requireSameBits(TestBackend backend, W world, Function<R, Tensor> call) {
+        ConcurrentMap<Integer, List<Tensor>> runs = new ConcurrentHashMap<>();
+        for (int i = 0; i < 2; i++) {
+            run(
+                    backend,
+                    _ -> {},
+                    context -> {
+                        R rank = share(context, world);
+                        List<Tensor> seen =
+                                runs.computeIfAbsent(context.rank(), _ -> new ArrayList<>());
+                        seen.add(call.apply(rank));
+                        seen.add(call.apply(rank));
+                    });
+        }
+        // Those of this process's ranks.
+        assertThat(runs).isNotEmpty();
+        for (List<Tensor> seen : runs.values()) {
+            assertThat(seen).hasSize(4);
+            for (Tensor home : seen) {
+                assertThat(HostTensors.firstDifference(seen.getFirst(), home)).isEqualTo(-1);
+            }
+        }
     }
 }

@@ -10,8 +10,6 @@ import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
-import io.deepep.Tensor;
-import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
@@ -23,10 +21,7 @@ import io.deepep.testkit.conformance.normal.NormalMisuses;
 import io.deepep.testkit.conformance.normal.NormalRank;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.routing.RoutingSpec;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentMap;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
@@ -116,8 +111,9 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
             assertThat(worlds).allMatch(world -> tokens(world).anyMatch(number -> number <= few));
             assertThat(worlds).allMatch(world -> tokens(world).anyMatch(number -> number > few));
         }
-        run(
-                shape,
+        shape.run(
+                backend(),
+                _ -> {},
                 context -> {
                     for (LowLatencyWorld world : worlds) {
                         LowLatencyRank rank = new LowLatencyRank(context, world);
@@ -139,27 +135,10 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
     @Cases
     @MethodSource(FEW)
     public void sameBitsOnEveryRun(LowLatencyShape shape) {
-        LowLatencyWorld world = shape.world(shape.raggedSpec());
-        ConcurrentMap<Integer, List<Tensor>> runs = new ConcurrentHashMap<>();
-        for (int i = 0; i < 2; i++) {
-            run(
-                    shape,
-                    context -> {
-                        LowLatencyRank rank = new LowLatencyRank(context, world);
-                        List<Tensor> seen =
-                                runs.computeIfAbsent(context.rank(), r -> new ArrayList<>());
-                        seen.add(rank.roundTrip(LowLatencyFormat.FP8));
-                        seen.add(rank.roundTrip(LowLatencyFormat.FP8));
-                    });
-        }
-        // Those of this process's ranks.
-        assertThat(runs).isNotEmpty();
-        for (List<Tensor> seen : runs.values()) {
-            assertThat(seen).hasSize(4);
-            for (Tensor home : seen) {
-                assertThat(HostTensors.firstDifference(seen.getFirst(), home)).isEqualTo(-1);
-            }
-        }
+        shape.requireSameBits(
+                backend(),
+                shape.world(shape.raggedSpec()),
+                rank -> rank.roundTrip(LowLatencyFormat.FP8));
     }
 
     @Cases

@@ -95,10 +95,6 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
             return context.rank() == late;
         }
 
-        void meet() {
-            context.meet();
-        }
-
         /** Another exchange, without the late rank. */
         LowLatencyRank without(long seed) {
             return new LowLatencyRank(context, shape.without(Set.of(late), seed));
@@ -116,7 +112,7 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
 
         /** Takes the late rank back. */
         void rejoin() {
-            meet();
+            context.meet();
             context.buffer().rejoin();
             whole.roundTrip(BF16);
         }
@@ -130,9 +126,9 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
         all.whole.roundTrip(BF16);
         LowLatencyHandle handle = home.dispatch(all.whole).handle();
         if (all.isLate()) {
-            all.meet();
+            context.meet();
             home.send(all.whole, handle);
-            all.meet();
+            context.meet();
         } else {
             context.buffer().updateMask(all.late, true);
             home.combine(all.owing(), handle);
@@ -140,9 +136,9 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
             home.combine(second, home.dispatch(second).handle());
             LowLatencyRank third = all.without(83);
             LowLatencyCombineResult sent = home.send(third, home.dispatch(third).handle());
-            all.meet();
+            context.meet();
             // Now the late rank stores.
-            all.meet();
+            context.meet();
             sent.receiveHook().run();
             home.verify(third, sent);
         }
@@ -162,15 +158,15 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
             all.without(81).roundTrip(BF16);
             all.without(82).roundTrip(BF16);
         } else {
-            all.meet();
+            context.meet();
         }
         LowLatencyDispatchResult sent =
                 buffer.lowLatencyDispatch(third.plan(BF16).receiveHook(true).build());
         sent.event().synchronize();
-        all.meet();
+        context.meet();
         if (!all.isLate()) {
             // Now the late rank stores.
-            all.meet();
+            context.meet();
             sent.receiveHook().run();
             third.verify(sent, BF16);
             third.combine(sent.handle());

@@ -15,7 +15,6 @@ import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
-import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
@@ -25,8 +24,6 @@ import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import org.junit.jupiter.api.Tag;
@@ -132,28 +129,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     @Cases
     @MethodSource(FEW)
     public void sameBitsOnEveryRun(NormalShape shape) {
-        NormalWorld world = shape.world();
-        ConcurrentMap<Integer, List<Tensor>> runs = new ConcurrentHashMap<>();
-        for (int i = 0; i < 2; i++) {
-            run(
-                    shape,
-                    world,
-                    context -> {
-                        NormalRank rank = new NormalRank(context, world);
-                        List<Tensor> seen =
-                                runs.computeIfAbsent(context.rank(), r -> new ArrayList<>());
-                        seen.add(rank.roundTrip());
-                        seen.add(rank.roundTrip());
-                    });
-        }
-        // Those of this process's ranks.
-        assertThat(runs).isNotEmpty();
-        for (List<Tensor> seen : runs.values()) {
-            assertThat(seen).hasSize(4);
-            for (Tensor home : seen) {
-                assertThat(HostTensors.firstDifference(seen.getFirst(), home)).isEqualTo(-1);
-            }
-        }
+        shape.requireSameBits(backend(), shape.world(), NormalRank::roundTrip);
     }
 
     /**
