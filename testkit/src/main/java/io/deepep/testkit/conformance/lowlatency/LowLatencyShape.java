@@ -5,9 +5,9 @@ import io.deepep.EpTopology;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.ExchangeShape;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
-import io.deepep.testkit.conformance.Shape;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.Arrays;
@@ -18,7 +18,7 @@ import org.junit.jupiter.params.provider.Arguments;
 /** Shapes of low-latency cases. */
 public record LowLatencyShape(
         int nodes, int ranksPerNode, int tokens, int hidden, int topk, int experts)
-        implements Shape<LowLatencyWorld, LowLatencyRank> {
+        implements ExchangeShape<LowLatencyWorld, LowLatencyRank> {
     /** Those that the backend has groups for. */
     public static Stream<LowLatencyShape> all(TestBackend backend) {
         return fitting(

@@ -5,9 +5,9 @@ import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.ExchangeShape;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
-import io.deepep.testkit.conformance.Shape;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
@@ -19,7 +19,7 @@ import java.util.stream.Stream;
  */
 record NormalShape(
         int nodes, int ranksPerNode, int tokens, int hidden, DType dtype, int topk, int experts)
-        implements Shape<NormalWorld, NormalRank> {
+        implements ExchangeShape<NormalWorld, NormalRank> {
     /** For what does not depend on shapes; each rank has four experts. */
     static NormalShape small(EpTopology topology) {
         int numRanks = topology.numRanks();

@@ -21,7 +21,7 @@ import java.util.function.Function;
  * @param <W> an exchange
  * @param <R> one rank's share
  */
-public interface Shape<W, R> extends RankGroup {
+public interface ExchangeShape<W, R> extends RankGroup {
     /** The group. */
     EpTopology topology();
 
