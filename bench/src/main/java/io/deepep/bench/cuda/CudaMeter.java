@@ -2,11 +2,12 @@ package io.deepep.bench.cuda;
 
 import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.Ceiling;
+import io.deepep.bench.measure.GpuFigures;
 import io.deepep.bench.measure.MeasuredCall;
 import io.deepep.bench.measure.Meter;
-import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.measure.Timing;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.Session;
 import java.util.Collection;
 import java.util.Comparator;
@@ -21,6 +22,7 @@ public final class CudaMeter extends Meter {
 
     private static final int REPEATS = 40;
 
+    private final Session session;
     private final CudaStopwatch stopwatch;
     private final List<Ceiling> ceilings;
 
@@ -28,7 +30,8 @@ public final class CudaMeter extends Meter {
     private final Map<Integer, Double> emptyKernelMicros = new TreeMap<>();
 
     private CudaMeter(Session session, CudaStopwatch stopwatch, List<Ceiling> ceilings) {
-        super(session, stopwatch);
+        super(session, stopwatch, null);
+        this.session = session;
         this.stopwatch = stopwatch;
         this.ceilings = ceilings;
     }
@@ -62,20 +65,27 @@ public final class CudaMeter extends Meter {
     }
 
     @Override
-    protected OperationRecord record(
-            OperationRecord.Context context, MeasuredCall call, Timing timing) {
+    protected GpuFigures gpu(MeasuredCall call, Timing timing) {
+        Placement placement = session.job().placement();
         int sms = call.subject().sms();
         Ceiling ceiling = ceiling(call.wireRowBytes());
-        return context.onGpus(
-                call.subject(),
-                timing.work(),
-                call.total(),
-                stopwatch.figures(
-                        timing,
-                        ceiling,
-                        ceiling.at(sms, call.pushes()),
-                        call.linkBytes(),
-                        emptyKernelMicros.get(sms)));
+        double sameSms = ceiling.at(sms, call.pushes());
+        double bytesPerSecond = timing.work().bytesPerSecond(call.linkBytes());
+        return new GpuFigures(
+                placement.gpu().name(),
+                placement.numGpus(),
+                session.numProcesses(),
+                DriverText.get(),
+                call.linkBytes(),
+                bytesPerSecond,
+                ceiling.best(),
+                bytesPerSecond / ceiling.best(),
+                sameSms,
+                bytesPerSecond / sameSms,
+                timing.calls().percentileMicros(50),
+                timing.enqueues().percentileMicros(50),
+                session.deviceBytesPerRank(),
+                emptyKernelMicros.get(sms));
     }
 
     /** Of the rows whose length is nearest. */

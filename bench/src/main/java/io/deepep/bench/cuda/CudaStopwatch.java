@@ -2,13 +2,10 @@ package io.deepep.bench.cuda;
 
 import io.deepep.CallOptions;
 import io.deepep.Event;
-import io.deepep.bench.measure.Ceiling;
-import io.deepep.bench.measure.GpuFigures;
 import io.deepep.bench.measure.Samples;
 import io.deepep.bench.measure.Stopwatch;
 import io.deepep.bench.measure.Timing;
 import io.deepep.bench.run.CollectiveCall;
-import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.RankTeam;
 import io.deepep.bench.run.Session;
 import io.deepep.cuda.CudaContext;
@@ -120,39 +117,6 @@ public final class CudaStopwatch implements Stopwatch {
         this.team = session.team();
         this.flags = flags;
         this.lanes = lanes;
-    }
-
-    /**
-     * What a record says of GPUs.
-     *
-     * @param ceiling of a bare copy in this run
-     * @param sameSms of a bare copy with as many multiprocessors, in bytes per second
-     * @param linkBytes of the busiest GPU
-     * @param emptyKernelMicros null in normal mode
-     */
-    public GpuFigures figures(
-            Timing timing,
-            Ceiling ceiling,
-            double sameSms,
-            long linkBytes,
-            Double emptyKernelMicros) {
-        Placement placement = session.job().placement();
-        double bytesPerSecond = timing.work().bytesPerSecond(linkBytes);
-        return new GpuFigures(
-                placement.gpu().name(),
-                placement.numGpus(),
-                session.numProcesses(),
-                DriverText.get(),
-                linkBytes,
-                bytesPerSecond,
-                ceiling.best(),
-                bytesPerSecond / ceiling.best(),
-                sameSms,
-                bytesPerSecond / sameSms,
-                timing.calls().percentileMicros(50),
-                timing.enqueues().percentileMicros(50),
-                session.deviceBytesPerRank(),
-                emptyKernelMicros);
     }
 
     /** A stopwatch for the session's open buffers; close it before them. */

@@ -4,27 +4,26 @@ import io.deepep.bench.run.Job;
 import io.deepep.bench.run.Session;
 
 /** Measures operations and holds them against the yardstick of their backend. */
-public abstract class Meter implements AutoCloseable {
+public class Meter implements AutoCloseable {
     private final Session session;
     private final Stopwatch stopwatch;
+    private final Double memoryCopy;
     private final Build build = Build.current();
 
-    /** A meter of the session's ranks that closes {@code stopwatch}. */
-    protected Meter(Session session, Stopwatch stopwatch) {
+    /**
+     * A meter of the session's ranks that closes {@code stopwatch}.
+     *
+     * @param memoryCopy bytes per second, the yardstick of the host backend; null on GPUs
+     */
+    protected Meter(Session session, Stopwatch stopwatch, Double memoryCopy) {
         this.session = session;
         this.stopwatch = stopwatch;
+        this.memoryCopy = memoryCopy;
     }
 
     /** On the host the yardstick is the bandwidth of this machine's memory. */
     public static Meter onHost(Session session) {
-        double memoryCopy = MemoryCopy.bytesPerSecond();
-        return new Meter(session, Stopwatch.ofHost(session.team())) {
-            @Override
-            protected OperationRecord record(
-                    OperationRecord.Context context, MeasuredCall call, Timing timing) {
-                return context.onHost(call.subject(), timing.work(), call.total(), memoryCopy);
-            }
-        };
+        return new Meter(session, Stopwatch.ofHost(session.team()), MemoryCopy.bytesPerSecond());
     }
 
     /**
@@ -35,14 +34,23 @@ public abstract class Meter implements AutoCloseable {
     public final OperationRecord measure(Job job, MeasuredCall call, int warmups, int repeats) {
         Timing timing = stopwatch.measure(call, warmups, repeats);
         session.run(call::verify);
-        OperationRecord record = record(new OperationRecord.Context(job, build), call, timing);
+        OperationRecord record =
+                OperationRecord.of(
+                        job,
+                        build,
+                        call.subject(),
+                        timing.work(),
+                        call.total(),
+                        memoryCopy,
+                        gpu(call, timing));
         session.dropUnusedResults();
         return record;
     }
 
-    /** What was measured, beside the yardstick. */
-    protected abstract OperationRecord record(
-            OperationRecord.Context context, MeasuredCall call, Timing timing);
+    /** What was measured, beside the yardstick of GPUs; null on the host. */
+    protected GpuFigures gpu(MeasuredCall call, Timing timing) {
+        return null;
+    }
 
     @Override
     public final void close() {

@@ -98,65 +98,48 @@ public record OperationRecord(
                 time);
     }
 
-    /** What the records of a run have in common, and are made with. */
-    public record Context(Job job, Build build) {
-        /** A record of the host backend, compared with the bandwidth of memory. */
-        public OperationRecord onHost(
-                Subject subject,
-                Samples samples,
-                OperationBytes bytes,
-                double memoryCopyBytesPerSecond) {
-            return record(
-                    subject,
-                    samples,
-                    bytes,
-                    memoryCopyBytesPerSecond,
-                    samples.bytesPerSecond(bytes.moved()) / memoryCopyBytesPerSecond,
-                    null);
-        }
-
-        /** A record of ranks on GPUs. */
-        public OperationRecord onGpus(
-                Subject subject, Samples samples, OperationBytes bytes, GpuFigures gpu) {
-            return record(subject, samples, bytes, null, null, gpu);
-        }
-
-        private OperationRecord record(
-                Subject subject,
-                Samples samples,
-                OperationBytes bytes,
-                Double memoryCopyBytesPerSecond,
-                Double memoryCopyShare,
-                GpuFigures gpu) {
-            return new OperationRecord(
-                    job.placement().kind().name().toLowerCase(Locale.ROOT),
-                    job.numRanks(),
-                    job.topology().numRdmaRanks(),
-                    job.routing().maxTokens(),
-                    job.hidden(),
-                    job.routing().numTopk(),
-                    job.routing().numExperts(),
-                    subject.dtype(),
-                    subject.op(),
-                    subject.sms(),
-                    samples.count(),
-                    samples.percentileMicros(50),
-                    samples.percentileMicros(99),
-                    samples.maxMicros(),
-                    bytes.logical(),
-                    bytes.wire(),
-                    bytes.nvlink(),
-                    bytes.rdma(),
-                    bytes.moved(),
-                    memoryCopyBytesPerSecond,
-                    memoryCopyShare,
-                    gpu,
-                    null,
-                    build.version(),
-                    build.commit(),
-                    build.jvm(),
-                    build.cpu(),
-                    Instant.now().toString());
-        }
+    /**
+     * A record of what was measured now.
+     *
+     * @param memoryCopy bytes per second, on the host backend; null on GPUs
+     * @param gpu null on the host backend
+     */
+    static OperationRecord of(
+            Job job,
+            Build build,
+            Subject subject,
+            Samples samples,
+            OperationBytes bytes,
+            Double memoryCopy,
+            GpuFigures gpu) {
+        return new OperationRecord(
+                job.placement().kind().name().toLowerCase(Locale.ROOT),
+                job.numRanks(),
+                job.topology().numRdmaRanks(),
+                job.routing().maxTokens(),
+                job.hidden(),
+                job.routing().numTopk(),
+                job.routing().numExperts(),
+                subject.dtype(),
+                subject.op(),
+                subject.sms(),
+                samples.count(),
+                samples.percentileMicros(50),
+                samples.percentileMicros(99),
+                samples.maxMicros(),
+                bytes.logical(),
+                bytes.wire(),
+                bytes.nvlink(),
+                bytes.rdma(),
+                bytes.moved(),
+                memoryCopy,
+                memoryCopy == null ? null : samples.bytesPerSecond(bytes.moved()) / memoryCopy,
+                gpu,
+                null,
+                build.version(),
+                build.commit(),
+                build.jvm(),
+                build.cpu(),
+                Instant.now().toString());
     }
 }
