@@ -131,7 +131,7 @@ public final class BenchReport {
         print(console, records);
         compare(console, options, records.stream().map(OperationRecord::asFigure).toList());
         if (options.json() != null && session.writesResults()) {
-            write(options.json(), RoutingCounts.addTo(records, session.job().routing()));
+            write(options.json(), records);
         }
     }
 

@@ -10,6 +10,9 @@ public class Meter implements AutoCloseable {
     private final Double memoryCopy;
     private final Build build = Build.current();
 
+    /** For the first record; then null. */
+    private RoutingCounts routing;
+
     /**
      * A meter of the session's ranks that closes {@code stopwatch}.
      *
@@ -19,6 +22,7 @@ public class Meter implements AutoCloseable {
         this.session = session;
         this.stopwatch = stopwatch;
         this.memoryCopy = memoryCopy;
+        this.routing = RoutingCounts.of(session.job().routing());
     }
 
     /** On the host the yardstick is the bandwidth of this machine's memory. */
@@ -42,7 +46,9 @@ public class Meter implements AutoCloseable {
                         timing.work(),
                         call.total(),
                         memoryCopy,
-                        gpu(call, timing));
+                        gpu(call, timing),
+                        routing);
+        routing = null;
         session.dropUnusedResults();
         return record;
     }

@@ -66,43 +66,12 @@ public record OperationRecord(
                 null, op, dtype, ranks, nodes, tokens, hidden, topk, experts, sms, p50Micros);
     }
 
-    OperationRecord with(RoutingCounts counts) {
-        return new OperationRecord(
-                backend,
-                ranks,
-                nodes,
-                tokens,
-                hidden,
-                topk,
-                experts,
-                dtype,
-                op,
-                sms,
-                repeats,
-                p50Micros,
-                p99Micros,
-                maxMicros,
-                logicalBytes,
-                wireBytes,
-                nvlinkBytes,
-                rdmaBytes,
-                movedBytes,
-                memoryCopyBytesPerSecond,
-                memoryCopyShare,
-                gpu,
-                counts,
-                version,
-                commit,
-                jvm,
-                cpu,
-                time);
-    }
-
     /**
      * A record of what was measured now.
      *
      * @param memoryCopy bytes per second, on the host backend; null on GPUs
      * @param gpu null on the host backend
+     * @param routing null but for the first record of a run
      */
     static OperationRecord of(
             Job job,
@@ -111,7 +80,8 @@ public record OperationRecord(
             Samples samples,
             OperationBytes bytes,
             Double memoryCopy,
-            GpuFigures gpu) {
+            GpuFigures gpu,
+            RoutingCounts routing) {
         return new OperationRecord(
                 job.placement().kind().name().toLowerCase(Locale.ROOT),
                 job.numRanks(),
@@ -135,7 +105,7 @@ public record OperationRecord(
                 memoryCopy,
                 memoryCopy == null ? null : samples.bytesPerSecond(bytes.moved()) / memoryCopy,
                 gpu,
-                null,
+                routing,
                 build.version(),
                 build.commit(),
                 build.jvm(),

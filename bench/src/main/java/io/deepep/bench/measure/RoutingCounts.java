@@ -1,7 +1,6 @@
 package io.deepep.bench.measure;
 
 import io.deepep.testkit.routing.Routing;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
@@ -40,12 +39,5 @@ public record RoutingCounts(List<List<Integer>> rows, List<Integer> expertTokens
 
     private static List<Integer> list(int[] counts) {
         return Arrays.stream(counts).boxed().toList();
-    }
-
-    /** The records of a run of that routing: the first of them carries its counts. */
-    public static List<OperationRecord> addTo(List<OperationRecord> records, Routing routing) {
-        List<OperationRecord> counted = new ArrayList<>(records);
-        counted.set(0, counted.getFirst().with(of(routing)));
-        return counted;
     }
 }

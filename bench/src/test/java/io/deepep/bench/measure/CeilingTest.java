@@ -69,7 +69,8 @@ final class CeilingTest {
                                 140,
                                 30,
                                 1L << 30,
-                                1.5));
+                                1.5),
+                        null);
         assertThat(report(console -> BenchReport.print(console, List.of(record))))
                 .contains("CUDA 13.0, commit abc; a buffer takes 1024.0 MiB")
                 .containsPattern(
