@@ -74,7 +74,7 @@ record DecodeRun(String name, List<JsonNode> records) {
                                                 any.path("experts").asText(),
                                                 any.path("commit").asText(),
                                                 any.path("time").asText()))
-                .tables
+                .tables()
                 .add(grid);
     }
 }

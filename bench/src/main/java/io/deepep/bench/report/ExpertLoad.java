@@ -2,7 +2,6 @@ package io.deepep.bench.report;
 
 import io.deepep.bench.chart.Charts;
 import io.deepep.bench.report.ReportPage.Grid;
-import io.deepep.bench.report.ReportPage.Plot;
 import io.deepep.bench.report.ReportPage.Section;
 import io.deepep.bench.text.Decimals;
 import java.util.Arrays;
@@ -21,11 +20,10 @@ final class ExpertLoad {
                                 + hottest(tokens)
                                         .map(who -> " The busiest is " + who + ".")
                                         .orElse(" No tokens."));
-        section.plots.add(
-                new Plot(
-                        file,
-                        "Tokens of each expert",
-                        Charts.loads("Expert load", "expert", "tokens", tokens)));
+        section.plot(
+                file,
+                "Tokens of each expert",
+                Charts.loads("Expert load", "expert", "tokens", tokens));
         if (tokens.length % numRanks != 0) {
             return;
         }
@@ -35,7 +33,7 @@ final class ExpertLoad {
             long sum = Arrays.stream(tokens, rank * perRank, (rank + 1) * perRank).sum();
             grid.row(false, rank, perRank, sum);
         }
-        section.tables.add(grid);
+        section.tables().add(grid);
     }
 
     /** Which expert is hot, and how much; empty without tokens. */

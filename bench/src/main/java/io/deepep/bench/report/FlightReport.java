@@ -2,7 +2,6 @@ package io.deepep.bench.report;
 
 import io.deepep.bench.chart.Charts;
 import io.deepep.bench.report.ReportPage.Grid;
-import io.deepep.bench.report.ReportPage.Plot;
 import io.deepep.bench.report.ReportPage.Section;
 import io.deepep.bench.text.Decimals;
 import java.util.ArrayList;
@@ -71,17 +70,16 @@ final class FlightReport {
                                     Quantity.bytes(calls.nvlinkBytes()),
                                     Quantity.bytes(calls.rdmaBytes()));
                         });
-        section.plots.add(
-                new Plot(
-                        "flight-time.svg",
-                        "Median host time of each operation",
-                        Charts.bars(
-                                "Host time by operation",
-                                "µs, median of the calls",
-                                names,
-                                medians,
-                                OptionalDouble.empty())));
-        section.tables.add(grid);
+        section.plot(
+                "flight-time.svg",
+                "Median host time of each operation",
+                Charts.bars(
+                        "Host time by operation",
+                        "µs, median of the calls",
+                        names,
+                        medians,
+                        OptionalDouble.empty()));
+        section.tables().add(grid);
     }
 
     /** Rows are those who waited, columns those who kept them. */
@@ -117,12 +115,10 @@ final class FlightReport {
                                                         + slowest
                                                         + " kept the others longest: %.0f %% of all waits.",
                                                 100 * caused[slowest] / all)));
-        section.plots.add(
-                new Plot(
-                        "flight-waits.svg",
-                        "Milliseconds that each rank waited for each rank",
-                        Charts.heatMap(
-                                "Waits, ms", "rank that waited", "rank waited for", millis)));
+        section.plot(
+                "flight-waits.svg",
+                "Milliseconds that each rank waited for each rank",
+                Charts.heatMap("Waits, ms", "rank that waited", "rank waited for", millis));
         Grid grid = new Grid("By rank").number("rank").number("waited").number("was waited for");
         for (int rank = 0; rank < millis.length; rank++) {
             grid.row(
@@ -131,7 +127,7 @@ final class FlightReport {
                     Quantity.micros(1e3 * Arrays.stream(millis[rank]).sum()),
                     Quantity.micros(1e3 * caused[rank]));
         }
-        section.tables.add(grid);
+        section.tables().add(grid);
     }
 
     private static void addTraffic(ReportPage page, String operation, long[][] bytes) {
@@ -139,15 +135,11 @@ final class FlightReport {
                 page.section(
                         "Flight recording: traffic matrix of " + operation,
                         "Megabytes over all recorded calls. What a rank keeps is on the diagonal.");
-        section.plots.add(
-                new Plot(
-                        "flight-traffic-" + operation.replace(' ', '-') + ".svg",
-                        "Megabytes from each rank to each rank",
-                        Charts.heatMap(
-                                "MB, " + operation,
-                                "from rank",
-                                "to rank",
-                                scaled(bytes, 1 / MEGA))));
+        section.plot(
+                "flight-traffic-" + operation.replace(' ', '-') + ".svg",
+                "Megabytes from each rank to each rank",
+                Charts.heatMap(
+                        "MB, " + operation, "from rank", "to rank", scaled(bytes, 1 / MEGA)));
     }
 
     private static double[][] scaled(long[][] values, double factor) {

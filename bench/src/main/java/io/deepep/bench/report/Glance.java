@@ -29,7 +29,7 @@ final class Glance {
         addSlowest(grid, flight.waits());
         if (!grid.rows.isEmpty()) {
             page.section("At a glance", "The sections below show where each answer comes from.")
-                    .tables
+                    .tables()
                     .add(grid);
         }
     }

@@ -3,7 +3,6 @@ package io.deepep.bench.report;
 import com.fasterxml.jackson.databind.JsonNode;
 import io.deepep.bench.chart.Charts;
 import io.deepep.bench.report.ReportPage.Grid;
-import io.deepep.bench.report.ReportPage.Plot;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -80,11 +79,10 @@ record LayerRun(String name, List<JsonNode> records) {
                                         text(any, "intermediate"),
                                         text(any, "topk"),
                                         text(any, "experts")));
-        section.tables.add(grid);
-        section.plots.add(
-                new Plot(
-                        name + "-layer.svg",
-                        "Time of the whole layer by tokens of each rank, in microseconds",
-                        Charts.lines("Time of a layer", "tokens per rank", "µs", lines)));
+        section.tables().add(grid);
+        section.plot(
+                name + "-layer.svg",
+                "Time of the whole layer by tokens of each rank, in microseconds",
+                Charts.lines("Time of a layer", "tokens per rank", "µs", lines));
     }
 }

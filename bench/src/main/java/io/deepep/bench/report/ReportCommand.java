@@ -170,7 +170,7 @@ public final class ReportCommand implements Runnable {
         OutputFile.write("--out", html, page.html().getBytes(StandardCharsets.UTF_8));
         for (ReportPage.Plot plot : page.plots()) {
             OutputFile.write(
-                    "--out", out.resolve(plot.file), plot.svg.getBytes(StandardCharsets.UTF_8));
+                    "--out", out.resolve(plot.file()), plot.svg().getBytes(StandardCharsets.UTF_8));
         }
     }
 }

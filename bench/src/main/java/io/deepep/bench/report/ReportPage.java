@@ -25,39 +25,21 @@ final class ReportPage {
     }
 
     /** A part with a heading. */
-    static final class Section {
-        final String id;
-        final String title;
-        final String text;
-        final List<Plot> plots = new ArrayList<>();
-        final List<Grid> tables = new ArrayList<>();
-
-        private Section(String id, String title, String text) {
-            this.id = id;
-            this.title = title;
-            this.text = text;
-        }
-    }
-
-    /** A picture. */
-    static final class Plot {
-        final String file;
-        final String alt;
-        final String svg;
-
+    record Section(String id, String title, String text, List<Plot> plots, List<Grid> tables) {
         /**
-         * A picture.
+         * Adds a picture.
          *
          * @param file its name where plots are also written as files
          * @param alt what it shows, for those who do not see it
          * @param svg the file, which is also part of the page
          */
-        Plot(String file, String alt, String svg) {
-            this.file = file;
-            this.alt = alt;
-            this.svg = svg;
+        void plot(String file, String alt, String svg) {
+            plots.add(new Plot(file, alt, svg));
         }
     }
+
+    /** A picture. */
+    record Plot(String file, String alt, String svg) {}
 
     /** A table that can be sorted by its columns. */
     static final class Grid {
@@ -118,14 +100,20 @@ final class ReportPage {
 
     /** Adds a part. */
     Section section(String sectionTitle, String text) {
-        Section section = new Section("s" + sections.size(), sectionTitle, text);
+        Section section =
+                new Section(
+                        "s" + sections.size(),
+                        sectionTitle,
+                        text,
+                        new ArrayList<>(),
+                        new ArrayList<>());
         sections.add(section);
         return section;
     }
 
     /** All pictures. */
     List<Plot> plots() {
-        return sections.stream().flatMap(section -> section.plots.stream()).toList();
+        return sections.stream().flatMap(section -> section.plots().stream()).toList();
     }
 
     /** The page as HTML. */

@@ -3,7 +3,6 @@ package io.deepep.bench.report;
 import io.deepep.bench.chart.Charts;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.report.ReportPage.Grid;
-import io.deepep.bench.report.ReportPage.Plot;
 import io.deepep.bench.report.ReportPage.Section;
 import io.deepep.bench.run.UsageException;
 import java.util.ArrayList;
@@ -72,17 +71,16 @@ final class RunComparison {
                                 + ", "
                                 + after.machine()
                                 + ".");
-        section.plots.add(
-                new Plot(
-                        after.name() + "-comparison.svg",
-                        "Time of each operation as a share of the time before",
-                        Charts.bars(
-                                "Time after / time before",
-                                "% of the time before",
-                                names,
-                                shares,
-                                OptionalDouble.of(100))));
-        section.tables.add(grid);
+        section.plot(
+                after.name() + "-comparison.svg",
+                "Time of each operation as a share of the time before",
+                Charts.bars(
+                        "Time after / time before",
+                        "% of the time before",
+                        names,
+                        shares,
+                        OptionalDouble.of(100)));
+        section.tables().add(grid);
     }
 
     private static String key(OperationRecord each) {

@@ -4,7 +4,6 @@ import io.deepep.bench.chart.Charts;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.measure.RoutingCounts;
 import io.deepep.bench.report.ReportPage.Grid;
-import io.deepep.bench.report.ReportPage.Plot;
 import io.deepep.bench.report.ReportPage.Section;
 import java.util.List;
 
@@ -47,11 +46,10 @@ final class RunReport {
                                 + any.time()
                                 + ".");
         List<OperationRecord> best = run.fastest();
-        section.plots.add(
-                new Plot(
-                        run.name() + "-time.svg",
-                        "Time of each operation of " + run.name() + " in microseconds",
-                        OperationCharts.bars("Time by operation", false, best)));
+        section.plot(
+                run.name() + "-time.svg",
+                "Time of each operation of " + run.name() + " in microseconds",
+                OperationCharts.bars("Time by operation", false, best));
         Grid grid =
                 new Grid("All records of " + run.name())
                         .text("operation")
@@ -76,7 +74,7 @@ final class RunReport {
                     Quantity.bytesPerSecond(BenchRun.bandwidth(each)),
                     Quantity.percent(BenchRun.share(each)));
         }
-        section.tables.add(grid);
+        section.tables().add(grid);
     }
 
     private void addShares() {
@@ -93,11 +91,10 @@ final class RunReport {
                                 ? "Rows that cross links, against the best bare copy of the same run. An operation can"
                                         + " be a little better than a bare copy."
                                 : "Bytes read and written, against a memory copy of the same run.");
-        section.plots.add(
-                new Plot(
-                        run.name() + "-share.svg",
-                        "Share of the ceiling that each operation of " + run.name() + " reaches",
-                        OperationCharts.bars("Share of the ceiling", true, best)));
+        section.plot(
+                run.name() + "-share.svg",
+                "Share of the ceiling that each operation of " + run.name() + " reaches",
+                OperationCharts.bars("Share of the ceiling", true, best));
     }
 
     private void addTraffic(RoutingCounts counts) {
@@ -122,15 +119,11 @@ final class RunReport {
                                 + OperationNames.of(any)
                                 + " by source and destination, each row counted once per destination rank."
                                 + " What a rank keeps is on the diagonal and crosses no link.");
-        section.plots.add(
-                new Plot(
-                        run.name() + "-traffic.svg",
-                        "Megabytes from each rank to each rank",
-                        Charts.heatMap(
-                                "MB of one " + OperationNames.of(any),
-                                "from rank",
-                                "to rank",
-                                megabytes)));
+        section.plot(
+                run.name() + "-traffic.svg",
+                "Megabytes from each rank to each rank",
+                Charts.heatMap(
+                        "MB of one " + OperationNames.of(any), "from rank", "to rank", megabytes));
     }
 
     private static long sum(List<Integer> counts) {
