@@ -2,11 +2,11 @@ package io.deepep.bench.report;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.measure.RoutingCounts;
 import io.deepep.bench.run.UsageException;
-import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.IntSummaryStatistics;
@@ -30,28 +30,29 @@ public record BenchRun(String name, List<OperationRecord> records) {
      * @throws UsageException if it is nothing of the kind
      */
     public static BenchRun read(Path file) {
+        List<JsonNode> nodes = JsonRecords.parse(file);
+        if (!JsonRecords.have("p50Micros", nodes)) {
+            throw new UsageException(
+                    file
+                            + " has no records of operations; give a file that bench normal or bench low-latency wrote"
+                            + " with --json");
+        }
+        List<OperationRecord> records = new ArrayList<>();
         try {
-            if (!JsonRecords.have("p50Micros", file)) {
-                throw new UsageException(
-                        file
-                                + " has no records of operations; give a file that bench normal or bench low-latency wrote"
-                                + " with --json");
+            for (JsonNode each : nodes) {
+                records.add(JSON.treeToValue(each, OperationRecord.class));
             }
-            List<OperationRecord> records =
-                    List.of(JSON.readValue(file.toFile(), OperationRecord[].class));
-            if (!records.stream().allMatch(OperationRecord::hasWhatReportsNeed)) {
-                throw new UsageException(
-                        file + " is not what deepep bench --json writes: a record lacks fields");
-            }
-            return new BenchRun(stem(file), records);
         } catch (JsonProcessingException malformed) {
             throw new UsageException(
                     file
                             + " is not what deepep bench --json writes: "
                             + malformed.getOriginalMessage());
-        } catch (IOException unreadable) {
-            throw new UsageException("cannot read " + file + ": " + unreadable.getMessage());
         }
+        if (!records.stream().allMatch(OperationRecord::hasWhatReportsNeed)) {
+            throw new UsageException(
+                    file + " is not what deepep bench --json writes: a record lacks fields");
+        }
+        return new BenchRun(stem(file), records);
     }
 
     static String stem(Path file) {
@@ -74,6 +75,11 @@ public record BenchRun(String name, List<OperationRecord> records) {
                     (a, b) -> a.p50Micros() <= b.p50Micros() ? a : b);
         }
         return new ArrayList<>(best.values());
+    }
+
+    /** Those of {@link #fastest} whose ceiling is known. */
+    List<OperationRecord> fastestWithShare() {
+        return fastest().stream().filter(each -> !Double.isNaN(share(each))).toList();
     }
 
     /** Those with {@code sms} multiprocessors. */

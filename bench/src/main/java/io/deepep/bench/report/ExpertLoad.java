@@ -38,16 +38,11 @@ final class ExpertLoad {
 
     /** Which expert is hot, and how much; empty without tokens. */
     static Optional<String> hottest(long[] tokens) {
-        double mean = Arrays.stream(tokens).average().orElse(0);
-        int most = 0;
-        for (int i = 0; i < tokens.length; i++) {
-            most = tokens[i] > tokens[most] ? i : most;
-        }
-        return mean == 0
-                ? Optional.empty()
-                : Optional.of(
-                        Decimals.of(
-                                "expert " + most + ", with %.2f times the mean",
-                                tokens[most] / mean));
+        return Peak.of(tokens)
+                .map(
+                        peak ->
+                                Decimals.of(
+                                        "expert " + peak.index() + ", with %.2f times the mean",
+                                        peak.share() * tokens.length));
     }
 }

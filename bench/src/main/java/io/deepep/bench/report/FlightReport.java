@@ -92,29 +92,21 @@ final class FlightReport {
             return;
         }
         double[][] millis = scaled(waits, 1e-6);
-        double[] caused = new double[waits.length];
-        for (double[] row : millis) {
-            for (int peer = 0; peer < row.length; peer++) {
-                caused[peer] += row[peer];
-            }
-        }
-        int slowest = 0;
-        for (int peer = 0; peer < caused.length; peer++) {
-            slowest = caused[peer] > caused[slowest] ? peer : slowest;
-        }
-        double all = Arrays.stream(caused).sum();
+        long[] caused = flight.caused();
         Section section =
                 page.section(
                         "Flight recording: who waited for whom",
                         "Milliseconds in which a rank could only wait because another was missing, of all calls"
                                 + " whose end the host saw. "
-                                + (all == 0
-                                        ? "Nobody waited."
-                                        : Decimals.of(
-                                                "Rank "
-                                                        + slowest
-                                                        + " kept the others longest: %.0f %% of all waits.",
-                                                100 * caused[slowest] / all)));
+                                + Peak.of(caused)
+                                        .map(
+                                                slowest ->
+                                                        Decimals.of(
+                                                                "Rank "
+                                                                        + slowest.index()
+                                                                        + " kept the others longest: %.0f %% of all waits.",
+                                                                100 * slowest.share()))
+                                        .orElse("Nobody waited."));
         section.plot(
                 "flight-waits.svg",
                 "Milliseconds that each rank waited for each rank",
@@ -125,7 +117,7 @@ final class FlightReport {
                     false,
                     rank,
                     Quantity.micros(1e3 * Arrays.stream(millis[rank]).sum()),
-                    Quantity.micros(1e3 * caused[rank]));
+                    Quantity.micros(caused[rank] / 1e3));
         }
         section.tables().add(grid);
     }

@@ -232,6 +232,15 @@ final class FlightSummary {
         return timeline;
     }
 
+    /** Nanoseconds that each rank kept the others waiting. */
+    long[] caused() {
+        long[] caused = new long[waits().length];
+        for (long[] row : waits()) {
+            Arrays.setAll(caused, peer -> caused[peer] + row[peer]);
+        }
+        return caused;
+    }
+
     /** [waiting rank][rank waited for], or empty if no wait was measured. */
     long[][] waits() {
         return anyWait ? waits : new long[0][0];

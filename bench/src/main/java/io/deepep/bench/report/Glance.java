@@ -3,10 +3,9 @@ package io.deepep.bench.report;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.report.ReportPage.Grid;
 import io.deepep.bench.text.Decimals;
-import java.util.Arrays;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
-import java.util.Optional;
 
 /** The first section: who is slow, which expert is hot, how close to the limit. */
 final class Glance {
@@ -26,7 +25,7 @@ final class Glance {
                         run.name());
             }
         }
-        addSlowest(grid, flight.waits());
+        addSlowest(grid, flight);
         if (!grid.rows.isEmpty()) {
             page.section("At a glance", "The sections below show where each answer comes from.")
                     .tables()
@@ -35,19 +34,15 @@ final class Glance {
     }
 
     private static void addLimit(Grid grid, BenchRun run) {
-        Optional<OperationRecord> best =
-                run.fastest().stream()
-                        .filter(each -> !Double.isNaN(BenchRun.share(each)))
-                        .max(Comparator.comparingDouble(BenchRun::share));
-        Optional<OperationRecord> worst =
-                run.fastest().stream()
-                        .filter(each -> !Double.isNaN(BenchRun.share(each)))
-                        .min(Comparator.comparingDouble(BenchRun::share));
-        if (best.isPresent() && worst.isPresent()) {
+        List<OperationRecord> best = run.fastestWithShare();
+        if (!best.isEmpty()) {
+            Comparator<OperationRecord> byShare = Comparator.comparingDouble(BenchRun::share);
             grid.row(
                     false,
                     "How close to the limit?",
-                    share(worst.get()) + " to " + share(best.get()),
+                    share(Collections.min(best, byShare))
+                            + " to "
+                            + share(Collections.max(best, byShare)),
                     run.name());
         }
     }
@@ -64,26 +59,18 @@ final class Glance {
                 .ifPresent(who -> grid.row(false, "Which expert is hot?", who, from));
     }
 
-    private static void addSlowest(Grid grid, long[][] waits) {
-        long[] caused = new long[waits.length];
-        for (long[] row : waits) {
-            for (int peer = 0; peer < row.length; peer++) {
-                caused[peer] += row[peer];
-            }
-        }
-        long all = Arrays.stream(caused).sum();
-        int most = 0;
-        for (int peer = 0; peer < caused.length; peer++) {
-            most = caused[peer] > caused[most] ? peer : most;
-        }
-        if (all > 0) {
-            grid.row(
-                    false,
-                    "Who is slow?",
-                    Decimals.of(
-                            "rank " + most + ", which caused %.0f %% of all waits",
-                            100.0 * caused[most] / all),
-                    "recording");
-        }
+    private static void addSlowest(Grid grid, FlightSummary flight) {
+        Peak.of(flight.caused())
+                .ifPresent(
+                        peak ->
+                                grid.row(
+                                        false,
+                                        "Who is slow?",
+                                        Decimals.of(
+                                                "rank "
+                                                        + peak.index()
+                                                        + ", which caused %.0f %% of all waits",
+                                                100 * peak.share()),
+                                        "recording"));
     }
 }

@@ -40,7 +40,7 @@ final class JsonRecords {
         return have(field, parse(file));
     }
 
-    private static boolean have(String field, List<JsonNode> records) {
+    static boolean have(String field, List<JsonNode> records) {
         return !records.isEmpty() && records.stream().allMatch(each -> each.has(field));
     }
 

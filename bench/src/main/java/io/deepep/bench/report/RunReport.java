@@ -8,16 +8,8 @@ import io.deepep.bench.report.ReportPage.Section;
 import java.util.List;
 
 /** The sections about a run of a bench. */
-final class RunReport {
+record RunReport(ReportPage page, BenchRun run) {
     private static final double MEGA = 1e6;
-
-    private final ReportPage page;
-    private final BenchRun run;
-
-    private RunReport(ReportPage page, BenchRun run) {
-        this.page = page;
-        this.run = run;
-    }
 
     static void add(ReportPage page, BenchRun run) {
         RunReport report = new RunReport(page, run);
@@ -78,8 +70,7 @@ final class RunReport {
     }
 
     private void addShares() {
-        List<OperationRecord> best =
-                run.fastest().stream().filter(each -> !Double.isNaN(BenchRun.share(each))).toList();
+        List<OperationRecord> best = run.fastestWithShare();
         if (best.isEmpty()) {
             return;
         }
