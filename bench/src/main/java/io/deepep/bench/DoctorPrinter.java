@@ -22,17 +22,9 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /** The report as tables for people and as JSON for programs. */
-final class DoctorPrinter {
+record DoctorPrinter(Console console, DoctorReport report) {
     private static final ObjectMapper JSON =
             new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
-
-    private final Console console;
-    private final DoctorReport report;
-
-    private DoctorPrinter(Console console, DoctorReport report) {
-        this.console = console;
-        this.report = report;
-    }
 
     /** Writes JSON. */
     static void writeJson(Console console, DoctorReport report) {

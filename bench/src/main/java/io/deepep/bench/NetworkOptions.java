@@ -1,5 +1,7 @@
 package io.deepep.bench;
 
+import static java.util.Objects.requireNonNullElse;
+
 import io.deepep.Network;
 import io.deepep.bench.run.LaunchedGroup;
 import io.deepep.bench.run.UsageException;
@@ -145,8 +147,8 @@ final class NetworkOptions {
             return Network.nvshmem(transport())
                     .withNicMapping(nicMapping)
                     .withBootstrapInterface(bootstrapInterface)
-                    .withNicHandler(orElse(nicHandler, Network.NicHandler.AUTO))
-                    .withQpDepth(orElse(qpDepth, 0))
+                    .withNicHandler(requireNonNullElse(nicHandler, Network.NicHandler.AUTO))
+                    .withQpDepth(requireNonNullElse(qpDepth, 0))
                     .withQuality(quality())
                     .withPureRdma(pureRdma);
         }
@@ -157,8 +159,8 @@ final class NetworkOptions {
         if (network == Name.IBGDA) {
             return Network.ibgda()
                     .withNicMapping(nicMapping)
-                    .withNicHandler(orElse(nicHandler, Network.NicHandler.AUTO))
-                    .withQpDepth(orElse(qpDepth, 0))
+                    .withNicHandler(requireNonNullElse(nicHandler, Network.NicHandler.AUTO))
+                    .withQpDepth(requireNonNullElse(qpDepth, 0))
                     .withPath(path())
                     .withRelaxedOrdering(!strictOrdering)
                     .withPureRdma(pureRdma);
@@ -204,18 +206,18 @@ final class NetworkOptions {
     private Network.Quality quality() {
         Network.Quality usual = Network.Quality.DEFAULT;
         return new Network.Quality(
-                orElse(gidIndex, usual.gidIndex()),
-                orElse(trafficClass, usual.trafficClass()),
-                orElse(serviceLevel, usual.serviceLevel()));
+                requireNonNullElse(gidIndex, usual.gidIndex()),
+                requireNonNullElse(trafficClass, usual.trafficClass()),
+                requireNonNullElse(serviceLevel, usual.serviceLevel()));
     }
 
     private Network.Path path() {
         Network.Path usual = Network.Path.DEFAULT;
         return new Network.Path(
                 quality(),
-                orElse(mtu, usual.mtu()),
-                orElse(retries, usual.retries()),
-                orElse(ackTimeout, usual.ackTimeout()),
+                requireNonNullElse(mtu, usual.mtu()),
+                requireNonNullElse(retries, usual.retries()),
+                requireNonNullElse(ackTimeout, usual.ackTimeout()),
                 adaptiveRouting);
     }
 
@@ -224,9 +226,5 @@ final class NetworkOptions {
             return transport;
         }
         return LaunchedGroup.isOneHost() ? Network.Transport.NONE : Network.Transport.IBGDA;
-    }
-
-    private static <T> T orElse(T given, T otherwise) {
-        return given == null ? otherwise : given;
     }
 }

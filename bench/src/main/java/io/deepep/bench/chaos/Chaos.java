@@ -177,14 +177,7 @@ final class Chaos {
         boolean lacking = world.replace() > 0;
         boolean replaced = lacking && quiet(after, world, "with a new rank after " + trial.kind());
         boolean kept = broken.isEmpty() && verified && !leaks && replaced == lacking;
-        count(trial, outcomes, verified, replaced, !kept);
-        if (inPlace && broken.isEmpty()) {
-            countInPlace(trial);
-        }
-    }
-
-    private synchronized void countInPlace(Trial trial) {
-        tallies.get(key(trial)).endInPlace();
+        count(trial, outcomes, verified, replaced, inPlace && broken.isEmpty(), !kept);
     }
 
     private synchronized void count(
@@ -192,6 +185,7 @@ final class Chaos {
             List<Outcome> outcomes,
             boolean verified,
             boolean replaced,
+            boolean inPlace,
             boolean broken) {
         Tally tally = tallies.computeIfAbsent(key(trial), ignored -> new Tally(trial));
         for (int rank = 0; rank < outcomes.size(); rank++) {
@@ -199,7 +193,7 @@ final class Chaos {
                 tally.count(outcomes.get(rank));
             }
         }
-        tally.end(verified, replaced, broken);
+        tally.end(verified, replaced, inPlace, broken);
     }
 
     private boolean quiet(Trial trial, World world, String when) {

@@ -64,14 +64,11 @@ public final class Tally {
         }
     }
 
-    void endInPlace() {
-        replacedInPlace++;
-    }
-
-    void end(boolean verifiedAfter, boolean replacedAfter, boolean brokenPromise) {
+    void end(boolean verifiedAfter, boolean replacedAfter, boolean inPlace, boolean brokenPromise) {
         tried++;
         verified += verifiedAfter ? 1 : 0;
         replaced += replacedAfter ? 1 : 0;
+        replacedInPlace += inPlace ? 1 : 0;
         broken += brokenPromise ? 1 : 0;
     }
 }

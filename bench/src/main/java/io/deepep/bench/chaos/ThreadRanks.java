@@ -9,15 +9,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /** Ranks that are threads of this process, new ones in each run. */
-final class ThreadRanks {
-    private final RankRun run;
-    private final int numRanks;
-
-    ThreadRanks(RankRun run, int numRanks) {
-        this.run = run;
-        this.numRanks = numRanks;
-    }
-
+record ThreadRanks(RankRun run, int numRanks) {
     /**
      * Has all ranks make a run in a new group.
      *

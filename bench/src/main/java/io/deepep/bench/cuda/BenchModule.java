@@ -6,15 +6,7 @@ import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.kernel.KernelHeader;
 
 /** A kernel of the benchmarks, loaded onto one GPU. */
-final class BenchModule implements AutoCloseable {
-    private final CudaModule module;
-    private final CudaFunction function;
-
-    private BenchModule(CudaModule module, CudaFunction function) {
-        this.module = module;
-        this.function = function;
-    }
-
+record BenchModule(CudaModule module, CudaFunction function) implements AutoCloseable {
     /** Loads {@code deepep_bench_NAME} of {@code bench_NAME.cu}. */
     static BenchModule load(CudaContext context, String name) {
         return load(context, name, BenchStructs.HEADER);
@@ -29,10 +21,6 @@ final class BenchModule implements AutoCloseable {
                         BenchModule.class.getResource("bench_" + name + ".fatbin"));
         structs.requireSame(module);
         return new BenchModule(module, module.function("deepep_bench_" + name));
-    }
-
-    CudaFunction function() {
-        return function;
     }
 
     @Override

@@ -11,17 +11,13 @@ public final class CudaCalls implements AutoCloseable {
     private final CudaEvent event;
     private final StreamGate gate;
 
-    private CudaCalls() {
+    /** Opens the first GPU. */
+    public CudaCalls() {
         CudaContext context = CudaContext.shared(CudaDevice.of(0));
         stream = CudaStream.create(context);
         event = CudaEvent.create(context);
-        gate = StreamGate.open(context);
+        gate = new StreamGate(context);
         stream.record(event);
-    }
-
-    /** Opens the first GPU. */
-    public static CudaCalls open() {
-        return new CudaCalls();
     }
 
     /** Enqueues a kernel that does nothing. */

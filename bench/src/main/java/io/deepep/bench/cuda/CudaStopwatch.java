@@ -58,7 +58,7 @@ public final class CudaStopwatch implements Stopwatch {
             CudaContext context = stream.context();
             this.stream = stream;
             this.gate = gate;
-            openGate = StreamGate.open(context);
+            openGate = new StreamGate(context);
             empty = new EmptyKernel(context);
             start = CudaEvent.createTiming(context);
             end = CudaEvent.createTiming(context);

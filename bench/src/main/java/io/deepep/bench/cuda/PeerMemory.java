@@ -11,16 +11,13 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /** Zeroed device memory of every rank that kernels of all ranks reach, as a buffer's is. */
-final class PeerMemory implements AutoCloseable {
-    private final Session session;
-    private final List<RankPart> parts;
-
+record PeerMemory(Session session, List<RankPart> parts) implements AutoCloseable {
     /**
      * What a rank has.
      *
      * @param tableOffset in its own heap, behind what the others see: where the addresses are
      */
-    private record RankPart(CudaHeaps heaps, int rank, long tableOffset) {
+    record RankPart(CudaHeaps heaps, int rank, long tableOffset) {
         long table() {
             return heaps.addresses().get(rank) + tableOffset;
         }
@@ -33,11 +30,6 @@ final class PeerMemory implements AutoCloseable {
                 stream.synchronize();
             }
         }
-    }
-
-    private PeerMemory(Session session, List<RankPart> parts) {
-        this.session = session;
-        this.parts = parts;
     }
 
     /**

@@ -32,16 +32,12 @@ final class StreamGate implements AutoCloseable {
                 .setInt("num_ranks", numRanks);
     }
 
-    private StreamGate(CudaContext context) {
+    /** A gate that waits for nobody: the smallest kernel there is. */
+    StreamGate(CudaContext context) {
         Arena arena = Arena.ofAuto();
         this.module = BenchModule.load(context, "gate");
         this.params = BenchStructs.GATE.allocate(arena);
         this.launch = new LaunchConfig(arena, 1, THREADS);
-    }
-
-    /** A gate that waits for nobody: the smallest kernel there is. */
-    static StreamGate open(CudaContext context) {
-        return new StreamGate(context);
     }
 
     /** Flags that a rank shows the others. */

@@ -11,6 +11,7 @@ import io.deepep.bench.measure.Stopwatch;
 import io.deepep.bench.measure.Timing;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
+import io.deepep.bench.run.RankSource;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
@@ -34,7 +35,7 @@ public final class DecodeBench {
      */
     public static boolean run(
             Console console, Job job, List<Integer> tokens, Step step, BenchOptions options) {
-        try (LowLatencySetup setup = LowLatencySetup.open(job)) {
+        try (LowLatencySetup setup = LowLatencySetup.open(job, RankSource::inProcess)) {
             console.line("decoding, %s, %s", job.placement().describe(), job.describe());
             console.line(
                     "microseconds per layer (a dispatch in FP8 and a %scombine in %s), %d layers",

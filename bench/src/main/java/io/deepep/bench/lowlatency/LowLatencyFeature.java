@@ -1,7 +1,5 @@
 package io.deepep.bench.lowlatency;
 
-import io.deepep.bench.text.Names;
-
 /** What a case of low-latency mode asks for besides its format and routing. */
 enum LowLatencyFeature {
     /** Dispatch and combine only send; hooks receive. */
@@ -19,10 +17,5 @@ enum LowLatencyFeature {
     /** Received rows and waiting times are counted. */
     STATS,
     /** The combined rows go into memory of the caller. */
-    OUT;
-
-    @Override
-    public String toString() {
-        return Names.of(this);
-    }
+    OUT
 }

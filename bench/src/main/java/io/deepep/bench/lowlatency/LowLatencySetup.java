@@ -19,11 +19,6 @@ import java.util.function.IntFunction;
  */
 record LowLatencySetup(Session session, Job job, LowLatencyLimits limits, Verifier verifier)
         implements AutoCloseable {
-    static LowLatencySetup open(Job job) {
-        return open(job, RankSource::inProcess);
-    }
-
-    /** {@link #open(Job)} with ranks of one's own. */
     static LowLatencySetup open(Job job, IntFunction<RankSource> ranks) {
         LowLatencyLimits limits = limits(job);
         MemoryNeed.require(job.numRanks(), Buffer.lowLatencyRdmaSizeHint(limits, job.topology()));

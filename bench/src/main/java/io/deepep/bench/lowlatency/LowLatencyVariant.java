@@ -71,8 +71,7 @@ record LowLatencyVariant(String note, LowLatencyFormat format, Set<LowLatencyFea
 
     String name() {
         String type = Names.of(format);
-        String asked =
-                features.stream().map(LowLatencyFeature::toString).collect(Collectors.joining(" "));
+        String asked = features.stream().map(Names::of).collect(Collectors.joining(" "));
         String special = note.isEmpty() ? "" : "(" + note + ")";
         return String.format(
                         Locale.ROOT, "%-16s %s", type, String.join(" ", asked, special).strip())

@@ -1,5 +1,6 @@
 package io.deepep.bench.measure;
 
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -8,13 +9,11 @@ import java.util.concurrent.ConcurrentHashMap;
  * has accepted is accepted too; any other one goes to the oracle.
  */
 public final class Accepted {
-    private record Key(int rank, Object what) {}
-
-    private final Map<Key, Long> known = new ConcurrentHashMap<>();
+    private final Map<List<Object>, Long> known = new ConcurrentHashMap<>();
 
     /** Calls {@code oracle}, which throws if it is wrong, unless it has seen these bits. */
     public void accept(int rank, Object what, long bits, Runnable oracle) {
-        Key key = new Key(rank, what);
+        List<Object> key = List.of(rank, what);
         Long before = known.get(key);
         if (before == null || before != bits) {
             oracle.run();

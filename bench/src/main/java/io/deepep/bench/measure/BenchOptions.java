@@ -38,9 +38,6 @@ public final class BenchOptions {
 
     private PeerFigures peers;
 
-    /** For the option parser, and for tests with its defaults. */
-    public BenchOptions() {}
-
     /**
      * Checks the options.
      *

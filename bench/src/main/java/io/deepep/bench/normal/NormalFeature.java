@@ -1,7 +1,5 @@
 package io.deepep.bench.normal;
 
-import io.deepep.bench.text.Names;
-
 /** What a case of normal mode asks for besides its dtype and routing. */
 enum NormalFeature {
     /** Routing by top-k indices and weights, which are received too; else by a layout. */
@@ -33,10 +31,5 @@ enum NormalFeature {
     /** The combined rows go into memory of the caller. */
     OUT,
     /** Everything is done twice with the same plans, and must give the same bits. */
-    REPEAT;
-
-    @Override
-    public String toString() {
-        return Names.of(this);
-    }
+    REPEAT
 }

@@ -37,11 +37,6 @@ record NormalSetup(
      *
      * @param routings special routings to prepare for as well
      */
-    static NormalSetup open(Job job, Map<String, Routing> routings) {
-        return open(job, routings, RankSource::inProcess);
-    }
-
-    /** {@link #open(Job, Map)} with ranks of one's own. */
     static NormalSetup open(Job job, Map<String, Routing> routings, IntFunction<RankSource> ranks) {
         List<Routing> all = new ArrayList<>(routings.values());
         all.add(job.routing());

@@ -1,6 +1,7 @@
 package io.deepep.bench.normal;
 
 import io.deepep.DType;
+import io.deepep.bench.text.Names;
 import java.util.EnumSet;
 import java.util.Locale;
 import java.util.Set;
@@ -35,8 +36,7 @@ record NormalVariant(String note, DType dtype, Set<NormalFeature> features, int 
 
     String name() {
         String type = dtype == DType.FP8_E4M3 ? "fp8 " : "bf16";
-        String asked =
-                features.stream().map(NormalFeature::toString).collect(Collectors.joining(" "));
+        String asked = features.stream().map(Names::of).collect(Collectors.joining(" "));
         String rows = alignment == 1 ? "" : String.format(Locale.ROOT, " align-%d", alignment);
         return (type + " " + asked + rows + (note.isEmpty() ? "" : " (" + note + ")"))
                 .stripTrailing();

@@ -33,14 +33,10 @@ public final class Session implements AutoCloseable {
     /**
      * Starts the ranks and opens their buffers.
      *
+     * @param ranks that this session closes
      * @param limits sets the limits of the modes that are used
      * @throws UsageException if the buffers cannot be opened with the job's values
      */
-    public static Session open(Job job, Consumer<Buffer.Builder> limits) {
-        return open(job, RankSource.inProcess(job.numRanks()), limits);
-    }
-
-    /** {@link #open(Job, Consumer)} with ranks that this session closes. */
     public static Session open(Job job, RankSource ranks, Consumer<Buffer.Builder> limits) {
         Session session = new Session(job, ranks, limits);
         try {

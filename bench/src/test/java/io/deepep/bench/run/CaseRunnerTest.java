@@ -28,6 +28,7 @@ final class CaseRunnerTest {
     private static Session session() {
         return Session.open(
                 Job.onHost(2, 2, 128, 4, 2),
+                RankSource.inProcess(2),
                 builder -> builder.normal(NormalLimits.of(2, 128, 2, 4)));
     }
 
