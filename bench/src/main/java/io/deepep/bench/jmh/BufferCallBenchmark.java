@@ -14,31 +14,19 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import java.lang.foreign.Arena;
-import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
-import org.openjdk.jmh.annotations.BenchmarkMode;
-import org.openjdk.jmh.annotations.Fork;
-import org.openjdk.jmh.annotations.Measurement;
-import org.openjdk.jmh.annotations.Mode;
-import org.openjdk.jmh.annotations.OutputTimeUnit;
 import org.openjdk.jmh.annotations.Param;
 import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
-import org.openjdk.jmh.annotations.Warmup;
 
 /**
  * What a warmed call costs beyond the rows that it moves: one rank on the host sends one short row
  * to itself, by plans that are used again. With and without an observer.
  */
-@BenchmarkMode(Mode.AverageTime)
-@OutputTimeUnit(TimeUnit.NANOSECONDS)
-@Warmup(iterations = 3, time = 1)
-@Measurement(iterations = 5, time = 1)
-@Fork(1)
 @State(Scope.Benchmark)
-public class BufferCallBenchmark {
+public class BufferCallBenchmark extends CallBenchmark {
     private static final int HIDDEN = 128;
 
     /** Whether somebody observes the calls. */

@@ -1,31 +1,19 @@
 package io.deepep.bench.jmh;
 
 import io.deepep.bench.cuda.CudaCalls;
-import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
-import org.openjdk.jmh.annotations.BenchmarkMode;
-import org.openjdk.jmh.annotations.Fork;
-import org.openjdk.jmh.annotations.Measurement;
-import org.openjdk.jmh.annotations.Mode;
-import org.openjdk.jmh.annotations.OutputTimeUnit;
 import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
-import org.openjdk.jmh.annotations.Warmup;
 
 /**
  * What calls of the CUDA driver cost from Java, on the first GPU; {@code deepep jmh} leaves it out
  * where there is none. Launches follow each other without a wait, so a sample is what host or GPU
  * takes per launch, whichever is slower.
  */
-@BenchmarkMode(Mode.AverageTime)
-@OutputTimeUnit(TimeUnit.NANOSECONDS)
-@Warmup(iterations = 3, time = 1)
-@Measurement(iterations = 5, time = 1)
-@Fork(1)
 @State(Scope.Benchmark)
-public class CudaCallBenchmark {
+public class CudaCallBenchmark extends CallBenchmark {
     private CudaCalls calls;
 
     /** Opens the GPU. */

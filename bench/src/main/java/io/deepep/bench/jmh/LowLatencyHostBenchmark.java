@@ -35,10 +35,10 @@ public class LowLatencyHostBenchmark {
         public LowLatencyFormat format;
 
         @Override
-        MeasuredOperation operation() {
+        Operation operation() {
             LowLatencyFixture fixture = LowLatencyFixture.open(job());
             long moved = fixture.dispatchBytes(format).moved();
-            return new MeasuredOperation(
+            return new Operation(
                     fixture::close, fixture.team(), fixture.dispatch(format), moved, moved);
         }
     }
@@ -62,7 +62,7 @@ public class LowLatencyHostBenchmark {
         }
 
         @Override
-        MeasuredOperation operation() {
+        Operation operation() {
             LowLatencyFixture fixture = LowLatencyFixture.open(job());
             CombineRows rows =
                     switch (kind) {
@@ -71,7 +71,7 @@ public class LowLatencyHostBenchmark {
                         case LOGFMT -> CombineRows.LOGFMT;
                     };
             long moved = fixture.combineBytes(rows).moved();
-            return new MeasuredOperation(
+            return new Operation(
                     fixture::close,
                     fixture.team(),
                     fixture.combine(kind == Kind.ZERO_COPY, rows),

@@ -28,7 +28,7 @@ public class NormalHostBenchmark {
     /** Dispatch with top-k, received as a view. */
     public static class Dispatch extends HostRanks {
         @Override
-        MeasuredOperation operation() {
+        Operation operation() {
             NormalFixture fixture = fixture();
             // Every received row is read at its source and written.
             long moved = 2 * bytes(fixture).logical();
@@ -39,7 +39,7 @@ public class NormalHostBenchmark {
     /** Combine of rows that lie in the buffer. */
     public static class CombineZeroCopy extends HostRanks {
         @Override
-        MeasuredOperation operation() {
+        Operation operation() {
             NormalFixture fixture = fixture();
             // Every row is read once, every sum written.
             return measured(fixture, fixture.combine(true), bytes(fixture).moved());
@@ -49,7 +49,7 @@ public class NormalHostBenchmark {
     /** Combine of rows that are staged first. */
     public static class CombineStaged extends HostRanks {
         @Override
-        MeasuredOperation operation() {
+        Operation operation() {
             NormalFixture fixture = fixture();
             // As in place, and every row is first copied into the buffer.
             long moved = bytes(fixture).moved() + 2 * bytes(fixture).logical();
@@ -65,9 +65,9 @@ public class NormalHostBenchmark {
         return fixture.bytes(DType.BF16);
     }
 
-    private static MeasuredOperation measured(
+    private static HostRanks.Operation measured(
             NormalFixture fixture, RankTeam.Work work, long movedBytes) {
-        return new MeasuredOperation(
+        return new HostRanks.Operation(
                 fixture::close, fixture.team(), work, movedBytes, bytes(fixture).moved());
     }
 
