@@ -8,7 +8,6 @@ import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.Session;
 import io.deepep.bench.run.UsageException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
@@ -79,7 +78,7 @@ record ProfileOutput(Path file) {
             return;
         }
         MachineProfile profile = of(records);
-        OutputFile.write(OPTION, file, text(profile, records).getBytes(StandardCharsets.UTF_8));
+        OutputFile.write(OPTION, file, text(profile, records));
         console.line(
                 "profile %s: dispatchSms=%s, combineSms=%s",
                 file, profile.dispatchSms(), profile.combineSms());

@@ -4,7 +4,6 @@ import io.deepep.bench.chart.Charts;
 import io.deepep.bench.run.OutputFile;
 import io.deepep.planner.ModePlan;
 import io.deepep.planner.OperationPlan;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -27,7 +26,7 @@ final class SweepPlot {
         Map<String, Charts.Line> lines = new LinkedHashMap<>();
         micros.forEach((name, points) -> lines.put(name, line(points)));
         String svg = Charts.lines("Predicted time of the slowest rank", "ranks", "µs", lines);
-        OutputFile.write("--plot", file, svg.getBytes(StandardCharsets.UTF_8));
+        OutputFile.write("--plot", file, svg);
     }
 
     private static Charts.Line line(Map<Integer, Double> points) {

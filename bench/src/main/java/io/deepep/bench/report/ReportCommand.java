@@ -5,7 +5,6 @@ import io.deepep.bench.run.Console;
 import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.UsageException;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -111,10 +110,7 @@ public final class ReportCommand implements Runnable {
         ReportPage page = page(runs, loops, LayerRun.read(layers), flight);
         write(html, page);
         if (!flight.timeline().isEmpty()) {
-            OutputFile.write(
-                    "--out",
-                    out.resolve("timeline.json"),
-                    flight.timeline().json().getBytes(StandardCharsets.UTF_8));
+            OutputFile.write("--out", out.resolve("timeline.json"), flight.timeline().json());
         }
         console.line("%s (%d sections, %d plots)", html, page.sections.size(), page.plots().size());
     }
@@ -167,10 +163,9 @@ public final class ReportCommand implements Runnable {
     }
 
     private void write(Path html, ReportPage page) {
-        OutputFile.write("--out", html, page.html().getBytes(StandardCharsets.UTF_8));
+        OutputFile.write("--out", html, page.html());
         for (ReportPage.Plot plot : page.plots()) {
-            OutputFile.write(
-                    "--out", out.resolve(plot.file()), plot.svg().getBytes(StandardCharsets.UTF_8));
+            OutputFile.write("--out", out.resolve(plot.file()), plot.svg());
         }
     }
 }

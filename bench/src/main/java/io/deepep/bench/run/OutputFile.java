@@ -85,10 +85,10 @@ public final class OutputFile {
      *
      * @throws UsageException if it cannot be written
      */
-    public static void write(String option, Path file, byte[] content) {
+    public static void write(String option, Path file, String content) {
         boolean isNew = Files.notExists(file, LinkOption.NOFOLLOW_LINKS);
         try {
-            Files.write(file, content);
+            Files.writeString(file, content);
         } catch (IOException full) {
             if (isNew) {
                 discard(file);

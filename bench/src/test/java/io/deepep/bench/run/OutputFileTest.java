@@ -68,11 +68,11 @@ class OutputFileTest {
     @Test
     void aFailureLeavesNoFile() throws IOException {
         assumeTrue(Files.exists(FULL), "there is no /dev/full");
-        assertThatThrownBy(() -> OutputFile.write("--json", FULL, new byte[1]))
+        assertThatThrownBy(() -> OutputFile.write("--json", FULL, "1"))
                 .isInstanceOf(UsageException.class)
                 .hasMessage("--json: cannot write /dev/full: No space left on device");
         Path new0 = folder.resolve("0");
-        OutputFile.write("--json", new0, new byte[3]);
+        OutputFile.write("--json", new0, "123");
         assertThat(new0).hasSize(3);
         OutputFile.discard(new0);
         assertThat(new0).doesNotExist();
