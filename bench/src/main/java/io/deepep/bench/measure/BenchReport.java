@@ -16,7 +16,6 @@ public final class BenchReport {
     private static final double GIGA = 1e9;
     private static final double MEGA = 1e6;
     private static final double MIB = 1L << 20;
-    private static final double MICROS_PER_SECOND = 1e6;
     private static final ObjectMapper JSON =
             new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
 
@@ -42,7 +41,10 @@ public final class BenchReport {
                                 .number("logical MB", "%.1f", r -> r.logicalBytes() / MEGA)
                                 .number("NVLink MB", "%.1f", r -> r.nvlinkBytes() / MEGA)
                                 .number("RDMA MB", "%.1f", r -> r.rdmaBytes() / MEGA)
-                                .number("moved GB/s", "%.2f", r -> perSecond(r, r.movedBytes()))
+                                .number(
+                                        "moved GB/s",
+                                        "%.2f",
+                                        r -> r.bytesPerSecond(r.movedBytes()) / GIGA)
                                 .number("of copy", "%.0f %%", r -> 100 * r.memoryCopyShare())
                                 .of(records));
     }
@@ -75,7 +77,7 @@ public final class BenchReport {
                                 .number(
                                         "received GB/s",
                                         "%.1f",
-                                        r -> perSecond(r, r.logicalBytes()) / r.ranks())
+                                        r -> r.bytesPerSecond(r.logicalBytes()) / GIGA / r.ranks())
                                 .number(
                                         "links GB/s",
                                         "%.1f",
@@ -100,10 +102,6 @@ public final class BenchReport {
                 .number("p50 us", format, OperationRecord::p50Micros)
                 .number("p99 us", format, OperationRecord::p99Micros)
                 .number("max us", format, OperationRecord::maxMicros);
-    }
-
-    private static double perSecond(OperationRecord each, long bytes) {
-        return bytes / each.p50Micros() * MICROS_PER_SECOND / GIGA;
     }
 
     /** Writes what a bare copy reached, a line for each direction. */
@@ -146,7 +144,7 @@ public final class BenchReport {
     /** Writes a record, or a list of them as an array. */
     public static void write(Path file, Object records) {
         try {
-            OutputFile.write("--json", file, JSON.writeValueAsBytes(records));
+            OutputFile.write("--json", file, JSON.writeValueAsString(records));
         } catch (JsonProcessingException impossible) {
             throw new IllegalStateException(impossible);
         }

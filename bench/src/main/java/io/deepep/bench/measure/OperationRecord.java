@@ -61,6 +61,11 @@ public record OperationRecord(
                 && (routing == null || routing.hasWhatReportsNeed());
     }
 
+    /** The rate at the median at which {@code bytes} were moved. */
+    public double bytesPerSecond(long bytes) {
+        return bytes / p50Micros * 1e6;
+    }
+
     PeerFigures.Figure asFigure() {
         return new PeerFigures.Figure(
                 null, op, dtype, ranks, nodes, tokens, hidden, topk, experts, sms, p50Micros);

@@ -14,47 +14,25 @@ import java.util.function.IntFunction;
  * The last lines of a test: bandwidth and time of the main operations, per rank as DeepEP reports
  * them. Where several numbers of multiprocessors are measured, a line for each and then the best.
  */
-final class NormalSpeed {
+record NormalSpeed(Console console, NormalSetup setup, Meter meter) {
     private static final int WARMUPS = 2;
     private static final int HOST_REPEATS = 5;
     private static final int CUDA_REPEATS = 20;
     private static final double GIGA = 1e9;
-    private static final double MICROS_PER_SECOND = 1e6;
-
-    private NormalSpeed() {}
 
     static void report(Console console, NormalSetup setup) {
         NormalOperations operations = new NormalOperations(setup);
         try (Meter meter = NormalBench.meter(console, setup)) {
+            NormalSpeed speed = new NormalSpeed(console, setup, meter);
             if (setup.session().job().allowsFp8()) {
-                report(
-                        console,
-                        meter,
-                        setup,
-                        "dispatch (FP8) ",
-                        sms -> operations.dispatch(DType.FP8_E4M3, sms));
+                speed.report("dispatch (FP8) ", sms -> operations.dispatch(DType.FP8_E4M3, sms));
             }
-            report(
-                    console,
-                    meter,
-                    setup,
-                    "dispatch (BF16)",
-                    sms -> operations.dispatch(DType.BF16, sms));
-            report(
-                    console,
-                    meter,
-                    setup,
-                    "combine (BF16) ",
-                    sms -> operations.combine(CombineSource.BUFFER, sms));
+            speed.report("dispatch (BF16)", sms -> operations.dispatch(DType.BF16, sms));
+            speed.report("combine (BF16) ", sms -> operations.combine(CombineSource.BUFFER, sms));
         }
     }
 
-    private static void report(
-            Console console,
-            Meter meter,
-            NormalSetup setup,
-            String name,
-            IntFunction<MeasuredCall> operation) {
+    private void report(String name, IntFunction<MeasuredCall> operation) {
         int repeats = setup.session().job().placement().isCuda() ? CUDA_REPEATS : HOST_REPEATS;
         List<OperationRecord> records =
                 NormalBench.measure(meter, setup, operation, WARMUPS, repeats).toList();
@@ -76,7 +54,7 @@ final class NormalSpeed {
             text.append(
                     Decimals.of(
                             "%.2f GB/s (RDMA), ",
-                            perSecond(each, each.rdmaBytes()) / each.ranks()));
+                            each.bytesPerSecond(each.rdmaBytes()) / GIGA / each.ranks()));
         }
         if (each.gpu() != null) {
             text.append(Decimals.of("%.1f GB/s (links), ", each.gpu().linkBytesPerSecond() / GIGA));
@@ -87,12 +65,8 @@ final class NormalSpeed {
         return text.append(
                         Decimals.of(
                                 "%.2f GB/s (received rows), ",
-                                perSecond(each, each.logicalBytes()) / each.ranks()))
+                                each.bytesPerSecond(each.logicalBytes()) / GIGA / each.ranks()))
                 .append(Decimals.of("%.0f us", each.p50Micros()))
                 .toString();
-    }
-
-    private static double perSecond(OperationRecord each, long bytes) {
-        return bytes / each.p50Micros() * MICROS_PER_SECOND / GIGA;
     }
 }

@@ -103,7 +103,7 @@ public record BenchRun(String name, List<OperationRecord> records) {
     static double bandwidth(OperationRecord each) {
         return each.gpu() != null
                 ? each.gpu().linkBytesPerSecond()
-                : each.movedBytes() / each.p50Micros() * 1e6;
+                : each.bytesPerSecond(each.movedBytes());
     }
 
     /** Counts of the routing, or null where the run is too old to carry them. */
