@@ -13,7 +13,6 @@ import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.RankSource;
 import io.deepep.bench.run.UsageException;
 import io.deepep.error.DeepEpUnavailableException;
-import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
@@ -244,17 +243,12 @@ final class JobOptions {
         }
         Routing replayed = file.forRanks(topology.numRanks(), numExperts);
         RoutingSpec recipe =
-                new RoutingSpec(
-                        topology.numRanks(),
-                        replayed.maxTokens(),
-                        replayed.numExperts(),
-                        replayed.numTopk(),
-                        new Gate.Uniform(),
-                        0,
-                        0,
-                        false,
-                        0,
-                        routing.seed());
+                RoutingSpec.of(
+                                topology.numRanks(),
+                                replayed.maxTokens(),
+                                replayed.numExperts(),
+                                replayed.numTopk())
+                        .withSeed(routing.seed());
         return job(placement, topology, replayed, recipe);
     }
 
