@@ -1,6 +1,7 @@
 package io.deepep.bench.chaos;
 
 import io.deepep.bench.run.UsageException;
+import io.deepep.bench.text.Lines;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.PrintWriter;

@@ -1,6 +1,7 @@
 package io.deepep.bench.chaos;
 
 import io.deepep.Communicator;
+import io.deepep.bench.text.Lines;
 import io.deepep.communicator.ProcessCommunicator;
 import io.deepep.communicator.ProcessEnvironment;
 import java.io.BufferedReader;

@@ -1,14 +1,11 @@
 package io.deepep.bench.run;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import io.deepep.Communicator;
 import io.deepep.Tensor;
+import io.deepep.bench.text.Lines;
 import io.deepep.testkit.oracle.OracleMismatch;
-import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
-import java.io.DataInputStream;
-import java.io.DataOutputStream;
-import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
 import java.time.Duration;
@@ -34,7 +31,7 @@ final class LaunchedRanks implements RankSource {
     }
 
     /** How a round went, from good to bad. */
-    private enum Kind {
+    enum Kind {
         GOOD,
         WRONG_RESULT,
         OUT_OF_STEP;
@@ -48,27 +45,7 @@ final class LaunchedRanks implements RankSource {
     }
 
     /** What a process says at the end of a round. */
-    private record Report(long nanos, Kind kind, String text) {
-        byte[] encode() {
-            ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-            try (DataOutputStream out = new DataOutputStream(bytes)) {
-                out.writeLong(nanos);
-                out.writeUTF(kind.name());
-                out.writeUTF(text.substring(0, Math.min(text.length(), MAX_TEXT)));
-            } catch (IOException impossible) {
-                throw new UncheckedIOException(impossible);
-            }
-            return bytes.toByteArray();
-        }
-
-        static Report decode(byte[] message) {
-            try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(message))) {
-                return new Report(in.readLong(), Kind.valueOf(in.readUTF()), in.readUTF());
-            } catch (IOException impossible) {
-                throw new UncheckedIOException(impossible);
-            }
-        }
-    }
+    record Report(long nanos, Kind kind, String text) {}
 
     @Override
     public int numRanks() {
@@ -89,10 +66,11 @@ final class LaunchedRanks implements RankSource {
     public long meet(long nanos, RankFailure failure) {
         Throwable cause = failure == null ? null : failure.getCause();
         String text = cause == null ? "" : String.valueOf(cause.getMessage());
+        text = text.substring(0, Math.min(text.length(), MAX_TEXT));
         Report own = new Report(nanos, Kind.of(failure), text);
         List<Report> reports =
-                communicator.allGather(own.encode(), PATIENCE).stream()
-                        .map(Report::decode)
+                communicator.allGather(Lines.write(own).getBytes(UTF_8), PATIENCE).stream()
+                        .map(each -> Lines.read(new String(each, UTF_8), Report.class))
                         .toList();
         Kind worst = reports.stream().map(Report::kind).max(Kind::compareTo).orElseThrow();
         if (worst == Kind.GOOD) {

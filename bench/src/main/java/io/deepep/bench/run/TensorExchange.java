@@ -3,6 +3,7 @@ package io.deepep.bench.run;
 import io.deepep.Communicator;
 import io.deepep.DType;
 import io.deepep.Tensor;
+import io.deepep.bench.text.Lines;
 import io.deepep.spi.Meeting;
 import io.deepep.spi.posix.JobMemory;
 import io.deepep.spi.posix.SharedMemory;
@@ -11,9 +12,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
-import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 
 /**
@@ -36,7 +35,7 @@ final class TensorExchange {
     }
 
     /** Where a tensor lies; no memory for a rank that has none, or one without elements. */
-    private record SharedTensor(String offer, DType dtype, List<Long> shape) {
+    record SharedTensor(String offer, DType dtype, List<Long> shape) {
         static final SharedTensor NONE = new SharedTensor("none", DType.BF16, List.of(0L));
 
         static SharedTensor of(Tensor tensor) {
@@ -46,20 +45,6 @@ final class TensorExchange {
 
         SharedTensor in(SharedMemory memory) {
             return new SharedTensor(JobMemory.offer(memory), dtype, shape);
-        }
-
-        String encode() {
-            String sizes = shape.stream().map(String::valueOf).collect(Collectors.joining("x"));
-            return dtype + " " + sizes + " " + offer;
-        }
-
-        static SharedTensor decode(String text) {
-            String[] words = text.split(" ", 3);
-            List<Long> shape =
-                    words[1].isEmpty()
-                            ? List.of()
-                            : Arrays.stream(words[1].split("x", -1)).map(Long::valueOf).toList();
-            return new SharedTensor(words[2], DType.valueOf(words[0]), shape);
         }
 
         long[] dimensions() {
@@ -91,13 +76,13 @@ final class TensorExchange {
                                     place = place.in(own[0]);
                                     copy(mine, own[0]);
                                 }
-                                return place.encode();
+                                return Lines.write(place);
                             });
             List<Tensor> tensors = new ArrayList<>();
             meeting.together(
                     () -> {
                         for (int peer = 0; peer < places.size(); peer++) {
-                            SharedTensor place = SharedTensor.decode(places.get(peer));
+                            SharedTensor place = Lines.read(places.get(peer), SharedTensor.class);
                             tensors.add(peer == rank ? mine : map(job, peer, place));
                         }
                         return "";

@@ -2,6 +2,7 @@ package io.deepep.bench.chaos;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.bench.text.Lines;
 import io.deepep.planner.Mode;
 import java.util.HashSet;
 import java.util.List;

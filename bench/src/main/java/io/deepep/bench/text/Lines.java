@@ -1,17 +1,16 @@
-package io.deepep.bench.chaos;
+package io.deepep.bench.text;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
-/**
- * What the command and the processes of its ranks say to each other: records, a line of JSON each.
- */
-final class Lines {
+/** What processes say to each other: records, a line of JSON each. */
+public final class Lines {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private Lines() {}
 
-    static String write(Record said) {
+    /** The line that says it. */
+    public static String write(Record said) {
         try {
             return JSON.writeValueAsString(said);
         } catch (JsonProcessingException impossible) {
@@ -19,7 +18,8 @@ final class Lines {
         }
     }
 
-    static <T extends Record> T read(String line, Class<T> type) {
+    /** What a line said. */
+    public static <T extends Record> T read(String line, Class<T> type) {
         try {
             return JSON.readValue(line, type);
         } catch (JsonProcessingException malformed) {
