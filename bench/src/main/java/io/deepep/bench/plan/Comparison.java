@@ -1,7 +1,7 @@
 package io.deepep.bench.plan;
 
 import io.deepep.bench.text.Decimals;
-import io.deepep.bench.text.MarkdownTable;
+import io.deepep.bench.text.TextTable;
 import io.deepep.planner.Reference;
 import io.deepep.planner.Reference.Outcome;
 import java.util.List;
@@ -10,27 +10,23 @@ import java.util.stream.DoubleStream;
 
 /** Predictions beside measured times, as the Markdown table of docs/guides/planning.md. */
 final class Comparison {
-    private static final List<String> HEAD =
-            List.of(
-                    "measured by",
-                    "mode",
-                    "ranks",
-                    "tokens",
-                    "routing",
-                    "operation",
-                    "measured",
-                    "in µs",
-                    "predicted µs",
-                    "error",
-                    "bottleneck");
-
     private Comparison() {}
 
     /** The table and a line that sums it up. */
     static String markdown(List<Outcome> outcomes) {
-        MarkdownTable table = new MarkdownTable(HEAD.size(), HEAD);
-        outcomes.forEach(outcome -> table.row(row(outcome)));
-        return table
+        return new TextTable<Outcome>()
+                        .text("measured by", each -> each.reference().source())
+                        .text("mode", each -> each.reference().mode().toString())
+                        .text("ranks", each -> "" + each.reference().topology().numRanks())
+                        .text("tokens", each -> "" + each.reference().shape().numTokens())
+                        .text("routing", each -> RoutingChoice.describe(each.reference().gate()))
+                        .text("operation", each -> each.time().op() + " " + each.time().dtype())
+                        .text("measured", each -> figure(each.time()))
+                        .text("in µs", each -> number(each.measuredMicros()))
+                        .text("predicted µs", each -> number(each.predictedMicros()))
+                        .text("error", Comparison::error)
+                        .text("bottleneck", each -> each.plan().bottleneck().toString())
+                        .markdown(outcomes)
                 + "\nFitted: "
                 + errors(outcomes.stream().filter(each -> each.time().fitted()).toList())
                 + ". Predicted: "
@@ -38,22 +34,13 @@ final class Comparison {
                 + ".\n";
     }
 
-    private static String[] row(Outcome outcome) {
-        Reference reference = outcome.reference();
-        Reference.Time time = outcome.time();
-        return new String[] {
-            reference.source(),
-            reference.mode().toString(),
-            "" + reference.topology().numRanks(),
-            "" + reference.shape().numTokens(),
-            RoutingChoice.describe(reference.gate()),
-            time.op() + " " + time.dtype(),
-            number(time.figure()) + (time.bandwidth() ? " GB/s" : " µs"),
-            number(outcome.measuredMicros()),
-            number(outcome.predictedMicros()),
-            Decimals.of("%+.1f %%", tenths(percent(outcome))) + (time.fitted() ? " (fitted)" : ""),
-            outcome.plan().bottleneck().toString()
-        };
+    private static String figure(Reference.Time time) {
+        return number(time.figure()) + (time.bandwidth() ? " GB/s" : " µs");
+    }
+
+    private static String error(Outcome outcome) {
+        String error = Decimals.of("%+.1f %%", tenths(percent(outcome)));
+        return outcome.time().fitted() ? error + " (fitted)" : error;
     }
 
     /** Three digits at least. */

@@ -2,7 +2,7 @@ package io.deepep.bench.plan;
 
 import io.deepep.EpTopology;
 import io.deepep.bench.text.Decimals;
-import io.deepep.bench.text.MarkdownTable;
+import io.deepep.bench.text.TextTable;
 import io.deepep.planner.Shape;
 import io.deepep.planner.StartCost;
 import java.util.List;
@@ -18,54 +18,41 @@ final class StartTable {
     private static final double GIB = 1 << 30;
     private static final double KIB = 1 << 10;
 
-    private static final List<String> HEAD =
-            List.of(
-                    "nodes",
-                    "ranks",
-                    "queue pairs of a rank",
-                    "their depth",
-                    "their memory MiB",
-                    "NVL buffer GiB",
-                    "RDMA buffer GiB",
-                    "heap GiB",
-                    "messages of a rank",
-                    "KiB",
-                    "IBGDA: memory MiB",
-                    "messages",
-                    "KiB",
-                    "rounds");
-
     private static final int RANKS_PER_NODE = 8;
 
     private StartTable() {}
 
     static String markdown() {
-        MarkdownTable table = new MarkdownTable(HEAD.size(), HEAD);
-        for (int nodes : NODES) {
-            int numRanks = nodes * RANKS_PER_NODE;
-            Shape shape = new Shape(TOKENS, HIDDEN, TOPK, Math.max(EXPERTS, numRanks));
-            EpTopology topology = new EpTopology(0, numRanks, RANKS_PER_NODE);
-            table.row(row(StartCost.of(topology, shape)));
-        }
-        return table.toString();
+        return new TextTable<StartCost>()
+                .text("nodes", cost -> "" + cost.topology().numRdmaRanks())
+                .text("ranks", cost -> "" + cost.topology().numRanks())
+                .text("queue pairs of a rank", cost -> "" + cost.numQps())
+                .text("their depth", cost -> "" + cost.qpDepth())
+                .text("their memory MiB", cost -> tenths(cost.queueBytes() / MIB))
+                .text("NVL buffer GiB", cost -> hundredths(cost.buffers().nvlForRouting() / GIB))
+                .text("RDMA buffer GiB", cost -> hundredths(cost.buffers().rdma() / GIB))
+                .text("heap GiB", cost -> tenths(cost.heapBytes() / GIB))
+                .text("messages of a rank", cost -> "" + cost.messages())
+                .text("KiB", cost -> tenths(cost.messageBytes() / KIB))
+                .text("IBGDA: memory MiB", cost -> tenths(cost.ibgda().memoryBytes() / MIB))
+                .text("messages", cost -> "" + cost.ibgda().messages())
+                .text("KiB", cost -> tenths(cost.ibgda().messageBytes() / KIB))
+                .text("rounds", cost -> "" + cost.ibgda().rounds())
+                .markdown(NODES.stream().map(StartTable::cost).toList());
     }
 
-    private static String[] row(StartCost cost) {
-        return new String[] {
-            "" + cost.topology().numRdmaRanks(),
-            "" + cost.topology().numRanks(),
-            "" + cost.numQps(),
-            "" + cost.qpDepth(),
-            Decimals.of("%.1f", cost.queueBytes() / MIB),
-            Decimals.of("%.2f", cost.buffers().nvlForRouting() / GIB),
-            Decimals.of("%.2f", cost.buffers().rdma() / GIB),
-            Decimals.of("%.1f", cost.heapBytes() / GIB),
-            "" + cost.messages(),
-            Decimals.of("%.1f", cost.messageBytes() / KIB),
-            Decimals.of("%.1f", cost.ibgda().memoryBytes() / MIB),
-            "" + cost.ibgda().messages(),
-            Decimals.of("%.1f", cost.ibgda().messageBytes() / KIB),
-            "" + cost.ibgda().rounds()
-        };
+    private static StartCost cost(int nodes) {
+        int numRanks = nodes * RANKS_PER_NODE;
+        return StartCost.of(
+                new EpTopology(0, numRanks, RANKS_PER_NODE),
+                new Shape(TOKENS, HIDDEN, TOPK, Math.max(EXPERTS, numRanks)));
+    }
+
+    private static String tenths(double value) {
+        return Decimals.of("%.1f", value);
+    }
+
+    private static String hundredths(double value) {
+        return Decimals.of("%.2f", value);
     }
 }

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.function.Function;
 import java.util.function.ToDoubleFunction;
 
-/** A table for terminals, defined column by column. */
+/** A table for terminals or in Markdown, defined column by column. */
 public final class TextTable<T> {
     private static final int WIDEST_COLUMN = 80;
 
@@ -44,5 +44,20 @@ public final class TextTable<T> {
     /** The table with a row for each of {@code rows}. */
     public String of(List<T> rows) {
         return AsciiTable.getTable(AsciiTable.BASIC_ASCII_NO_DATA_SEPARATORS, rows, columns);
+    }
+
+    /** The same in Markdown. */
+    public String markdown(List<T> rows) {
+        long texts =
+                columns.stream()
+                        .filter(column -> column.getDataAlign() == HorizontalAlign.LEFT)
+                        .count();
+        MarkdownTable table =
+                new MarkdownTable((int) texts, columns.stream().map(Column::getHeader).toList());
+        rows.forEach(
+                row ->
+                        table.row(
+                                columns.stream().map(column -> column.getCellValue(row)).toList()));
+        return table.toString();
     }
 }
