@@ -2,9 +2,8 @@ package io.deepep.bench.report;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.MissingNode;
-import io.deepep.bench.text.MarkdownTable;
+import io.deepep.bench.text.TextTable;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.StringJoiner;
 
@@ -18,27 +17,31 @@ final class JmhTable {
     static String markdown(Path file) {
         List<JsonNode> results = JsonRecords.read(file, "benchmark", "deepep jmh -rf json");
         boolean garbage = results.stream().anyMatch(each -> !garbageOf(each).isMissingNode());
-        List<String> head = new ArrayList<>(List.of("benchmark", "parameters", "score", "error"));
+        TextTable<JsonNode> table =
+                new TextTable<JsonNode>()
+                        .text(
+                                "benchmark",
+                                each -> "`" + name(each.path("benchmark").asText()) + "`")
+                        .text("parameters", each -> parameters(each.path("params")))
+                        .right("score", each -> score(each.path("primaryMetric")))
+                        .right(
+                                "error",
+                                each ->
+                                        "± "
+                                                + JsonRecords.number(
+                                                        each.path("primaryMetric")
+                                                                .path("scoreError"),
+                                                        1));
         if (garbage) {
-            head.add("bytes per call");
+            table.right("bytes per call", each -> bytes(garbageOf(each)));
         }
-        MarkdownTable table = new MarkdownTable(2, head);
-        for (JsonNode each : results) {
-            JsonNode metric = each.path("primaryMetric");
-            List<String> cells = new ArrayList<>();
-            cells.add("`" + name(each.path("benchmark").asText()) + "`");
-            cells.add(parameters(each.path("params")));
-            cells.add(
-                    JsonRecords.number(metric.path("score"), 1)
-                            + " "
-                            + metric.path("scoreUnit").asText().replace("us/", "µs/"));
-            cells.add("± " + JsonRecords.number(metric.path("scoreError"), 1));
-            if (garbage) {
-                cells.add(bytes(garbageOf(each)));
-            }
-            table.row(cells);
-        }
-        return table.toString();
+        return table.markdown(results);
+    }
+
+    private static String score(JsonNode metric) {
+        return JsonRecords.number(metric.path("score"), 1)
+                + " "
+                + metric.path("scoreUnit").asText().replace("us/", "µs/");
     }
 
     /** Class and method. */

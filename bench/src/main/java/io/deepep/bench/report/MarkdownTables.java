@@ -4,14 +4,14 @@ import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.run.UsageException;
 import io.deepep.bench.text.Decimals;
 import io.deepep.bench.text.MarkdownTable;
+import io.deepep.bench.text.TextTable;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.TreeSet;
+import java.util.function.Function;
+import java.util.stream.Stream;
 
 /** Records as Markdown. Times are of the slowest rank, medians. */
 final class MarkdownTables {
@@ -58,24 +58,19 @@ final class MarkdownTables {
     /** Time, bandwidth and share of the ceiling by operation. */
     static String times(BenchRun run, String sms) {
         boolean gpu = run.any().gpu() != null;
-        MarkdownTable out =
-                new MarkdownTable(
-                        1,
-                        List.of(
-                                "operation",
-                                "SMs",
-                                "time",
-                                gpu ? "rows over links" : "rows read and written",
-                                gpu ? "share of best bare copy" : "share of memory copy"));
-        for (OperationRecord each : chosen(run, sms)) {
-            out.row(
-                    OperationNames.of(each),
-                    Integer.toString(each.sms()),
-                    time(each),
-                    Decimals.of(gpu ? "%.0f GB/s" : "%.1f GB/s", BenchRun.bandwidth(each) / GIGA),
-                    Decimals.of("%.0f %%", 100 * BenchRun.share(each)));
-        }
-        return out.toString();
+        return new TextTable<OperationRecord>()
+                .text("operation", OperationNames::of)
+                .number("SMs", "%.0f", OperationRecord::sms)
+                .right("time", MarkdownTables::time)
+                .number(
+                        gpu ? "rows over links" : "rows read and written",
+                        gpu ? "%.0f GB/s" : "%.1f GB/s",
+                        each -> BenchRun.bandwidth(each) / GIGA)
+                .number(
+                        gpu ? "share of best bare copy" : "share of memory copy",
+                        "%.0f %%",
+                        each -> 100 * BenchRun.share(each))
+                .markdown(chosen(run, sms));
     }
 
     static String time(OperationRecord each) {
@@ -86,86 +81,73 @@ final class MarkdownTables {
 
     /** Microseconds, and the share of the ceiling, by operation and number of multiprocessors. */
     static String sweep(BenchRun run) {
-        Set<Integer> numbers = new TreeSet<>();
-        Map<String, Map<Integer, OperationRecord>> byName = new LinkedHashMap<>();
-        for (OperationRecord each : run.records()) {
-            numbers.add(each.sms());
-            byName.computeIfAbsent(OperationNames.of(each), name -> new LinkedHashMap<>())
-                    .put(each.sms(), each);
+        TextTable<String> table = new TextTable<String>().text("SMs", name -> name);
+        for (int sms : new TreeSet<>(run.records().stream().map(OperationRecord::sms).toList())) {
+            List<OperationRecord> records = run.withSms(sms);
+            table.right("" + sms, name -> cell(records, name, MarkdownTables::microsAndShare));
         }
-        List<String> head = new ArrayList<>(List.of("SMs"));
-        numbers.forEach(number -> head.add(number.toString()));
-        MarkdownTable out = new MarkdownTable(1, head);
-        byName.forEach(
-                (name, bySms) -> {
-                    List<String> cells = new ArrayList<>(List.of(name));
-                    for (int number : numbers) {
-                        OperationRecord each = bySms.get(number);
-                        cells.add(
-                                each == null
-                                        ? ""
-                                        : Decimals.of("%.0f", each.p50Micros())
-                                                + Decimals.of(
-                                                        " (%.0f %%)", 100 * BenchRun.share(each)));
-                    }
-                    out.row(cells);
-                });
-        return out.toString();
+        return table.markdown(names(run.records().stream()));
     }
 
     /** A row for each run, named by its file, and a column for each operation. */
     static String shapes(List<BenchRun> runs, String sms) {
-        Set<String> operations = new LinkedHashSet<>();
-        runs.forEach(
-                run -> chosen(run, sms).forEach(each -> operations.add(OperationNames.of(each))));
-        List<String> head = new ArrayList<>(List.of("run", "tokens, ranks"));
-        head.addAll(operations);
-        MarkdownTable out = new MarkdownTable(1, head);
-        for (BenchRun run : runs) {
-            Map<String, OperationRecord> byName = new LinkedHashMap<>();
-            chosen(run, sms).forEach(each -> byName.put(OperationNames.of(each), each));
-            List<String> cells = new ArrayList<>();
-            cells.add(run.name());
-            cells.add(run.any().tokens() + ", " + run.any().ranks());
-            for (String operation : operations) {
-                OperationRecord each = byName.get(operation);
-                cells.add(
-                        each == null
-                                ? ""
-                                : time(each)
-                                        + Decimals.of(", %.0f %%", 100 * BenchRun.share(each)));
-            }
-            out.row(cells);
+        TextTable<BenchRun> table =
+                new TextTable<BenchRun>()
+                        .text("run", BenchRun::name)
+                        .right(
+                                "tokens, ranks",
+                                run -> run.any().tokens() + ", " + run.any().ranks());
+        for (String name : names(runs.stream().flatMap(run -> chosen(run, sms).stream()))) {
+            table.right(name, run -> cell(chosen(run, sms), name, MarkdownTables::timeAndShare));
         }
-        return out.toString();
+        return table.markdown(runs);
     }
 
     /** Microseconds by tokens per rank and operation, between events or of the whole call. */
     static String tokens(BenchRun run, String sms, String what) {
-        Set<String> names = new LinkedHashSet<>();
         Map<Integer, List<OperationRecord>> byTokens = new LinkedHashMap<>();
         for (OperationRecord each : run.records()) {
-            names.add(OperationNames.of(each));
             byTokens.computeIfAbsent(each.tokens(), number -> new ArrayList<>()).add(each);
         }
-        List<String> head = new ArrayList<>(List.of("tokens"));
-        names.forEach(name -> head.add(name.replaceFirst("^low-latency ", "")));
-        MarkdownTable out = new MarkdownTable(1, head);
-        byTokens.forEach(
-                (tokens, records) -> {
-                    Map<String, Double> micros = new HashMap<>();
-                    for (OperationRecord each : chosen(new BenchRun(run.name(), records), sms)) {
-                        boolean call = what.equals("call") && each.gpu() != null;
-                        double time = call ? each.gpu().callP50Micros() : each.p50Micros();
-                        micros.put(OperationNames.of(each), time);
-                    }
-                    List<String> cells = new ArrayList<>(List.of(tokens.toString()));
-                    for (String name : names) {
-                        Double time = micros.get(name);
-                        cells.add(time == null ? "" : Decimals.of("%.1f", time));
-                    }
-                    out.row(cells);
-                });
-        return out.toString();
+        TextTable<BenchRun> table =
+                new TextTable<BenchRun>()
+                        .text("tokens", each -> Integer.toString(each.any().tokens()));
+        for (String name : names(run.records().stream())) {
+            table.right(
+                    name.replaceFirst("^low-latency ", ""),
+                    each -> cell(chosen(each, sms), name, record -> micros(record, what)));
+        }
+        return table.markdown(
+                byTokens.values().stream()
+                        .map(records -> new BenchRun(run.name(), records))
+                        .toList());
+    }
+
+    private static String micros(OperationRecord each, String what) {
+        boolean call = what.equals("call") && each.gpu() != null;
+        return Decimals.of("%.1f", call ? each.gpu().callP50Micros() : each.p50Micros());
+    }
+
+    private static String microsAndShare(OperationRecord each) {
+        return Decimals.of("%.0f", each.p50Micros())
+                + Decimals.of(" (%.0f %%)", 100 * BenchRun.share(each));
+    }
+
+    private static String timeAndShare(OperationRecord each) {
+        return time(each) + Decimals.of(", %.0f %%", 100 * BenchRun.share(each));
+    }
+
+    private static List<String> names(Stream<OperationRecord> records) {
+        return records.map(OperationNames::of).distinct().toList();
+    }
+
+    /** What a table says of an operation's record, the last of several; nothing without any. */
+    private static String cell(
+            List<OperationRecord> records, String name, Function<OperationRecord, String> text) {
+        return records.stream()
+                .filter(each -> OperationNames.of(each).equals(name))
+                .reduce((first, second) -> second)
+                .map(text)
+                .orElse("");
     }
 }
