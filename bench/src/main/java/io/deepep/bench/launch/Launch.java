@@ -103,10 +103,8 @@ public final class Launch {
             } catch (IOException failure) {
                 stop();
                 throw new UsageException(
-                        "launch: cannot start "
-                                + plan.command().getFirst()
-                                + ": "
-                                + failure.getMessage());
+                        "launch: cannot start %s: %s"
+                                .formatted(plan.command().getFirst(), failure.getMessage()));
             }
         }
         if (ending) { // while they were started

@@ -26,12 +26,9 @@ record LaunchSecret(Path file) implements AutoCloseable {
             return new LaunchSecret(file);
         } catch (IOException failure) {
             throw new UsageException(
-                    "launch: cannot keep a secret in "
-                            + System.getProperty("java.io.tmpdir")
-                            + " ("
-                            + failure
-                            + "); make room there, or choose another folder by"
-                            + " DEEPEP_JAVA_OPTS=-Djava.io.tmpdir=FOLDER");
+                    ("launch: cannot keep a secret in %s (%s); make room there, or choose another"
+                                    + " folder by DEEPEP_JAVA_OPTS=-Djava.io.tmpdir=FOLDER")
+                            .formatted(System.getProperty("java.io.tmpdir"), failure));
         }
     }
 

@@ -37,21 +37,17 @@ record ProfileOutput(Path file) {
         }
         if (!job.placement().isCuda()) {
             throw new UsageException(
-                    OPTION
-                            + "="
-                            + file
-                            + " is for GPUs, but this is the "
-                            + job.placement().describe());
+                    "%s=%s is for GPUs, but this is the %s"
+                            .formatted(OPTION, file, job.placement().describe()));
         }
         if (job.numRanks() < 2) {
             throw new UsageException(OPTION + " measures links between ranks, but --ranks is 1");
         }
         if (job.measuredSms().size() < 2) {
             throw new UsageException(
-                    OPTION
-                            + " compares numbers of multiprocessors, but --sms="
-                            + job.measuredSms().getFirst()
-                            + " is a single number; give several, or leave --sms out");
+                    ("%s compares numbers of multiprocessors, but --sms=%s is a single number; give"
+                                    + " several, or leave --sms out")
+                            .formatted(OPTION, job.measuredSms().getFirst()));
         }
     }
 

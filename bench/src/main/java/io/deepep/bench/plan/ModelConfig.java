@@ -49,10 +49,7 @@ record ModelConfig(int hidden, int numTopk, int numExperts) {
             }
         }
         throw new UsageException(
-                "--model: "
-                        + file
-                        + " has no "
-                        + String.join(" or ", names)
-                        + "; is it the config.json of a model with experts?");
+                "--model: %s has no %s; is it the config.json of a model with experts?"
+                        .formatted(file, String.join(" or ", names)));
     }
 }

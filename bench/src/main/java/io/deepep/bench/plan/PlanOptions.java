@@ -226,12 +226,8 @@ final class PlanOptions {
             long ranks = (long) (nodes == null ? 1 : nodes) * gpusPerNode;
             if (ranks > LARGEST) {
                 throw new UsageException(
-                        "--nodes="
-                                + nodes
-                                + " x --gpus-per-node="
-                                + gpusPerNode
-                                + " exceed the most ranks that can be planned, "
-                                + LARGEST);
+                        "--nodes=%s x --gpus-per-node=%s exceed the most ranks that can be planned, %s"
+                                .formatted(nodes, gpusPerNode, LARGEST));
             }
             return List.of(new EpTopology(0, (int) ranks, gpusPerNode));
         }
@@ -259,21 +255,15 @@ final class PlanOptions {
         int tokens = shape.numTokens();
         if (dtype == RowType.FP8 && hidden % Fp8E4m3.CHANNELS_PER_SCALE != 0) {
             throw new UsageException(
-                    "--hidden="
-                            + hidden
-                            + " is not a multiple of "
-                            + Fp8E4m3.CHANNELS_PER_SCALE
-                            + ", which FP8 needs; use --dtype bf16");
+                    "--hidden=%s is not a multiple of %s, which FP8 needs; use --dtype bf16"
+                            .formatted(hidden, Fp8E4m3.CHANNELS_PER_SCALE));
         }
         if (each == Mode.LOW_LATENCY
                 && mode == ModeChoice.BOTH
                 && tokens > LowLatencyLimits.MAX_TOKENS) {
             throw new UsageException(
-                    "--num-tokens="
-                            + tokens
-                            + " is more than low-latency mode allows, "
-                            + LowLatencyLimits.MAX_TOKENS
-                            + "; use --mode normal");
+                    "--num-tokens=%s is more than low-latency mode allows, %s; use --mode normal"
+                            .formatted(tokens, LowLatencyLimits.MAX_TOKENS));
         }
         BufferBytes.requireAllowed(each, shape, ranks);
     }

@@ -52,16 +52,15 @@ final class ProfileChoice {
         for (String file : profile.split(",", -1)) {
             if (!Files.isRegularFile(Path.of(file))) {
                 throw new UsageException(
-                        "--profile="
-                                + profile
-                                + " is not one of "
-                                + String.join(
-                                        ", ",
-                                        Arrays.stream(KnownProfile.values())
-                                                .map(KnownProfile::toString)
-                                                .toList())
-                                + ", and there is no file "
-                                + file);
+                        "--profile=%s is not one of %s, and there is no file %s"
+                                .formatted(
+                                        profile,
+                                        String.join(
+                                                ", ",
+                                                Arrays.stream(KnownProfile.values())
+                                                        .map(KnownProfile::toString)
+                                                        .toList()),
+                                        file));
             }
             measurements.addAll(measurements(Path.of(file)));
         }
@@ -85,12 +84,9 @@ final class ProfileChoice {
                 fastest.values().stream().flatMap(each -> measurement(each).stream()).toList();
         if (measurements.isEmpty()) {
             throw new UsageException(
-                    "--profile="
-                            + profile
-                            + ": "
-                            + file
-                            + " has no times of several ranks on one node with a GPU each; record them with"
-                            + " bench normal or bench low-latency --backend cuda --json");
+                    ("--profile=%s: %s has no times of several ranks on one node with a GPU each;"
+                                    + " record them with bench normal or bench low-latency --backend cuda --json")
+                            .formatted(profile, file));
         }
         return measurements;
     }

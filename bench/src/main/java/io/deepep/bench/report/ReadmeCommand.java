@@ -210,12 +210,9 @@ final class ReadmeCommand implements Callable<Integer> {
             String other = commits.putIfAbsent(mode, commit);
             if (other != null && !commit.equals(other)) {
                 throw new UsageException(
-                        request.option("records")
-                                + " is of commit "
-                                + commit
-                                + ", but other records of this mode on this page are of "
-                                + other
-                                + "; measure again, all in one run: deepep report readme --measure NAME");
+                        ("%s is of commit %s, but other records of this mode on this page are of %s;"
+                                        + " measure again, all in one run: deepep report readme --measure NAME")
+                                .formatted(request.option("records"), commit, other));
             }
         }
     }

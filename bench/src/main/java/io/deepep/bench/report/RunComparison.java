@@ -52,11 +52,8 @@ final class RunComparison {
         }
         if (names.isEmpty()) {
             throw new UsageException(
-                    "--compare: "
-                            + before.name()
-                            + " and "
-                            + after.name()
-                            + " have no operation with the same tokens and SMs");
+                    "--compare: %s and %s have no operation with the same tokens and SMs"
+                            .formatted(before.name(), after.name()));
         }
         Section section =
                 page.section(
