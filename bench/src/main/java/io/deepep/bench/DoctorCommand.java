@@ -82,7 +82,7 @@ final class DoctorCommand implements Callable<Integer> {
             if (unmet.isPresent()) {
                 exitCode = Main.EXIT_FAILED;
                 String name = each.name().toLowerCase(Locale.ROOT);
-                console.err().println("deepep: --require " + name + ": " + unmet.get());
+                console.complain("--require " + name + ": " + unmet.get());
             }
         }
         return exitCode;

@@ -112,7 +112,7 @@ public final class Main {
     }
 
     private static int complain(Console console, String message) {
-        console.err().println("deepep: " + message.lines().findFirst().orElse("failed"));
+        console.complain(message.lines().findFirst().orElse("failed"));
         console.flush();
         return EXIT_USAGE;
     }

@@ -216,7 +216,7 @@ final class Chaos {
         }
         String line = trial.kind() + " " + trial + ": " + breach;
         breaches.add(line);
-        console.err().println("deepep: " + line);
+        console.complain(line);
     }
 
     private static String key(Trial trial) {

@@ -79,12 +79,9 @@ public final class Launch {
             if (exitCode == 0 || attempt == plan.maxRestarts() || ending) {
                 return exitCode;
             }
-            console.err()
-                    .println(
-                            "deepep: starting all ranks again, restart "
-                                    + (attempt + 1)
-                                    + " of at most "
-                                    + plan.maxRestarts());
+            console.complain(
+                    "starting all ranks again, restart %s of at most %s"
+                            .formatted(attempt + 1, plan.maxRestarts()));
         }
     }
 
@@ -125,13 +122,9 @@ public final class Launch {
             if (process.exitCode() != 0 && first == 0 && !stopping) {
                 first = process.exitCode();
                 process.awaitOutput(GRACE);
-                console.err()
-                        .println(
-                                "deepep: rank "
-                                        + process.rank()
-                                        + " ended with exit code "
-                                        + first
-                                        + "; ending the others");
+                console.complain(
+                        "rank %s ended with exit code %s; ending the others"
+                                .formatted(process.rank(), first));
                 stop();
             }
         }

@@ -130,30 +130,26 @@ public final class LowLatencyTest {
     private static void printBytes(Console console, LowLatencyBytes bytes, Job job) {
         long row = bytes.rowBytes(LowLatencyFormat.BF16);
         IntFunction<Traffic> back = rank -> bytes.combineTraffic(rank, CombineRows.BF16);
-        console.out()
-                .println(
-                        new TextTable<Integer>()
-                                .right("rank", Object::toString)
-                                .number("tokens", "%.0f", rank -> job.routing().numTokens(rank))
-                                .number(
-                                        "NVLink MB sent",
-                                        "%.2f",
-                                        rank ->
-                                                bytes.dispatchTraffic(rank).nvlinkRows()
-                                                        * row
-                                                        / MEGA)
-                                .number(
-                                        "RDMA MB sent",
-                                        "%.2f",
-                                        rank -> bytes.dispatchTraffic(rank).rdmaRows() * row / MEGA)
-                                .number(
-                                        "NVLink MB back",
-                                        "%.2f",
-                                        rank -> back.apply(rank).nvlinkRows() * row / MEGA)
-                                .number(
-                                        "RDMA MB back",
-                                        "%.2f",
-                                        rank -> back.apply(rank).rdmaRows() * row / MEGA)
-                                .of(IntStream.range(0, job.numRanks()).boxed().toList()));
+        console.print(
+                new TextTable<Integer>()
+                        .right("rank", Object::toString)
+                        .number("tokens", "%.0f", rank -> job.routing().numTokens(rank))
+                        .number(
+                                "NVLink MB sent",
+                                "%.2f",
+                                rank -> bytes.dispatchTraffic(rank).nvlinkRows() * row / MEGA)
+                        .number(
+                                "RDMA MB sent",
+                                "%.2f",
+                                rank -> bytes.dispatchTraffic(rank).rdmaRows() * row / MEGA)
+                        .number(
+                                "NVLink MB back",
+                                "%.2f",
+                                rank -> back.apply(rank).nvlinkRows() * row / MEGA)
+                        .number(
+                                "RDMA MB back",
+                                "%.2f",
+                                rank -> back.apply(rank).rdmaRows() * row / MEGA)
+                        .of(IntStream.range(0, job.numRanks()).boxed().toList()));
     }
 }

@@ -35,18 +35,14 @@ public final class BenchReport {
         console.line(
                 "memory copy %.1f GB/s (read + written), %s",
                 any.memoryCopyBytesPerSecond() / GIGA, any.cpu());
-        console.out()
-                .println(
-                        times("%.0f")
-                                .number("logical MB", "%.1f", r -> r.logicalBytes() / MEGA)
-                                .number("NVLink MB", "%.1f", r -> r.nvlinkBytes() / MEGA)
-                                .number("RDMA MB", "%.1f", r -> r.rdmaBytes() / MEGA)
-                                .number(
-                                        "moved GB/s",
-                                        "%.2f",
-                                        r -> r.bytesPerSecond(r.movedBytes()) / GIGA)
-                                .number("of copy", "%.0f %%", r -> 100 * r.memoryCopyShare())
-                                .of(records));
+        console.print(
+                times("%.0f")
+                        .number("logical MB", "%.1f", r -> r.logicalBytes() / MEGA)
+                        .number("NVLink MB", "%.1f", r -> r.nvlinkBytes() / MEGA)
+                        .number("RDMA MB", "%.1f", r -> r.rdmaBytes() / MEGA)
+                        .number("moved GB/s", "%.2f", r -> r.bytesPerSecond(r.movedBytes()) / GIGA)
+                        .number("of copy", "%.0f %%", r -> 100 * r.memoryCopyShare())
+                        .of(records));
     }
 
     private static void printGpus(Console console, List<OperationRecord> records) {
@@ -70,27 +66,20 @@ public final class BenchReport {
                             + " events");
             table.number("kernel us", "%.1f", r -> r.p50Micros() - r.gpu().emptyKernelMicros());
         }
-        console.out()
-                .println(
-                        table.number("enqueue us", "%.1f", r -> r.gpu().enqueueP50Micros())
-                                .number("call us", "%.1f", r -> r.gpu().callP50Micros())
-                                .number(
-                                        "received GB/s",
-                                        "%.1f",
-                                        r -> r.bytesPerSecond(r.logicalBytes()) / GIGA / r.ranks())
-                                .number(
-                                        "links GB/s",
-                                        "%.1f",
-                                        r -> r.gpu().linkBytesPerSecond() / GIGA)
-                                .number(
-                                        "of copy, same sms",
-                                        "%.0f %%",
-                                        r -> 100 * r.gpu().sameSmsCeilingShare())
-                                .number(
-                                        "of best copy",
-                                        "%.0f %%",
-                                        r -> 100 * r.gpu().ceilingShare())
-                                .of(records));
+        console.print(
+                table.number("enqueue us", "%.1f", r -> r.gpu().enqueueP50Micros())
+                        .number("call us", "%.1f", r -> r.gpu().callP50Micros())
+                        .number(
+                                "received GB/s",
+                                "%.1f",
+                                r -> r.bytesPerSecond(r.logicalBytes()) / GIGA / r.ranks())
+                        .number("links GB/s", "%.1f", r -> r.gpu().linkBytesPerSecond() / GIGA)
+                        .number(
+                                "of copy, same sms",
+                                "%.0f %%",
+                                r -> 100 * r.gpu().sameSmsCeilingShare())
+                        .number("of best copy", "%.0f %%", r -> 100 * r.gpu().ceilingShare())
+                        .of(records));
     }
 
     private static TextTable<OperationRecord> times(String format) {

@@ -126,17 +126,16 @@ public record PeerFigures(Path file, List<Figure> figures) {
         if (pairs.isEmpty()) {
             return;
         }
-        console.out()
-                .println(
-                        new TextTable<Pair>()
-                                .text("operation", pair -> pair.ours.op)
-                                .text("dtype", pair -> pair.ours.dtype)
-                                .number("tokens", "%.0f", pair -> pair.ours.tokens)
-                                .number("sms", "%.0f", pair -> pair.ours.sms)
-                                .number("ours us", "%.1f", pair -> pair.ours.micros)
-                                .text("library", pair -> pair.theirs.library)
-                                .number("theirs us", "%.1f", pair -> pair.theirs.micros)
-                                .number("ours / theirs", "%.2f", Pair::ratio)
-                                .of(pairs));
+        console.print(
+                new TextTable<Pair>()
+                        .text("operation", pair -> pair.ours.op)
+                        .text("dtype", pair -> pair.ours.dtype)
+                        .number("tokens", "%.0f", pair -> pair.ours.tokens)
+                        .number("sms", "%.0f", pair -> pair.ours.sms)
+                        .number("ours us", "%.1f", pair -> pair.ours.micros)
+                        .text("library", pair -> pair.theirs.library)
+                        .number("theirs us", "%.1f", pair -> pair.theirs.micros)
+                        .number("ours / theirs", "%.2f", Pair::ratio)
+                        .of(pairs));
     }
 }

@@ -62,20 +62,19 @@ public final class NormalTest {
      */
     private static void printBytes(Console console, NormalBytes bytes, Job job) {
         long row = bytes.rowBytes(DType.BF16);
-        console.out()
-                .println(
-                        new TextTable<Integer>()
-                                .right("rank", Object::toString)
-                                .number("tokens", "%.0f", rank -> job.routing().numTokens(rank))
-                                .number("rows received", "%.0f", bytes::received)
-                                .number(
-                                        "NVLink MB sent",
-                                        "%.2f",
-                                        rank -> bytes.traffic(rank).nvlinkRows() * row / MEGA)
-                                .number(
-                                        "RDMA MB sent",
-                                        "%.2f",
-                                        rank -> bytes.traffic(rank).rdmaRows() * row / MEGA)
-                                .of(IntStream.range(0, job.numRanks()).boxed().toList()));
+        console.print(
+                new TextTable<Integer>()
+                        .right("rank", Object::toString)
+                        .number("tokens", "%.0f", rank -> job.routing().numTokens(rank))
+                        .number("rows received", "%.0f", bytes::received)
+                        .number(
+                                "NVLink MB sent",
+                                "%.2f",
+                                rank -> bytes.traffic(rank).nvlinkRows() * row / MEGA)
+                        .number(
+                                "RDMA MB sent",
+                                "%.2f",
+                                rank -> bytes.traffic(rank).rdmaRows() * row / MEGA)
+                        .of(IntStream.range(0, job.numRanks()).boxed().toList()));
     }
 }

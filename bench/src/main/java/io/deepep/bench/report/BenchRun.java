@@ -123,14 +123,12 @@ public record BenchRun(String name, List<OperationRecord> records) {
         OperationRecord any = any();
         IntSummaryStatistics tokens =
                 records.stream().mapToInt(OperationRecord::tokens).summaryStatistics();
-        return (tokens.getMin() == tokens.getMax() ? "" : tokens.getMin() + " to ")
-                + tokens.getMax()
-                + " tokens per rank, hidden "
-                + any.hidden()
-                + ", top-"
-                + any.topk()
-                + " of "
-                + any.experts()
-                + " experts";
+        return "%s%s tokens per rank, hidden %s, top-%s of %s experts"
+                .formatted(
+                        tokens.getMin() == tokens.getMax() ? "" : tokens.getMin() + " to ",
+                        tokens.getMax(),
+                        any.hidden(),
+                        any.topk(),
+                        any.experts());
     }
 }

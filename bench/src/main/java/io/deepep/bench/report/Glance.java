@@ -49,9 +49,7 @@ final class Glance {
 
     private static String share(OperationRecord each) {
         return Decimals.of("%.0f %%", 100 * BenchRun.share(each))
-                + " ("
-                + OperationNames.of(each)
-                + ")";
+                + " (%s)".formatted(OperationNames.of(each));
     }
 
     private static void addHottest(Grid grid, long[] tokens, String from) {

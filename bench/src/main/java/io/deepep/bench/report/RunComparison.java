@@ -58,16 +58,13 @@ final class RunComparison {
         Section section =
                 page.section(
                         after.name() + " compared with " + before.name(),
-                        "Time after, as a share of the time before: below 100 % is faster. Median of the slowest rank."
-                                + " Before: commit "
-                                + before.any().commit()
-                                + ", "
-                                + before.machine()
-                                + ". After: commit "
-                                + after.any().commit()
-                                + ", "
-                                + after.machine()
-                                + ".");
+                        ("Time after, as a share of the time before: below 100 %% is faster. Median of the slowest rank."
+                                        + " Before: commit %s, %s. After: commit %s, %s.")
+                                .formatted(
+                                        before.any().commit(),
+                                        before.machine(),
+                                        after.any().commit(),
+                                        after.machine()));
         section.plot(
                 after.name() + "-comparison.svg",
                 "Time of each operation as a share of the time before",

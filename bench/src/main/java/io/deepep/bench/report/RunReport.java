@@ -26,17 +26,14 @@ record RunReport(ReportPage page, BenchRun run) {
         Section section =
                 page.section(
                         run.name() + ": time by operation",
-                        run.machine()
-                                + ". "
-                                + run.shape()
-                                + ". Slowest rank, median of "
-                                + any.repeats()
-                                + " runs. Commit "
-                                + any.commit()
-                                + (any.gpu() == null ? "" : ", " + any.gpu().driver())
-                                + ", "
-                                + any.time()
-                                + ".");
+                        "%s. %s. Slowest rank, median of %s runs. Commit %s%s, %s."
+                                .formatted(
+                                        run.machine(),
+                                        run.shape(),
+                                        any.repeats(),
+                                        any.commit(),
+                                        any.gpu() == null ? "" : ", " + any.gpu().driver(),
+                                        any.time()));
         List<OperationRecord> best = run.fastest();
         section.plot(
                 run.name() + "-time.svg",

@@ -18,6 +18,11 @@ public record Console(PrintWriter out, PrintWriter err, boolean terminal) {
         out.println(String.format(Locale.ROOT, format, values));
     }
 
+    /** Writes a line of complaint. */
+    public void complain(String line) {
+        err.println("deepep: " + line);
+    }
+
     /** Writes lines as they are. */
     public void print(String lines) {
         lines.lines().forEach(out::println);
