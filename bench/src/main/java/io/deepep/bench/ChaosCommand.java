@@ -247,12 +247,8 @@ final class ChaosCommand implements Callable<Integer> {
         UsageException.requireIn("--ranks", numRanks, 2, GroupLimits.MAX_RANKS);
         UsageException.requireIn("--trials", trials, 1, MOST_TRIALS);
         UsageException.requireIn("--from", from, 0, MOST_TRIALS);
-        if (minutes != null) {
-            UsageException.requireIn("--minutes", minutes, 1, MOST_MINUTES);
-        }
-        if (groups != null) {
-            UsageException.requireIn("--groups", groups, 1, MOST_GROUPS);
-        }
+        UsageException.requireIn("--minutes", minutes, 1, MOST_MINUTES);
+        UsageException.requireIn("--groups", groups, 1, MOST_GROUPS);
         requireSome("--modes", modes);
         requireSome("--ranks-are", models);
         requireSome("--actions", actions);

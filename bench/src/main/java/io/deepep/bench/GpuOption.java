@@ -17,9 +17,7 @@ final class GpuOption {
 
     /** Ranks on the GPUs asked for. */
     Placement cuda() {
-        if (numGpus != null) {
-            UsageException.requireIn("--gpus", numGpus, 1, GroupLimits.MAX_RANKS);
-        }
+        UsageException.requireIn("--gpus", numGpus, 1, GroupLimits.MAX_RANKS);
         return Placement.cuda(numGpus == null ? 0 : numGpus);
     }
 

@@ -169,9 +169,7 @@ final class JobOptions {
     private void requireGoodNumbers() {
         UsageException.requireIn("--timeout", timeoutSeconds, 1, MOST_SECONDS);
         UsageException.requireIn("--num-experts", numExperts, 1, MOST_EXPERTS);
-        if (numTopk != null) {
-            UsageException.requireIn("--num-topk", numTopk, 1, NormalLimits.MAX_TOPK);
-        }
+        UsageException.requireIn("--num-topk", numTopk, 1, NormalLimits.MAX_TOPK);
         if (!(routing.maskedRatio >= 0 && routing.maskedRatio <= 1)) {
             throw new UsageException("--masked-ratio=" + routing.maskedRatio + " is not in [0, 1]");
         }

@@ -180,9 +180,7 @@ final class PlanOptions {
         setDefaults();
         UsageException.requireIn("--num-experts", numExperts, 1, LARGEST_EXPERTS);
         UsageException.requireIn("--gpus-per-node", gpusPerNode, 1, EpTopology.MAX_NVL_RANKS);
-        if (nodes != null) {
-            UsageException.requireIn("--nodes", nodes, 1, LARGEST);
-        }
+        UsageException.requireIn("--nodes", nodes, 1, LARGEST);
         if (sweep && nodes != null) {
             throw new UsageException(
                     "--nodes="

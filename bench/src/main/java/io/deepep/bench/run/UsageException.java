@@ -11,9 +11,13 @@ public final class UsageException extends RuntimeException {
         super(message);
     }
 
-    /** Refuses a number outside of what an option allows, both ends included. */
-    public static void requireIn(String option, long value, long least, long most) {
-        if (value < least || value > most) {
+    /**
+     * Refuses a number outside of what an option allows, both ends included.
+     *
+     * @param value null if the option was not given
+     */
+    public static void requireIn(String option, Number value, long least, long most) {
+        if (value != null && (value.longValue() < least || value.longValue() > most)) {
             throw new UsageException(
                     option + "=" + value + " is not in [" + least + ", " + most + "]");
         }
