@@ -34,32 +34,23 @@ final class DeepEpCommand implements Runnable {
     /** The command line with all its commands, which write to {@code console}. */
     static CommandLine create(Console console) {
         CommandLine top = new CommandLine(new DeepEpCommand());
-        add(top, "test-intranode", new TestCommand.Intranode(console), ShapeDefaults.INTRANODE);
-        add(top, "test-internode", new TestCommand.Internode(console), ShapeDefaults.INTERNODE);
-        add(
-                top,
-                "test-low-latency",
-                new TestCommand.LowLatency(console),
-                ShapeDefaults.LOW_LATENCY);
+        add(top, new TestCommand.Intranode(console), ShapeDefaults.INTRANODE);
+        add(top, new TestCommand.Internode(console), ShapeDefaults.INTERNODE);
+        add(top, new TestCommand.LowLatency(console), ShapeDefaults.LOW_LATENCY);
         CommandLine bench = new CommandLine(new BenchCommand());
-        add(bench, "normal", new BenchCommand.Normal(console), ShapeDefaults.BENCH_NORMAL);
-        add(
-                bench,
-                "low-latency",
-                new BenchCommand.LowLatency(console),
-                ShapeDefaults.BENCH_LOW_LATENCY);
-        add(bench, "decode", new BenchCommand.Decode(console), ShapeDefaults.BENCH_LOW_LATENCY);
-        bench.addSubcommand("put", new BenchCommand.Put(console));
-        top.addSubcommand("bench", bench);
-        top.addSubcommand("chaos", new ChaosCommand(console));
-        top.addSubcommand("chaos-rank", new ChaosCommand.Rank());
-        top.addSubcommand("doctor", new DoctorCommand(console));
-        top.addSubcommand("plan", PlanCommand.create(console));
-        top.addSubcommand("report", ReportCommand.create(console));
-        top.addSubcommand("jmh", new JmhCommand(console));
+        add(bench, new BenchCommand.Normal(console), ShapeDefaults.BENCH_NORMAL);
+        add(bench, new BenchCommand.LowLatency(console), ShapeDefaults.BENCH_LOW_LATENCY);
+        add(bench, new BenchCommand.Decode(console), ShapeDefaults.BENCH_LOW_LATENCY);
+        bench.addSubcommand(new BenchCommand.Put(console));
+        top.addSubcommand(bench);
+        top.addSubcommand(new ChaosCommand(console));
+        top.addSubcommand(new ChaosCommand.Rank());
+        top.addSubcommand(new DoctorCommand(console));
+        top.addSubcommand(PlanCommand.create(console));
+        top.addSubcommand(ReportCommand.create(console));
+        top.addSubcommand(new JmhCommand(console));
         // What follows the first word of the command is that command's.
-        top.addSubcommand(
-                "launch", new CommandLine(new LaunchCommand(console)).setStopAtPositional(true));
+        top.addSubcommand(new CommandLine(new LaunchCommand(console)).setStopAtPositional(true));
         readConstantsAsWritten(top, top);
         return top;
     }
@@ -96,8 +87,7 @@ final class DeepEpCommand implements Runnable {
     }
 
     /** Adds a command with defaults of its own, which its help names. */
-    private static void add(
-            CommandLine parent, String name, Object command, ShapeDefaults defaults) {
+    private static void add(CommandLine parent, Object command, ShapeDefaults defaults) {
         CommandLine line = new CommandLine(command);
         line.setDefaultValueProvider(
                 argument ->
@@ -112,7 +102,7 @@ final class DeepEpCommand implements Runnable {
                         "Tokens per rank without --num-tokens and --routing: "
                                 + defaults.tokensText()
                                 + ".");
-        parent.addSubcommand(name, line);
+        parent.addSubcommand(line);
     }
 
     @Override

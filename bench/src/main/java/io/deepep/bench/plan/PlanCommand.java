@@ -50,8 +50,8 @@ public final class PlanCommand implements Runnable {
     /** The command with its subcommand, which write to {@code console}. */
     public static CommandLine create(Console console) {
         return new CommandLine(new PlanCommand(console))
-                .addSubcommand("compare", new Compare(console))
-                .addSubcommand("start", new Start(console));
+                .addSubcommand(new Compare(console))
+                .addSubcommand(new Start(console));
     }
 
     @Override

@@ -67,7 +67,7 @@ public final class ReportCommand implements Runnable {
     /** The command with its subcommand. */
     public static CommandLine create(Console console) {
         CommandLine line = new CommandLine(new ReportCommand(console));
-        line.addSubcommand("readme", new ReadmeCommand(console));
+        line.addSubcommand(new ReadmeCommand(console));
         return line;
     }
 
