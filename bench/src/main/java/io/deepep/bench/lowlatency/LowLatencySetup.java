@@ -7,6 +7,8 @@ import io.deepep.bench.run.MemoryNeed;
 import io.deepep.bench.run.RankSource;
 import io.deepep.bench.run.Session;
 import io.deepep.bench.run.UsageException;
+import io.deepep.testkit.routing.Routing;
+import java.util.Set;
 import java.util.function.IntFunction;
 
 /**
@@ -26,10 +28,7 @@ record LowLatencySetup(Session session, Job job, LowLatencyLimits limits, Verifi
                 Session.open(
                         job, ranks.apply(job.numRanks()), builder -> builder.lowLatency(limits));
         return new LowLatencySetup(
-                session,
-                job,
-                limits,
-                new Verifier(new LowLatencyWorkload(session, job.routing(), limits)));
+                session, job, limits, verifier(session, job.routing(), limits, Set.of()));
     }
 
     /** Another workload over the same buffers, with fewer tokens; not to be closed by itself. */
@@ -38,11 +37,17 @@ record LowLatencySetup(Session session, Job job, LowLatencyLimits limits, Verifi
             return this;
         }
         Job fewer = job.withNumTokens(number);
-        return new LowLatencySetup(
-                session,
-                fewer,
-                limits,
-                new Verifier(new LowLatencyWorkload(session, fewer.routing(), limits)));
+        return new LowLatencySetup(session, fewer, limits, verifier(fewer.routing(), Set.of()));
+    }
+
+    /** Of another routing over the same buffers, in which ranks may be absent. */
+    Verifier verifier(Routing routing, Set<Integer> absent) {
+        return verifier(session, routing, limits, absent);
+    }
+
+    private static Verifier verifier(
+            Session session, Routing routing, LowLatencyLimits limits, Set<Integer> absent) {
+        return new Verifier(new LowLatencyWorkload(session, routing, limits, absent));
     }
 
     private static LowLatencyLimits limits(Job job) {

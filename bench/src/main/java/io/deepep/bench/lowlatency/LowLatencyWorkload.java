@@ -37,10 +37,6 @@ final class LowLatencyWorkload {
     private final List<Tensor> topkWeights;
     private final List<Tensor> outputs;
 
-    LowLatencyWorkload(Session session, Routing routing, LowLatencyLimits limits) {
-        this(session, routing, limits, Set.of());
-    }
-
     /** A workload in which the ranks {@code absent} are masked by the others. */
     LowLatencyWorkload(
             Session session, Routing routing, LowLatencyLimits limits, Set<Integer> absent) {

@@ -20,11 +20,8 @@ import static io.deepep.bench.normal.NormalFeature.WORST_CASE;
 
 import io.deepep.DType;
 import io.deepep.bench.run.Job;
-import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.Routing;
-import io.deepep.testkit.routing.RoutingSpec;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -33,10 +30,6 @@ import java.util.Map;
  * routings that are out of the ordinary.
  */
 final class NormalCases {
-    private static final double ZIPF_EXPONENT = 1.0;
-    private static final double MASKED_SHARE = 0.3;
-    private static final double DUPLICATE_SHARE = 0.2;
-
     private NormalCases() {}
 
     /**
@@ -106,18 +99,8 @@ final class NormalCases {
      * them.
      */
     static Map<String, Routing> routings(Job job) {
-        RoutingSpec like = job.variations();
-        int numRanks = job.numRanks();
-        Map<String, Routing> routings = new LinkedHashMap<>();
-        routings.put("token counts differ", like.withVaryingTokens(true).generate());
-        routings.put("idle ranks", like.withIdleRanks((numRanks + 1) / 2).generate());
-        routings.put("masked", like.withMaskedShare(MASKED_SHARE).generate());
-        routings.put("all masked", like.withMaskedShare(1).generate());
-        routings.put("experts named twice", like.withDuplicateShare(DUPLICATE_SHARE).generate());
-        routings.put("zipf", like.withGate(new Gate.Zipf(ZIPF_EXPONENT)).generate());
-        routings.put(
-                "all to one expert",
-                like.withGate(new Gate.AllToOne(like.numExperts() - 1)).generate());
+        Map<String, Routing> routings = job.hardRoutings(job.variations().numExperts() - 1);
+        routings.put("all masked", job.variations().withMaskedShare(1).generate());
         return routings;
     }
 

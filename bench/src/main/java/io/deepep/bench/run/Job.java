@@ -5,11 +5,14 @@ import io.deepep.EpTopology;
 import io.deepep.Fp8E4m3;
 import io.deepep.Network;
 import io.deepep.NormalDefaults;
+import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
 import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.IntStream;
 
 /**
@@ -76,6 +79,23 @@ public record Job(
                 timeout,
                 masksTimedOut,
                 sms);
+    }
+
+    /**
+     * Routings of the same shape that are harder than the job's own, by what is special about them.
+     *
+     * @param hottest the expert that gets all tokens in one of them
+     */
+    public Map<String, Routing> hardRoutings(int hottest) {
+        Map<String, Routing> routings = new LinkedHashMap<>();
+        routings.put("token counts differ", variations.withVaryingTokens(true).generate());
+        routings.put("idle ranks", variations.withIdleRanks((numRanks() + 1) / 2).generate());
+        routings.put("masked", variations.withMaskedShare(0.3).generate());
+        routings.put("experts named twice", variations.withDuplicateShare(0.2).generate());
+        routings.put("zipf", variations.withGate(new Gate.Zipf(1.0)).generate());
+        routings.put(
+                "all to one expert", variations.withGate(new Gate.AllToOne(hottest)).generate());
+        return routings;
     }
 
     /** R. */
