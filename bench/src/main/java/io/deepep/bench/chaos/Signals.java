@@ -13,101 +13,84 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
 /** What a process does to itself: only so can it strike at a moment that it chooses. */
-interface Signals {
-    /** A size that no file reaches. */
-    long UNLIMITED = -1;
-
-    /** Ends the process at once. */
-    void kill();
-
-    /** Stops the process until somebody continues it. */
-    void stop();
-
-    /** Lets no file of the process, and no shared memory, grow beyond {@code bytes}. */
-    void limitFileSize(long bytes);
-
+final class Signals {
     /** For ranks that are threads, to which no trial sends signals. */
-    Signals NONE =
-            new Signals() {
-                @Override
-                public void kill() {
-                    throw new IllegalStateException("a thread cannot be killed");
-                }
+    static final Signals NONE = new Signals(null);
 
-                @Override
-                public void stop() {
-                    throw new IllegalStateException("a thread cannot be stopped");
-                }
+    /** A size that no file reaches. */
+    static final long UNLIMITED = -1;
 
-                @Override
-                public void limitFileSize(long bytes) {
-                    throw new IllegalStateException("a thread has no limits of its own");
-                }
-            };
+    private static final int SIGKILL = 9;
+    private static final int SIGCONT = 18;
+    private static final int SIGSTOP = 19;
+    private static final int RLIMIT_FSIZE = 1;
+    private static final MethodHandle KILL = bind("kill", JAVA_INT, JAVA_INT);
+    private static final MethodHandle GET_LIMIT = bind("getrlimit", JAVA_INT, ADDRESS);
+    private static final MethodHandle SET_LIMIT = bind("setrlimit", JAVA_INT, ADDRESS);
+
+    private final PrintStream announcements;
 
     /**
      * Of this process.
      *
-     * @param announcements where {@link RankProgram#STOPPING} is said, for whoever continues it
+     * @param announcements where {@link RankProgram#STOPPING} is said, for whoever continues it;
+     *     null for a rank that is a thread
      */
-    static Signals ofThisProcess(PrintStream announcements) {
-        return new Signals() {
-            private static final int SIGKILL = 9;
-            private static final int SIGSTOP = 19;
-            private static final int RLIMIT_FSIZE = 1;
-            private final MethodHandle send = bind("kill", JAVA_INT, JAVA_INT);
-            private final MethodHandle getLimit = bind("getrlimit", JAVA_INT, ADDRESS);
-            private final MethodHandle setLimit = bind("setrlimit", JAVA_INT, ADDRESS);
+    Signals(PrintStream announcements) {
+        this.announcements = announcements;
+    }
 
-            @Override
-            public void kill() {
-                send(SIGKILL);
-            }
+    /** Ends the process at once. */
+    void kill() {
+        requireProcess();
+        send(ProcessHandle.current().pid(), SIGKILL);
+    }
 
-            @Override
-            public void stop() {
-                announcements.println(RankProgram.STOPPING);
-                announcements.flush();
-                send(SIGSTOP);
-            }
+    /** Stops the process until somebody continues it. */
+    void stop() {
+        requireProcess();
+        announcements.println(RankProgram.STOPPING);
+        announcements.flush();
+        send(ProcessHandle.current().pid(), SIGSTOP);
+    }
 
-            @Override
-            public void limitFileSize(long bytes) {
-                try (Arena arena = Arena.ofConfined()) {
-                    MemorySegment limits = arena.allocate(JAVA_LONG, 2); // in force, and the most
-                    int status = (int) getLimit.invokeExact(RLIMIT_FSIZE, limits);
-                    long most = limits.getAtIndex(JAVA_LONG, 1);
-                    limits.setAtIndex(JAVA_LONG, 0, bytes == UNLIMITED ? most : bytes);
-                    status |= (int) setLimit.invokeExact(RLIMIT_FSIZE, limits);
-                    if (status != 0) {
-                        throw new IllegalStateException("setrlimit returned " + status);
-                    }
-                } catch (RuntimeException | Error failure) {
-                    throw failure;
-                } catch (Throwable impossible) {
-                    throw new IllegalStateException(impossible);
-                }
+    /** Lets no file of the process, and no shared memory, grow beyond {@code bytes}. */
+    void limitFileSize(long bytes) {
+        requireProcess();
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment limits = arena.allocate(JAVA_LONG, 2); // in force, and the most
+            int status = (int) GET_LIMIT.invokeExact(RLIMIT_FSIZE, limits);
+            long most = limits.getAtIndex(JAVA_LONG, 1);
+            limits.setAtIndex(JAVA_LONG, 0, bytes == UNLIMITED ? most : bytes);
+            status |= (int) SET_LIMIT.invokeExact(RLIMIT_FSIZE, limits);
+            if (status != 0) {
+                throw new IllegalStateException("setrlimit returned " + status);
             }
+        } catch (RuntimeException | Error failure) {
+            throw failure;
+        } catch (Throwable impossible) {
+            throw new IllegalStateException(impossible);
+        }
+    }
 
-            private void send(int signal) {
-                Signals.send(send, ProcessHandle.current().pid(), signal);
-            }
-        };
+    private void requireProcess() {
+        if (announcements == null) {
+            throw new IllegalStateException("a thread has neither signals nor limits of its own");
+        }
     }
 
     /** Continues a process if it is stopped. */
     static void goOn(long pid) {
-        int sigcont = 18;
         try {
-            send(bind("kill", JAVA_INT, JAVA_INT), pid, sigcont);
+            send(pid, SIGCONT);
         } catch (IllegalStateException ended) {
             // It was killed meanwhile: whoever waits for it learns that.
         }
     }
 
-    private static void send(MethodHandle kill, long pid, int signal) {
+    private static void send(long pid, int signal) {
         try {
-            int status = (int) kill.invokeExact((int) pid, signal);
+            int status = (int) KILL.invokeExact((int) pid, signal);
             if (status != 0) {
                 throw new IllegalStateException("kill returned " + status);
             }
