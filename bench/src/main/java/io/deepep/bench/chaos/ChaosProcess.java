@@ -120,11 +120,25 @@ final class ChaosProcess implements AutoCloseable {
         return seat;
     }
 
-    /** Orders a run, in which the process stays stopped for {@code ifStopped} if it stops. */
-    void tell(RankProgram.Order run, Duration ifStopped) {
+    /**
+     * Orders a run, in which the process stays stopped for {@code ifStopped} if it stops. Without a
+     * port, it takes the place of {@code rank}.
+     */
+    void tell(
+            Trial trial,
+            int rank,
+            int numRanks,
+            int port,
+            int nextPort,
+            String secret,
+            Duration ifStopped) {
         pause = ifStopped;
-        told = run.port();
-        orders.println(Lines.write(run));
+        told = port;
+        boolean joins = port == 0;
+        orders.println(
+                Lines.write(
+                        new RankProgram.Order(
+                                trial, rank, seat, numRanks, port, nextPort, joins, secret)));
     }
 
     /**

@@ -50,16 +50,14 @@ final class World implements AutoCloseable {
     List<Outcome> run(Trial trial) {
         String secret = newSecret();
         int port = LoopbackPorts.free();
+        Duration ifStopped =
+                trial.action() == Action.FREEZE
+                        ? run.timeout().multipliedBy(2)
+                        : run.timeout().dividedBy(4);
         int numRanks = processes.size() * ranksEach;
         for (int i = 0; i < processes.size(); i++) {
             int rank = ranksEach > 1 ? RankProgram.Order.ALL : i;
-            ChaosProcess process = processes.get(i);
-            process.tell(
-                    new RankProgram.Order(
-                            trial, rank, process.seat(), numRanks, port, 0, false, secret),
-                    trial.action() == Action.FREEZE
-                            ? run.timeout().multipliedBy(2)
-                            : run.timeout().dividedBy(4));
+            processes.get(i).tell(trial, rank, numRanks, port, 0, secret, ifStopped);
         }
         long deadline = deadline();
         List<Outcome> outcomes =
@@ -91,13 +89,15 @@ final class World implements AutoCloseable {
         int nextPort = LoopbackPorts.free();
         String secret = newSecret();
         for (int rank = 0; rank < numProcesses; rank++) {
-            tell(processes.get(rank), trial, rank, port, nextPort, secret);
+            processes
+                    .get(rank)
+                    .tell(trial, rank, numProcesses, port, nextPort, secret, run.timeout());
         }
         long deadline = deadline();
         List<Outcome> outcomes =
                 new ArrayList<>(Collections.nCopies(numProcesses + 1, Outcome.DEAD));
         outcomes.set(victim, processes.get(victim).await(deadline, 1).getFirst());
-        tell(spare, trial, victim, 0, nextPort, secret);
+        spare.tell(trial, victim, numProcesses, 0, nextPort, secret, run.timeout());
         for (int rank = 0; rank <= numProcesses; rank++) {
             if (rank != victim) {
                 outcomes.set(rank, processes.get(rank).await(deadline, 1).getFirst());
@@ -107,16 +107,6 @@ final class World implements AutoCloseable {
         processes.set(victim, spare).close();
         processes.removeIf(ChaosProcess::isGone);
         return outcomes;
-    }
-
-    /** Without a port, the process takes the place of {@code rank}. */
-    private void tell(
-            ChaosProcess process, Trial trial, int rank, int port, int nextPort, String secret) {
-        boolean joins = port == 0;
-        process.tell(
-                new RankProgram.Order(
-                        trial, rank, process.seat(), numProcesses, port, nextPort, joins, secret),
-                run.timeout());
     }
 
     /**
@@ -149,17 +139,8 @@ final class World implements AutoCloseable {
             Trial trial = Trial.quiet(mode.ordinal(), mode, model);
             int rank = ranksEach > 1 ? RankProgram.Order.ALL : 0;
             for (ChaosProcess process : fresh) {
-                process.tell(
-                        new RankProgram.Order(
-                                trial,
-                                rank,
-                                process.seat(),
-                                1,
-                                LoopbackPorts.free(),
-                                0,
-                                false,
-                                newSecret()),
-                        Duration.ZERO);
+                int port = LoopbackPorts.free();
+                process.tell(trial, rank, 1, port, 0, newSecret(), Duration.ZERO);
             }
             long deadline = deadline();
             for (ChaosProcess process : fresh) {
