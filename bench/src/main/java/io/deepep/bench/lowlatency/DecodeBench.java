@@ -62,26 +62,27 @@ public final class DecodeBench {
     private static DecodeRecord measure(
             LowLatencySetup setup, Step step, int sms, BenchOptions options) {
         DecodeLoop loop = new DecodeLoop(setup, step, sms);
-        DecodeRecord record =
+        DecodeRecord.Times times =
                 setup.job().placement().isCuda()
-                        ? onGpus(setup, loop, sms, options)
-                        : onHost(setup, loop, sms, options);
+                        ? onGpus(setup, loop, options)
+                        : onHost(setup, loop, options);
+        DecodeRecord record = record(setup.job(), loop, sms, options, times);
         setup.session().run(loop::verify);
         setup.session().dropUnusedResults();
         return record;
     }
 
-    private static DecodeRecord onHost(
-            LowLatencySetup setup, DecodeLoop loop, int sms, BenchOptions options) {
+    private static DecodeRecord.Times onHost(
+            LowLatencySetup setup, DecodeLoop loop, BenchOptions options) {
         try (Stopwatch stopwatch = Stopwatch.ofHost(setup.session().team())) {
             Timing calls = stopwatch.measure(loop, options.warmups(), options.repeats());
             double launched = per(calls.calls(), loop.layers());
-            return record(setup, loop, sms, options, null, launched, null, null, null, null);
+            return new DecodeRecord.Times(null, launched, null, null, null, null);
         }
     }
 
-    private static DecodeRecord onGpus(
-            LowLatencySetup setup, DecodeLoop loop, int sms, BenchOptions options) {
+    private static DecodeRecord.Times onGpus(
+            LowLatencySetup setup, DecodeLoop loop, BenchOptions options) {
         int warmups = options.warmups();
         int repeats = options.repeats();
         try (CudaStopwatch stopwatch = CudaStopwatch.open(setup.session())) {
@@ -91,11 +92,7 @@ public final class DecodeBench {
             try (GraphOperation graph =
                     new GraphOperation(setup.session().team(), stopwatch, loop)) {
                 Timing replay = stopwatch.measure(graph, warmups, repeats);
-                return record(
-                        setup,
-                        loop,
-                        sms,
-                        options,
+                return new DecodeRecord.Times(
                         per(calls.work(), loop.layers()),
                         per(calls.calls(), loop.layers()),
                         per(replay.work(), loop.layers()),
@@ -111,17 +108,7 @@ public final class DecodeBench {
     }
 
     private static DecodeRecord record(
-            LowLatencySetup setup,
-            DecodeLoop loop,
-            int sms,
-            BenchOptions options,
-            Double gpuMicros,
-            double launchedMicros,
-            Double graphMicros,
-            Double graphLaunchedMicros,
-            Double callMicros,
-            Double bareLaunchMicros) {
-        Job job = setup.job();
+            Job job, DecodeLoop loop, int sms, BenchOptions options, DecodeRecord.Times times) {
         Build build = Build.current();
         boolean cuda = job.placement().isCuda();
         return new DecodeRecord(
@@ -138,12 +125,7 @@ public final class DecodeBench {
                 loop.rows().format().name().toLowerCase(Locale.ROOT),
                 loop.layers(),
                 options.repeats(),
-                gpuMicros,
-                launchedMicros,
-                graphMicros,
-                graphLaunchedMicros,
-                callMicros,
-                bareLaunchMicros,
+                times,
                 loop.bytesPerCall(),
                 cuda ? DriverText.get() : null,
                 build.version(),
@@ -152,10 +134,11 @@ public final class DecodeBench {
     }
 
     private static void print(Console console, DecodeRecord each) {
-        if (each.gpuMicros() == null) {
+        DecodeRecord.Times times = each.times();
+        if (times.gpuMicros() == null) {
             console.line(
                     "%4d tokens: %.1f us; %.1f bytes of garbage a call",
-                    each.tokens(), each.launchedMicros(), each.bytesPerCall());
+                    each.tokens(), times.launchedMicros(), each.bytesPerCall());
             return;
         }
         console.line(
@@ -163,12 +146,12 @@ public final class DecodeBench {
                         + " host %.2f a call, a bare launch %.2f; %.1f bytes of garbage a call",
                 each.tokens(),
                 each.sms(),
-                each.gpuMicros(),
-                each.launchedMicros(),
-                each.graphMicros(),
-                each.graphLaunchedMicros(),
-                each.callMicros(),
-                each.bareLaunchMicros(),
+                times.gpuMicros(),
+                times.launchedMicros(),
+                times.graphMicros(),
+                times.graphLaunchedMicros(),
+                times.callMicros(),
+                times.bareLaunchMicros(),
                 each.bytesPerCall());
     }
 }
