@@ -67,13 +67,9 @@ record DecodeRun(String name, List<JsonNode> records) {
                         where
                                 + ", %s ranks, %s layers of a dispatch and a combine each, hidden %s, top-%s of %s experts. Commit %s, %s."
                                         .formatted(
-                                                any.path("ranks").asText(),
-                                                any.path("layers").asText(),
-                                                any.path("hidden").asText(),
-                                                any.path("topk").asText(),
-                                                any.path("experts").asText(),
-                                                any.path("commit").asText(),
-                                                any.path("time").asText()))
+                                                JsonRecords.texts(
+                                                        any, "ranks", "layers", "hidden", "topk",
+                                                        "experts", "commit", "time")))
                 .tables()
                 .add(grid);
     }

@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 
 /** Reads arrays of JSON records that have no class of their own here. */
 final class JsonRecords {
@@ -72,6 +73,11 @@ final class JsonRecords {
     /** Whether a bench's record is of low-latency mode. */
     static boolean isLowLatency(JsonNode each) {
         return isDecode(each) || each.path("op").asText().startsWith("ll-");
+    }
+
+    /** Some fields of a record, to be put into a sentence. */
+    static Object[] texts(JsonNode each, String... fields) {
+        return Stream.of(fields).map(field -> each.path(field).asText()).toArray();
     }
 
     /** A number with so many digits after the point; nothing where there is none. */

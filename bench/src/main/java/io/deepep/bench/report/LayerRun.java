@@ -73,12 +73,14 @@ record LayerRun(String name, List<JsonNode> records) {
                         ("%s ranks (%s), hidden %s, experts of %s channels, top-%s of %s. Ranks wait for their GPU after each"
                                         + " part, but not within the whole.")
                                 .formatted(
-                                        text(any, "ranks"),
-                                        text(any, "device"),
-                                        text(any, "hidden"),
-                                        text(any, "intermediate"),
-                                        text(any, "topk"),
-                                        text(any, "experts")));
+                                        JsonRecords.texts(
+                                                any,
+                                                "ranks",
+                                                "device",
+                                                "hidden",
+                                                "intermediate",
+                                                "topk",
+                                                "experts")));
         section.tables().add(grid);
         section.plot(
                 name + "-layer.svg",
