@@ -135,7 +135,7 @@ public final class LaunchedGroup {
 
     /** Where to write: only one process of a group writes results. */
     public Console console(Console own) {
-        return communicator == null || communicator.rank() == 0
+        return writesResults()
                 ? own
                 : new Console(new PrintWriter(Writer.nullWriter()), own.err(), false);
     }
