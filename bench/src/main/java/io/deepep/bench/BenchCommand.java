@@ -66,8 +66,7 @@ final class BenchCommand implements Runnable {
     @Command(
             name = "normal",
             description = "Measures normal mode.",
-            mixinStandardHelpOptions = true,
-            sortOptions = false)
+            mixinStandardHelpOptions = true)
     static final class Normal extends Operations {
         @Option(
                 names = "--profile",
@@ -94,8 +93,7 @@ final class BenchCommand implements Runnable {
     @Command(
             name = "low-latency",
             description = "Measures low-latency mode.",
-            mixinStandardHelpOptions = true,
-            sortOptions = false)
+            mixinStandardHelpOptions = true)
     static final class LowLatency extends Operations {
         @Mixin private MeasuredTokens tokens = new MeasuredTokens();
 
@@ -119,8 +117,7 @@ final class BenchCommand implements Runnable {
                     "Measures low-latency mode as a decoding engine uses it: the layers of a model,"
                             + " each a dispatch and a combine, enqueued one after the other; on GPUs"
                             + " also replayed as a graph.",
-            mixinStandardHelpOptions = true,
-            sortOptions = false)
+            mixinStandardHelpOptions = true)
     static final class Decode implements Callable<Integer> {
         private final Console console;
 
@@ -184,8 +181,7 @@ final class BenchCommand implements Runnable {
             description =
                     "Measures puts with a signal: bandwidth and latency by message size, and the"
                             + " traffic of a sparse dispatch and combine.",
-            mixinStandardHelpOptions = true,
-            sortOptions = false)
+            mixinStandardHelpOptions = true)
     static final class Put implements Callable<Integer> {
         private final Console console;
 

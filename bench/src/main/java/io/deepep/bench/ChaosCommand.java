@@ -41,7 +41,6 @@ import picocli.CommandLine.Option;
                     + " rounds afterwards: without the dead, and with a new process in its place."
         },
         mixinStandardHelpOptions = true,
-        sortOptions = false,
         footer = {
             "",
             "Exit code: 0 if every promise was kept, 1 if not. Each breach is printed with the options that"

@@ -51,18 +51,22 @@ final class DeepEpCommand implements Runnable {
         top.addSubcommand(new JmhCommand(console));
         // What follows the first word of the command is that command's.
         top.addSubcommand(new CommandLine(new LaunchCommand(console)).setStopAtPositional(true));
-        readConstantsAsWritten(top, top);
+        configure(top, top);
         return top;
     }
 
-    /** In small letters, with hyphens, wherever an option takes a constant. */
-    private static void readConstantsAsWritten(CommandLine top, CommandLine command) {
+    /**
+     * Help shows options as they are declared. Constants are read in small letters, with hyphens,
+     * wherever an option takes one.
+     */
+    private static void configure(CommandLine top, CommandLine command) {
+        command.getCommandSpec().usageMessage().sortOptions(false);
         for (OptionSpec option : command.getCommandSpec().options()) {
             if (option.typeInfo().isEnum()) {
                 register(top, option.auxiliaryTypes()[0]);
             }
         }
-        command.getSubcommands().values().forEach(each -> readConstantsAsWritten(top, each));
+        command.getSubcommands().values().forEach(each -> configure(top, each));
     }
 
     private static <T> void register(CommandLine top, Class<T> type) {

@@ -25,8 +25,7 @@ import picocli.CommandLine.Option;
         description =
                 "Shows what this machine has, which NIC serves which GPU, what can run here, and how to get what"
                         + " is missing.",
-        mixinStandardHelpOptions = true,
-        sortOptions = false)
+        mixinStandardHelpOptions = true)
 final class DoctorCommand implements Callable<Integer> {
     private final Console console;
 

@@ -24,7 +24,6 @@ import picocli.CommandLine.Parameters;
                     + " Output lines are prefixed with the rank."
         },
         mixinStandardHelpOptions = true,
-        sortOptions = false,
         footer = {
             "",
             "Examples:",

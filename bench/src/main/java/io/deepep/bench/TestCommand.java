@@ -41,8 +41,7 @@ abstract class TestCommand implements Callable<Integer> {
             name = "test-intranode",
             description =
                     "Tests normal mode on one node: checks every variant of dispatch and combine, then times it.",
-            mixinStandardHelpOptions = true,
-            sortOptions = false)
+            mixinStandardHelpOptions = true)
     static final class Intranode extends TestCommand {
         Intranode(Console console) {
             super(console, new GroupOptions.OneNode(), ShapeDefaults.INTRANODE, NormalTest::run);
@@ -54,8 +53,7 @@ abstract class TestCommand implements Callable<Integer> {
             name = "test-internode",
             description =
                     "Tests normal mode on several nodes: checks every variant of dispatch and combine, then times it.",
-            mixinStandardHelpOptions = true,
-            sortOptions = false)
+            mixinStandardHelpOptions = true)
     static final class Internode extends TestCommand {
         Internode(Console console) {
             super(console, new GroupOptions.AnyNodes(2), ShapeDefaults.INTERNODE, NormalTest::run);
@@ -67,8 +65,7 @@ abstract class TestCommand implements Callable<Integer> {
             name = "test-low-latency",
             description =
                     "Tests low-latency mode: checks every variant of formats, hooks and copies, then times it.",
-            mixinStandardHelpOptions = true,
-            sortOptions = false)
+            mixinStandardHelpOptions = true)
     static final class LowLatency extends TestCommand {
         LowLatency(Console console) {
             super(

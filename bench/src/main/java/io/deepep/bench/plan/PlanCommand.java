@@ -24,7 +24,6 @@ import picocli.CommandLine.Option;
                 "Simulates a model's routing on a cluster, and shows the size of buffers, the bytes on each link"
                         + " and the times.",
         mixinStandardHelpOptions = true,
-        sortOptions = false,
         synopsisSubcommandLabel = "[compare|start]")
 public final class PlanCommand implements Runnable {
     private final Console console;

@@ -33,8 +33,7 @@ import picocli.CommandLine.Spec;
                     + " shapes (records= a folder, sms=), tokens (sms=, what=time or call), plot (sms=,"
                     + " file=, what=time or share), decode (of bench decode), jmh (of jmh -rf json)."
         },
-        mixinStandardHelpOptions = true,
-        sortOptions = false)
+        mixinStandardHelpOptions = true)
 final class ReadmeCommand implements Callable<Integer> {
     private static final Path RECORDS = Path.of("docs", "measurements");
 

@@ -22,8 +22,7 @@ import picocli.CommandLine.Parameters;
                     + " traffic matrix, who waited for whom, expert load.",
             "deepep report readme updates the tables and plots of README and docs."
         },
-        mixinStandardHelpOptions = true,
-        sortOptions = false)
+        mixinStandardHelpOptions = true)
 public final class ReportCommand implements Runnable {
     private static final int MOST_WARMUPS = 1_000_000;
 
