@@ -161,17 +161,15 @@ final class ChaosCommand implements Callable<Integer> {
 
         RankRun run(int numRanks, Network between) {
             UsageException.requireIn("--timeout-millis", timeoutMillis, 100, 1_000_000);
-            if (ranksPerNode == null) {
-                return new RankRun(placement(), numRanks, between, timeout());
-            }
             UsageException.requireIn(
                     "--ranks-per-node", ranksPerNode, 1, Math.min(numRanks, GroupLimits.MAX_RANKS));
-            if (numRanks % ranksPerNode != 0) {
+            int ofNode = ranksPerNode == null ? numRanks : ranksPerNode;
+            if (numRanks % ofNode != 0) {
                 throw new UsageException(
                         "--ranks-per-node=%s does not divide the %s ranks"
-                                .formatted(ranksPerNode, numRanks));
+                                .formatted(ofNode, numRanks));
             }
-            return new RankRun(placement(), ranksPerNode, between, timeout());
+            return new RankRun(placement(), ofNode, between, Duration.ofMillis(timeoutMillis));
         }
 
         /**
@@ -200,10 +198,6 @@ final class ChaosCommand implements Callable<Integer> {
         /** For a rank's own process, which is told the ranks with each run. */
         RankRun ofRank() {
             return run(ranksPerNode == null ? 1 : ranksPerNode, network.network());
-        }
-
-        private Duration timeout() {
-            return Duration.ofMillis(timeoutMillis);
         }
 
         private Placement placement() {
