@@ -2,11 +2,15 @@ package io.deepep.bench.normal;
 
 import static io.deepep.DType.BF16;
 import static io.deepep.DType.FP8_E4M3;
+import static io.deepep.bench.normal.CombineSource.BUFFER;
+import static io.deepep.bench.normal.CombineSource.ELSEWHERE;
+import static io.deepep.bench.normal.CombineSource.PLAIN_MEMORY;
 import static io.deepep.bench.normal.NormalFeature.CACHED;
 import static io.deepep.bench.normal.NormalFeature.COMBINE_BUFFER;
 import static io.deepep.bench.normal.NormalFeature.FP8_HOME;
 import static io.deepep.bench.normal.NormalFeature.TOPK;
 
+import io.deepep.CombineFormat;
 import io.deepep.bench.cuda.CudaMeter;
 import io.deepep.bench.measure.BenchOptions;
 import io.deepep.bench.measure.BenchReport;
@@ -88,14 +92,14 @@ public final class NormalBench {
         }
         measured.add(sms -> operations.dispatch(BF16, sms));
         measured.add(sms -> operations.cachedDispatch(BF16, sms));
-        measured.add(sms -> operations.combine(CombineSource.ELSEWHERE, sms));
+        measured.add(sms -> operations.combine(ELSEWHERE, CombineFormat.BF16, sms));
         if (setup.session().job().placement().isCuda()) {
-            measured.add(sms -> operations.combine(CombineSource.PLAIN_MEMORY, sms));
+            measured.add(sms -> operations.combine(PLAIN_MEMORY, CombineFormat.BF16, sms));
         }
-        measured.add(sms -> operations.combine(CombineSource.BUFFER, sms));
+        measured.add(sms -> operations.combine(BUFFER, CombineFormat.BF16, sms));
         if (setup.session().job().allowsFp8()) {
-            measured.add(operations::combineFp8);
-            measured.add(operations::combineFp8InPlace);
+            measured.add(sms -> operations.combine(ELSEWHERE, CombineFormat.FP8, sms));
+            measured.add(sms -> operations.combine(BUFFER, CombineFormat.FP8, sms));
         }
         try (Meter meter = meter(console, setup)) {
             return measured.stream()

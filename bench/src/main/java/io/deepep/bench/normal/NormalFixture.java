@@ -1,5 +1,6 @@
 package io.deepep.bench.normal;
 
+import io.deepep.CombineFormat;
 import io.deepep.DType;
 import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.run.Job;
@@ -57,6 +58,7 @@ public final class NormalFixture implements AutoCloseable {
         return operations
                 .combine(
                         inBuffer ? CombineSource.BUFFER : CombineSource.ELSEWHERE,
+                        CombineFormat.BF16,
                         setup.session().job().combineConfig().numSms())
                 .synchronous();
     }

@@ -114,24 +114,14 @@ final class NormalOperations {
                 });
     }
 
-    /** Combine of BF16 rows. Dispatches once, for the handles. */
-    MeasuredCall combine(CombineSource input, int sms) {
-        return combine(input, input.operation(), CombineFormat.BF16, sms);
-    }
-
-    /** The same of rows that travel as FP8, which the call casts. */
-    MeasuredCall combineFp8(int sms) {
-        return combine(CombineSource.ELSEWHERE, "combine", CombineFormat.FP8, sms);
-    }
-
-    /** The same of rows that lie in the buffer as FP8. */
-    MeasuredCall combineFp8InPlace(int sms) {
-        CombineSource input = CombineSource.BUFFER;
-        return combine(input, input.operation(), CombineFormat.FP8, sms);
-    }
-
-    private MeasuredCall combine(CombineSource input, String name, CombineFormat format, int sms) {
-        DType sent = format == CombineFormat.FP8 ? DType.FP8_E4M3 : DType.BF16;
+    /**
+     * Combine of rows that travel in {@code format}; those from elsewhere are cast by the call.
+     * Dispatches once, for the handles.
+     */
+    MeasuredCall combine(CombineSource input, CombineFormat format, int sms) {
+        boolean fp8 = format == CombineFormat.FP8;
+        String name = fp8 && input == CombineSource.ELSEWHERE ? "combine" : input.operation();
+        DType sent = fp8 ? DType.FP8_E4M3 : DType.BF16;
         List<DispatchResult> received = session.ask(rank -> received(rank, DType.BF16, sms));
         List<TensorPair> outputs =
                 session.ask(rank -> pool.outputs(rank, received.get(rank).numRecvTokens()));

@@ -1,5 +1,6 @@
 package io.deepep.bench.normal;
 
+import io.deepep.CombineFormat;
 import io.deepep.DType;
 import io.deepep.bench.measure.MeasuredCall;
 import io.deepep.bench.measure.Meter;
@@ -28,7 +29,9 @@ record NormalSpeed(Console console, NormalSetup setup, Meter meter) {
                 speed.report("dispatch (FP8) ", sms -> operations.dispatch(DType.FP8_E4M3, sms));
             }
             speed.report("dispatch (BF16)", sms -> operations.dispatch(DType.BF16, sms));
-            speed.report("combine (BF16) ", sms -> operations.combine(CombineSource.BUFFER, sms));
+            speed.report(
+                    "combine (BF16) ",
+                    sms -> operations.combine(CombineSource.BUFFER, CombineFormat.BF16, sms));
         }
     }
 
