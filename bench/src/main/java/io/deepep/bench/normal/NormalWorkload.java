@@ -7,15 +7,16 @@ import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.NormalOracle;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.Tokens;
-import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.List;
+import java.util.Map;
+import java.util.stream.IntStream;
 
 /** One routing with the tokens of every rank, and what the oracle makes of them. */
 final class NormalWorkload {
     private final Routing routing;
     private final NormalOracle oracle;
-    private final List<TokenPool.Placed> bf16 = new ArrayList<>();
-    private final List<TokenPool.Placed> fp8 = new ArrayList<>();
+    private final Map<DType, List<TokenPool.Placed>> tokens = new EnumMap<>(DType.class);
     private final List<Tensor> topkIdx;
     private final List<Tensor> topkWeights;
 
@@ -23,13 +24,7 @@ final class NormalWorkload {
     NormalWorkload(Session session, Routing routing, TokenPool pool) {
         this.routing = routing;
         this.oracle = new NormalOracle(routing);
-        for (int rank = 0; rank < routing.numRanks(); rank++) {
-            int numTokens = routing.numTokens(rank);
-            bf16.add(pool.tokens(rank, DType.BF16).first(numTokens));
-            if (pool.tokens(rank, DType.FP8_E4M3) != null) {
-                fp8.add(pool.tokens(rank, DType.FP8_E4M3).first(numTokens));
-            }
-        }
+        pool.tokens().forEach((dtype, all) -> tokens.put(dtype, first(all)));
         topkIdx = session.ask(rank -> session.memory(rank).upload(routing.topkIdxTensor(rank)));
         topkWeights = session.ask(rank -> session.memory(rank).upload(routing.weightsTensor(rank)));
     }
@@ -44,7 +39,7 @@ final class NormalWorkload {
 
     /** A rank's tokens as its buffer gets them. */
     Tokens tokens(int rank, DType dtype) {
-        return placed(dtype).get(rank).device();
+        return tokens.get(dtype).get(rank).device();
     }
 
     /** On the rank's device. */
@@ -59,10 +54,12 @@ final class NormalWorkload {
 
     NormalDispatchCheck check(DType dtype) {
         return NormalDispatchCheck.of(
-                oracle, placed(dtype).stream().map(TokenPool.Placed::host).toList());
+                oracle, tokens.get(dtype).stream().map(TokenPool.Placed::host).toList());
     }
 
-    private List<TokenPool.Placed> placed(DType dtype) {
-        return dtype == DType.FP8_E4M3 ? fp8 : bf16;
+    private List<TokenPool.Placed> first(List<TokenPool.Placed> all) {
+        return IntStream.range(0, all.size())
+                .mapToObj(rank -> all.get(rank).first(routing.numTokens(rank)))
+                .toList();
     }
 }

@@ -10,7 +10,9 @@ import io.deepep.bench.run.Session;
 import io.deepep.bench.run.TensorPair;
 import io.deepep.testkit.routing.Tokens;
 import java.lang.foreign.Arena;
+import java.util.EnumMap;
 import java.util.List;
+import java.util.Map;
 import java.util.function.IntFunction;
 
 /** Tokens, biases and expert outputs of every rank, made once and used by all cases. */
@@ -27,8 +29,7 @@ final class TokenPool implements AutoCloseable {
     private final Session session;
     private final int hidden;
     private final long seed;
-    private final List<Placed> bf16;
-    private final List<Placed> fp8;
+    private final Map<DType, List<Placed>> tokens = new EnumMap<>(DType.class);
     private final List<TensorPair> biases;
     private final Arena arena = Arena.ofShared();
     private final TensorPair[] outputs;
@@ -38,11 +39,10 @@ final class TokenPool implements AutoCloseable {
         this.session = session;
         this.hidden = session.job().hidden();
         this.seed = session.job().variations().seed();
-        this.bf16 = placed(rank -> Tokens.bf16(rank, maxTokens, hidden, seed));
-        this.fp8 =
-                session.job().allowsFp8()
-                        ? placed(rank -> Tokens.fp8(rank, maxTokens, hidden, seed))
-                        : null;
+        tokens.put(DType.BF16, placed(rank -> Tokens.bf16(rank, maxTokens, hidden, seed)));
+        if (session.job().allowsFp8()) {
+            tokens.put(DType.FP8_E4M3, placed(rank -> Tokens.fp8(rank, maxTokens, hidden, seed)));
+        }
         this.biases =
                 session.ask(
                         rank ->
@@ -71,12 +71,9 @@ final class TokenPool implements AutoCloseable {
         return new Placed(host, new Tokens(x, scales));
     }
 
-    /** A rank's tokens; null where the hidden size does not allow FP8. */
-    Placed tokens(int rank, DType dtype) {
-        if (dtype == DType.BF16) {
-            return bf16.get(rank);
-        }
-        return fp8 == null ? null : fp8.get(rank);
+    /** Tokens of all ranks; no FP8 where the hidden size does not allow it. */
+    Map<DType, List<Placed>> tokens() {
+        return tokens;
     }
 
     /** One of two biases, BF16 [numTokens, H]. */

@@ -14,14 +14,10 @@ final class OperationNames {
                     "fp8_ue8m0", "FP8, UE8M0");
     private static final Map<String, String> VARIANTS =
             Map.of(
-                    "zero-copy",
-                    "in place",
-                    "logfmt",
-                    "LogFMT",
-                    "fp8",
-                    "FP8",
-                    "pre-reduced-fp8",
-                    "pre-reduced, FP8");
+                    "zero-copy", "in place",
+                    "logfmt", "LogFMT",
+                    "fp8", "FP8",
+                    "pre-reduced-fp8", "pre-reduced, FP8");
 
     private OperationNames() {}
 
