@@ -308,7 +308,7 @@ final class ChaosCommand implements Callable<Integer> {
         if (report.made() < trials) {
             console.line(
                     "%s; to go on: --seed %d --from %d --trials %d",
-                    whyNotAll, first, from + report.made(), trials - report.made());
+                    whyNotAll, first, from + report.inOrder(), trials - report.inOrder());
         }
         if (json != null) {
             write(run, first, report);

@@ -7,6 +7,7 @@ import io.deepep.bench.text.Names;
 import io.deepep.planner.Mode;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -38,7 +39,9 @@ final class Chaos {
     private final Map<String, Tally> tallies = new LinkedHashMap<>();
     private final Map<RankKind, Usage> leftOver = new EnumMap<>(RankKind.class);
     private final List<String> breaches = new ArrayList<>();
-    private int made;
+
+    /** The trials that were made, by their places among those asked for. */
+    private final BitSet made = new BitSet();
 
     /** The rest is of a process that ends. */
     private boolean interrupted;
@@ -103,7 +106,7 @@ final class Chaos {
                 }
                 Trial trial = trials.get(taken);
                 run(trial, open.get(trial.model()));
-                step(trial, progress);
+                step(taken, trial, progress);
             }
             open.forEach(this::noteLeftOver);
         } finally {
@@ -111,10 +114,10 @@ final class Chaos {
         }
     }
 
-    private synchronized void step(Trial trial, Progress progress) {
+    private synchronized void step(int place, Trial trial, Progress progress) {
         progress.at(trial.kind());
         progress.step();
-        made++;
+        made.set(place);
     }
 
     private synchronized void noteLeftOver(RankKind model, World world) {
@@ -232,7 +235,8 @@ final class Chaos {
     /** How the trials went. */
     synchronized ChaosReport report() {
         List<Tally> sorted = tallies.values().stream().sorted(Chaos::compare).toList();
-        return new ChaosReport(made, sorted, leftOver, List.copyOf(breaches));
+        return new ChaosReport(
+                made.cardinality(), made.nextClearBit(0), sorted, leftOver, List.copyOf(breaches));
     }
 
     private static int compare(Tally a, Tally b) {

@@ -10,12 +10,18 @@ import java.util.TreeMap;
  * How trials went.
  *
  * @param made trials, of those that were asked for
+ * @param inOrder how many of them were made before the first that was not: groups overtake each
+ *     other
  * @param tallies a count for each kind
  * @param leftOver what ranks held more at the end than after their first runs, the most of any
  * @param breaches what was not as promised, a line each with what draws the trial again
  */
 public record ChaosReport(
-        int made, List<Tally> tallies, Map<RankKind, Usage> leftOver, List<String> breaches) {
+        int made,
+        int inOrder,
+        List<Tally> tallies,
+        Map<RankKind, Usage> leftOver,
+        List<String> breaches) {
     /** Whether all promises were kept. */
     public boolean isGood() {
         return breaches.isEmpty();
