@@ -16,4 +16,5 @@ module io.deepep.testkit {
     opens io.deepep.testkit.conformance.mutation;
     opens io.deepep.testkit.conformance.normal;
     opens io.deepep.testkit.conformance.observation;
+    opens io.deepep.testkit.conformance.replacement;
 }

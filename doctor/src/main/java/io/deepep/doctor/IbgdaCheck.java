@@ -87,7 +87,7 @@ final class IbgdaCheck {
     }
 
     private static String text(NicFacts.Port port) {
-        return "%s MTU %d, addresses %d".formatted(port.name(), port.mtu(), port.gids().size());
+        return "%s MTU %s, addresses %s".formatted(port.name(), port.mtu(), port.gids().size());
     }
 
     private static Finding relaxedOrdering(List<NicFacts> used) {

@@ -41,7 +41,7 @@ public final class BenchOptions {
     /**
      * Checks the options.
      *
-     * @throws UsageException if they cannot be
+     * @throws UsageException with the first that cannot be used
      */
     public void validate() {
         UsageException.requireIn("--warmups", warmups, 0, MOST_RUNS);
