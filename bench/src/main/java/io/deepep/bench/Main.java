@@ -43,6 +43,11 @@ public final class Main {
     }
 
     private static int run(String[] args, Console console) {
+        return run(commandLine(console), console, args);
+    }
+
+    /** What {@link #run(CommandLine, Console, String...)} runs, any number of times. */
+    static CommandLine commandLine(Console console) {
         CommandLine command = DeepEpCommand.create(console);
         command.setOut(console.out());
         command.setErr(console.err());
@@ -50,6 +55,10 @@ public final class Main {
                 (wrong, ignored) -> complain(console, wrongUsage(wrong)));
         command.setExecutionExceptionHandler(
                 (failure, ignored, parsed) -> explain(console, failure));
+        return command;
+    }
+
+    static int run(CommandLine command, Console console, String... args) {
         int code = execute(command, console, args);
         console.flush();
         if (code == EXIT_PASSED && console.out().checkError()) {

@@ -40,9 +40,16 @@ class BadOptionsTest {
     /** Starts processes, which is not for here; hands all of its arguments on. */
     private static final Set<String> LEFT_OUT = Set.of("launch", "jmh");
 
+    /** One for all: to read the options of all commands takes longer than to refuse one. */
+    private static final StringWriter OUT = new StringWriter();
+
+    private static final StringWriter ERR = new StringWriter();
+    private static final Console CONSOLE =
+            new Console(new PrintWriter(OUT, true), new PrintWriter(ERR, true), false);
+    private static final CommandLine COMMAND = Main.commandLine(CONSOLE);
+
     static Stream<List<String>> commandLines() {
-        PrintWriter nowhere = new PrintWriter(new StringWriter());
-        return commandLines(DeepEpCommand.create(new Console(nowhere, nowhere, false)), List.of());
+        return commandLines(COMMAND, List.of());
     }
 
     private static Stream<List<String>> commandLines(CommandLine command, List<String> path) {
@@ -96,7 +103,10 @@ class BadOptionsTest {
     @ParameterizedTest
     @MethodSource("commandLines")
     void endsInOneLine(List<String> commandLine) {
-        Outcome outcome = CommandLines.run(commandLine.toArray());
+        OUT.getBuffer().setLength(0);
+        ERR.getBuffer().setLength(0);
+        int exitCode = Main.run(COMMAND, CONSOLE, commandLine.toArray(String[]::new));
+        Outcome outcome = new Outcome(exitCode, OUT.toString(), ERR.toString());
         assertThat(outcome.errLines())
                 .singleElement()
                 .asString()

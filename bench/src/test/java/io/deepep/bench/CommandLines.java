@@ -42,13 +42,12 @@ public final class CommandLines {
      * How to start {@code deepep} in a JVM of its own, with this one's class path, and what it says
      * on standard error among its output.
      *
-     * @param option for the JVM
      * @param arguments that spaces separate
      * @param more that may have spaces
      */
-    public static ProcessBuilder process(String option, String arguments, String... more) {
+    public static ProcessBuilder process(String arguments, String... more) {
         List<String> all = new ArrayList<>(List.of(arguments.split(" +")));
         all.addAll(List.of(more));
-        return Programs.java(Main.class, List.of(option), all.toArray(String[]::new));
+        return Programs.java(Main.class, Programs.SHORT_LIVED, all.toArray(String[]::new));
     }
 }

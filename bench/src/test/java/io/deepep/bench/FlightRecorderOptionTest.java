@@ -20,10 +20,7 @@ class FlightRecorderOptionTest {
     void anInterruptedCommandLeavesWhatWasRecorded() throws Exception {
         Path file = folder.resolve("run.jfr");
         Process process =
-                CommandLines.process(
-                                "--add-modules=jdk.incubator.vector",
-                                "test-intranode --backend host --ranks 2",
-                                "--jfr=" + file)
+                CommandLines.process("test-intranode --backend host --ranks 2", "--jfr=" + file)
                         .start();
         try (BufferedReader out = process.inputReader()) {
             long numPassed = out.lines().filter(line -> line.endsWith("PASS")).limit(12).count();

@@ -75,7 +75,6 @@ record ProcessSuites(Path folder, List<String> options) {
                 List.of(
                         "-Xmx512m",
                         "--enable-native-access=ALL-UNNAMED",
-                        "--add-modules=jdk.incubator.vector",
                         "-Ddeepep.sysfs=" + HostTopology.SYSFS,
                         "-Ddeepep.ranksPerProcess=" + ranksPerProcess,
                         "-D" + TestBackends.SELECT + "=" + backend.name(),

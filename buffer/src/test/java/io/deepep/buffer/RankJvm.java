@@ -15,11 +15,7 @@ record RankJvm(int rank, int numRanks, int port) {
     /** How to start {@code program}. */
     ProcessBuilder of(Class<?> program, String... arguments) {
         List<String> options = new ArrayList<>(Programs.SHORT_LIVED);
-        options.addAll(
-                List.of(
-                        "-Xmx512m",
-                        "--add-modules=jdk.incubator.vector",
-                        "-Ddeepep.sysfs=" + HostTopology.SYSFS));
+        options.addAll(List.of("-Xmx512m", "-Ddeepep.sysfs=" + HostTopology.SYSFS));
         String transport = System.getProperty("deepep.transport"); // of TestNetworks
         if (transport != null) {
             options.add("-Ddeepep.transport=" + transport);

@@ -14,7 +14,10 @@ import org.junit.jupiter.api.Assumptions;
 
 /** Programs that tests start as processes. */
 public final class Programs {
-    /** Options for a JVM that ends before C2's code would pay: a third of the processor time. */
+    /**
+     * Options for a JVM that ends before C2's code would pay: a third of the processor time. The
+     * Vector API is slow without C2, so leave its module out.
+     */
     public static final List<String> SHORT_LIVED =
             List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC");
 

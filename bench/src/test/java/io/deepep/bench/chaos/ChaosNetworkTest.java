@@ -83,7 +83,6 @@ class ChaosNetworkTest {
         Path file = folder.resolve("chaos.json");
         ProcessBuilder command =
                 CommandLines.process(
-                        "--enable-native-access=ALL-UNNAMED",
                         "chaos --network ibgda --timeout-millis 10000 --trials 2 "
                                 + TWO_NODES
                                 + arguments,

@@ -25,9 +25,6 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
 @Timeout(value = 300, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 @Execution(ExecutionMode.CONCURRENT) // its cases wait
 class ChaosTest {
-    /** For the ranks' processes too, which have the options of the one that starts them. */
-    private static final String QUICK = "-XX:TieredStopAtLevel=1";
-
     @TempDir private Path folder;
 
     private JsonNode run(String arguments) throws Exception {
@@ -35,7 +32,6 @@ class ChaosTest {
         Programs.Ended ended =
                 Programs.run(
                         CommandLines.process(
-                                QUICK,
                                 "chaos --timeout-millis 10000 --json " + file + " " + arguments));
         assertThat(ended.requireSuccess()).contains("0 promises broken");
         return new ObjectMapper().readTree(file.toFile()).get("report");
@@ -73,7 +69,6 @@ class ChaosTest {
         Path file = folder.resolve("chaos.json");
         Process process =
                 CommandLines.process(
-                                QUICK,
                                 "chaos --ranks-are threads --ranks 2 --trials 100000 --seed 6",
                                 "--json=" + file)
                         .redirectErrorStream(false)

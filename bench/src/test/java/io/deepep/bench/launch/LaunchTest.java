@@ -175,7 +175,6 @@ class LaunchTest {
         for (int node = 0; node < 2; node++) {
             ProcessBuilder builder =
                     CommandLines.process(
-                            "-XX:TieredStopAtLevel=1",
                             "launch --nproc-per-node=2 --nnodes=2 --master-addr=node0 --node-rank="
                                     + node
                                     + " -- sh -c",
@@ -238,10 +237,7 @@ class LaunchTest {
     private static void assertTakenAlong(String signal, String script, int exitCode)
             throws IOException, InterruptedException {
         Process launcher =
-                CommandLines.process(
-                                "-XX:TieredStopAtLevel=1",
-                                "launch -n 2 -- sh -c",
-                                "echo $DEEPEP_SECRET_FILE; " + script)
+                CommandLines.process("launch -n 2 -- sh -c", "echo $DEEPEP_SECRET_FILE; " + script)
                         .start();
         try (BufferedReader lines = launcher.inputReader(StandardCharsets.UTF_8)) {
             List<Long> pids = new ArrayList<>();

@@ -31,7 +31,6 @@ class LaunchedTestsTest {
                 List.of(
                         "-Xmx512m",
                         "--enable-native-access=ALL-UNNAMED",
-                        "--add-modules=jdk.incubator.vector",
                         "-cp",
                         System.getProperty("java.class.path"),
                         Main.class.getName()));

@@ -329,10 +329,11 @@ final class PlanCommandTest {
     void chartsNeedNoDesktop(@TempDir Path folder) throws Exception {
         ProcessBuilder plan =
                 CommandLines.process(
-                        "--limit-modules=java.base,java.logging,java.management,java.xml,jdk.jfr",
                         "plan --mode low-latency --tokens 2 --hidden 512 --num-topk 2 --num-experts 12"
                                 + " --sweep",
                         "--plot=" + folder.resolve("a.svg"));
+        plan.command()
+                .add(1, "--limit-modules=java.base,java.logging,java.management,java.xml,jdk.jfr");
         Programs.run(plan).requireSuccess();
         assertThat(folder.resolve("a.svg")).content().startsWith("<svg ");
     }
