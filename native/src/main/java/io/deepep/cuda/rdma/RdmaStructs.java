@@ -11,7 +11,6 @@ final class RdmaStructs {
     static final long DEVICE_ATTR_BYTES = 232;
     static final Field DEVICE_FIRMWARE = new Field("ibv_device_attr", "fw_ver", 0, 64);
     static final Field DEVICE_MAX_MR_BYTES = new Field("ibv_device_attr", "max_mr_size", 80, 8);
-    static final Field DEVICE_VENDOR = new Field("ibv_device_attr", "vendor_id", 96, 4);
     static final Field DEVICE_MAX_QP = new Field("ibv_device_attr", "max_qp", 108, 4);
     static final Field DEVICE_MAX_QP_WR = new Field("ibv_device_attr", "max_qp_wr", 112, 4);
     static final Field DEVICE_MAX_ATOMICS = new Field("ibv_device_attr", "max_qp_rd_atom", 144, 4);
@@ -19,7 +18,9 @@ final class RdmaStructs {
             new Field("ibv_device_attr", "max_qp_init_rd_atom", 156, 4);
     static final Field DEVICE_PORTS = new Field("ibv_device_attr", "phys_port_cnt", 227, 1);
 
+    /** What ibv_query_port fills: headers since have a longer struct, for another function. */
     static final long PORT_ATTR_BYTES = 52;
+
     static final Field PORT_STATE = new Field("ibv_port_attr", "state", 0, 4);
     static final Field PORT_MTU = new Field("ibv_port_attr", "active_mtu", 8, 4);
     static final Field PORT_GIDS = new Field("ibv_port_attr", "gid_tbl_len", 12, 4);

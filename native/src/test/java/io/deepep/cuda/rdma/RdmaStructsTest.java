@@ -46,7 +46,6 @@ class RdmaStructsTest {
         Map<String, Long> sizes =
                 Map.of(
                         "ibv_device_attr", RdmaStructs.DEVICE_ATTR_BYTES,
-                        "ibv_port_attr", RdmaStructs.PORT_ATTR_BYTES,
                         "ibv_ah_attr", RdmaStructs.AH_ATTR_BYTES,
                         "mlx5dv_obj", RdmaStructs.OBJECT_BYTES,
                         "mlx5dv_pd", RdmaStructs.OBJECT_OUT_BYTES,
@@ -63,6 +62,8 @@ class RdmaStructsTest {
                                                                 f.at(),
                                                                 f.numBytes()))
                                 .collect(Collectors.joining("\n"))
+                        + "static_assert(sizeof(ibv_port_attr) >= %d);\n"
+                                .formatted(RdmaStructs.PORT_ATTR_BYTES)
                         + sizes.entrySet().stream()
                                 .map(
                                         e ->
