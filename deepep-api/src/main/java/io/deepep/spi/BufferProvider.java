@@ -61,7 +61,6 @@ public interface BufferProvider {
                                 new DeepEpUnavailableException(
                                         "no implementation of %s was found"
                                                 .formatted(BufferProvider.class.getName()),
-                                        "add the artifact io.deepep:deepep-buffer",
-                                        null));
+                                        "add the artifact io.deepep:deepep-buffer"));
     }
 }

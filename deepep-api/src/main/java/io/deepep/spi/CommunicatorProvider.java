@@ -32,7 +32,6 @@ public interface CommunicatorProvider {
                                 new DeepEpUnavailableException(
                                         "no implementation of %s was found"
                                                 .formatted(CommunicatorProvider.class.getName()),
-                                        "add the artifact io.deepep:deepep-communicator",
-                                        null));
+                                        "add the artifact io.deepep:deepep-communicator"));
     }
 }

@@ -58,8 +58,7 @@ public interface CudaProvider {
                                 "no implementation of %s was found"
                                         .formatted(CudaProvider.class.getName()),
                                 "add the artifact io.deepep:deepep-native, or deepep-buffer, which"
-                                        + " includes it",
-                                null));
+                                        + " includes it"));
     }
 
     /** Holds the provider, found once because engines wrap streams in every call. */

@@ -74,9 +74,7 @@ class MeetingTest {
 
     private static String part(int rank) {
         return switch (rank) {
-            case 1 ->
-                    throw new DeepEpUnavailableException(
-                            "the door is locked", "turn the key", null);
+            case 1 -> throw new DeepEpUnavailableException("the door is locked", "turn the key");
             case 2 -> throw new IllegalStateException();
             default -> "open";
         };

@@ -103,8 +103,7 @@ final class LibTorch {
                                         new DeepEpUnavailableException(
                                                 "libtorch has no function " + name,
                                                 "use the libtorch of the DJL version that docs/guides/engines.md"
-                                                        + " names",
-                                                null));
+                                                        + " names"));
         return Linker.nativeLinker()
                 .downcallHandle(function, FunctionDescriptor.of(JAVA_INT, parameters));
     }

@@ -2,7 +2,6 @@ package io.deepep.normal;
 
 import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
-import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 
 /** What travels in an operation, and what of it is given so. */
@@ -23,10 +22,5 @@ public final class NormalRows {
         return plan.format() == CombineFormat.BF16
                 || (plan.scales() != null
                         && RowFormat.fp8(plan.handle().hidden()).isFormOf(plan.x(), plan.scales()));
-    }
-
-    /** Tells observers of rows of that format, without their padding. */
-    public static void describe(RecordedFacts facts, RowFormat row) {
-        facts.rows(row);
     }
 }

@@ -31,6 +31,14 @@ public final class CallEvent implements DeviceEvent {
         nextFollows = on;
     }
 
+    /**
+     * The same in a graph only: elsewhere a plan's next run waits for this one, not for all that
+     * follows.
+     */
+    public void followStreamInGraph(boolean on) {
+        followStream(on && stream.isCapturing());
+    }
+
     /** The present end of the stream is the end of the run. */
     public void record() {
         record(stream.isCapturing());

@@ -91,8 +91,7 @@ final class NvshmemPutRank implements PutRanks {
 
     private void load() {
         if (NvshmemPutRank.class.getResource(KERNELS) == null) {
-            throw new DeepEpUnavailableException(
-                    "this build has no kernels over NVSHMEM", CURE, null);
+            throw new DeepEpUnavailableException("this build has no kernels over NVSHMEM", CURE);
         }
         CudaModule module = heap.library().load(KERNELS, NvshmemPutRank.class.getResource(KERNELS));
         BenchStructs.HEADER.requireSame(module);
@@ -124,11 +123,7 @@ final class NvshmemPutRank implements PutRanks {
                         timeout,
                         "bench put cannot " + what,
                         "check the machine with deepep doctor")
-                .together(
-                        () -> {
-                            part.run();
-                            return "";
-                        });
+                .step(part);
     }
 
     /** After cells and flags, and their like in the outbox. */

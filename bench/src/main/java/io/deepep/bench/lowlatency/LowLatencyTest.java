@@ -9,25 +9,22 @@ import static io.deepep.bench.lowlatency.LowLatencyFeature.STATS;
 import io.deepep.LowLatencyFormat;
 import io.deepep.bench.measure.MeasuredCall;
 import io.deepep.bench.measure.Samples;
+import io.deepep.bench.measure.TrafficTable;
 import io.deepep.bench.run.Case;
 import io.deepep.bench.run.CaseRunner;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.RankSource;
 import io.deepep.bench.run.Session;
-import io.deepep.bench.text.TextTable;
-import io.deepep.testkit.oracle.Traffic;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.function.IntFunction;
-import java.util.stream.IntStream;
 
 /** {@code test-low-latency}. */
 public final class LowLatencyTest {
     private static final int WARMUPS = 2;
     private static final int REPEATS = 5;
-    private static final double MEGA = 1e6;
 
     private LowLatencyTest() {}
 
@@ -101,28 +98,10 @@ public final class LowLatencyTest {
      * What each rank sends over each kind of link in a BF16 dispatch, and gets back in a combine.
      */
     private static void printBytes(Console console, LowLatencyBytes bytes, Job job) {
-        long row = bytes.rowBytes(BF16);
-        IntFunction<Traffic> back = rank -> bytes.combineTraffic(rank, CombineRows.BF16);
         console.print(
-                new TextTable<Integer>()
-                        .right("rank", Object::toString)
-                        .number("tokens", "%.0f", rank -> job.routing().numTokens(rank))
-                        .number(
-                                "NVLink MB sent",
-                                "%.2f",
-                                rank -> bytes.dispatchTraffic(rank).nvlinkRows() * row / MEGA)
-                        .number(
-                                "RDMA MB sent",
-                                "%.2f",
-                                rank -> bytes.dispatchTraffic(rank).rdmaRows() * row / MEGA)
-                        .number(
-                                "NVLink MB back",
-                                "%.2f",
-                                rank -> back.apply(rank).nvlinkRows() * row / MEGA)
-                        .number(
-                                "RDMA MB back",
-                                "%.2f",
-                                rank -> back.apply(rank).rdmaRows() * row / MEGA)
-                        .of(IntStream.range(0, job.numRanks()).boxed().toList()));
+                new TrafficTable(job, bytes.rowBytes(BF16))
+                        .links("sent", bytes::dispatchTraffic)
+                        .links("back", rank -> bytes.combineTraffic(rank, CombineRows.BF16))
+                        .text());
     }
 }

@@ -1,20 +1,18 @@
 package io.deepep.bench.normal;
 
 import io.deepep.DType;
+import io.deepep.bench.measure.TrafficTable;
 import io.deepep.bench.run.Case;
 import io.deepep.bench.run.CaseRunner;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.RankSource;
-import io.deepep.bench.text.TextTable;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntFunction;
-import java.util.stream.IntStream;
 
 /** {@code test-intranode} and {@code test-internode}. */
 public final class NormalTest {
-    private static final double MEGA = 1e6;
 
     private NormalTest() {}
 
@@ -61,20 +59,10 @@ public final class NormalTest {
      * counts.
      */
     private static void printBytes(Console console, NormalBytes bytes, Job job) {
-        long row = bytes.rowBytes(DType.BF16);
         console.print(
-                new TextTable<Integer>()
-                        .right("rank", Object::toString)
-                        .number("tokens", "%.0f", rank -> job.routing().numTokens(rank))
-                        .number("rows received", "%.0f", bytes::received)
-                        .number(
-                                "NVLink MB sent",
-                                "%.2f",
-                                rank -> bytes.traffic(rank).nvlinkRows() * row / MEGA)
-                        .number(
-                                "RDMA MB sent",
-                                "%.2f",
-                                rank -> bytes.traffic(rank).rdmaRows() * row / MEGA)
-                        .of(IntStream.range(0, job.numRanks()).boxed().toList()));
+                new TrafficTable(job, bytes.rowBytes(DType.BF16))
+                        .rows("rows received", bytes::received)
+                        .links("sent", bytes::traffic)
+                        .text());
     }
 }

@@ -64,8 +64,7 @@ public final class SharedMemory implements AutoCloseable {
             throw new DeepEpUnavailableException(
                     "%s need %s bytes of memory, but only %s are available"
                             .formatted(whose, bytes, available),
-                    CURE,
-                    null);
+                    CURE);
         }
     }
 

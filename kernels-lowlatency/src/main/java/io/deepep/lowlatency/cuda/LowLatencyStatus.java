@@ -50,7 +50,7 @@ final class LowLatencyStatus {
         this.ran = ran;
         this.stream = stream;
         this.faults = faults;
-        this.memory = slot.page().segment().asSlice(slot.offset(), STRUCT.numBytes());
+        this.memory = slot.memory().asSlice(0, STRUCT.numBytes());
         this.deviceAddress = slot.deviceAddress();
         memory.fill((byte) 0);
     }

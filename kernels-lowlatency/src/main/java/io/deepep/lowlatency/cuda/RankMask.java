@@ -30,8 +30,7 @@ final class RankMask {
         this.numRanks = numRanks;
         this.wordsAddress = wordsAddress;
         this.deviceAddress = slot.deviceAddress();
-        this.timedOut =
-                slot.page().segment().asSlice(slot.offset(), (long) Integer.BYTES * numRanks);
+        this.timedOut = slot.memory().asSlice(0, (long) Integer.BYTES * numRanks);
         timedOut.fill((byte) 0);
     }
 

@@ -71,7 +71,7 @@ final class RunTrace {
         this.topkOffset = afterOffset + 8L * numRanks();
         long numBytes = topkOffset + 8 * topkIdx.numElements();
         this.slot = state.gpu.slots.take(operation, numBytes, end);
-        this.memory = slot.page().segment().asSlice(slot.offset(), numBytes);
+        this.memory = slot.memory().asSlice(0, numBytes);
     }
 
     private static long alignToVector(long bytes) {

@@ -273,7 +273,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     /** Where rows come from is known in device memory: {@link #observe} has more. */
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        NormalRows.describe(facts, rows);
+        facts.rows(rows);
         facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
     }
 
@@ -291,12 +291,9 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         };
     }
 
-    /**
-     * In a graph only: elsewhere a plan's next run waits for this one, not for all that follows.
-     */
     @Override
     public void endsWithStream(boolean may) {
-        event.followStream(may && state.stream.isCapturing());
+        event.followStreamInGraph(may);
     }
 
     @Override

@@ -15,7 +15,6 @@ import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
-import io.deepep.normal.NormalRows;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.spi.RecordedFacts;
@@ -271,7 +270,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     /** How rows spread over the ranks is known in device memory: {@link #observe} has more. */
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        NormalRows.describe(facts, new RowFormat(plan.x().dtype(), handle.hidden()));
+        facts.rows(new RowFormat(plan.x().dtype(), handle.hidden()));
         boolean exact = handle.numWorstTokens() == 0;
         facts.tokens(
                 handle.numTokens(),
@@ -303,12 +302,9 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         };
     }
 
-    /**
-     * In a graph only: elsewhere a plan's next run waits for this one, not for all that follows.
-     */
     @Override
     public void endsWithStream(boolean may) {
-        event.followStream(may && state.stream.isCapturing());
+        event.followStreamInGraph(may);
     }
 
     @Override

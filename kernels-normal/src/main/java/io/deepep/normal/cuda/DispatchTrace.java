@@ -60,7 +60,7 @@ final class DispatchTrace {
     /** Null while the GPU is not done with the dispatch; undefined if that failed. */
     synchronized RowSpread rows() {
         if (rows == null && event.isDone()) {
-            MemorySegment memory = slot.page().segment().asSlice(slot.offset(), slot.numBytes());
+            MemorySegment memory = slot.memory();
             Region headers = state.nvlLayout.headers();
             rows = RowSpread.read(memory, headers, state.topology, handle.numTokens());
         }

@@ -71,7 +71,7 @@ final class RailTable {
     /** Writes who serves whom, after all work of the stream. */
     void write(Masks masks) {
         stream.synchronize();
-        MemorySegment to = slot.page().segment().asSlice(slot.offset(), numBytes(topology));
+        MemorySegment to = slot.memory().asSlice(0, numBytes(topology));
         Rails rails = masks.rails();
         setLong(to, TABLE.offset("forwarders"), address() + forwarders);
         setLong(to, TABLE.offset("homes"), address() + homes);

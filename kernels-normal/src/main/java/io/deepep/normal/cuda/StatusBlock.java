@@ -42,7 +42,7 @@ final class StatusBlock {
     StatusBlock(PinnedSlots.Slot slot, FaultMessages messages, Masks masks) {
         this.messages = messages;
         this.masks = masks;
-        this.memory = slot.page().segment().asSlice(slot.offset(), STRUCT.numBytes());
+        this.memory = slot.memory().asSlice(0, STRUCT.numBytes());
         this.deviceAddress = slot.deviceAddress();
         clear();
     }

@@ -81,7 +81,7 @@ final class WaitTimes {
     }
 
     private MemorySegment memory() {
-        return slot.page().segment().asSlice(slot.offset(), numBytes());
+        return slot.memory().asSlice(0, numBytes());
     }
 
     private long numBytes() {

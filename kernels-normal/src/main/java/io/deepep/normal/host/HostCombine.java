@@ -12,7 +12,6 @@ import io.deepep.normal.FaultMessages;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
-import io.deepep.normal.NormalRows;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.host.call.HeaderExchange;
 import io.deepep.normal.host.call.HostNormalState;
@@ -147,7 +146,7 @@ final class HostCombine implements Operation<CombineResult> {
     /** Rows take the ways of the dispatch back. */
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        NormalRows.describe(facts, sent.format);
+        facts.rows(sent.format);
         facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
         if (completed) {
             int[] home = handle.routing.scan.tokensPerRank;

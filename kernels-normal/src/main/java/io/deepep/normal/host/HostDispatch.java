@@ -11,7 +11,6 @@ import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRdmaLayout;
-import io.deepep.normal.NormalRows;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.host.call.HeaderExchange;
 import io.deepep.normal.host.call.HostNormalState;
@@ -261,7 +260,7 @@ final class HostDispatch implements Operation<DispatchResult> {
 
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        NormalRows.describe(facts, row);
+        facts.rows(row);
         facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
         if (completed) {
             facts.tokens(handle.numTokens(), handle.numReceived())
