@@ -282,16 +282,16 @@ __device__ inline void exchange_endings(const Nodes<Net>& nodes, uint32_t epoch)
     for (int first = 0; first < To::size(net) && threadIdx.x < 32; first += 32) {
         int place = first + threadIdx.x;
         bool sends = place < To::size(net) && To::is_used(net, place);
-        if (sends) tell_more(g, at<uint64_t>(To::outgoing(net, b.endings, place)));
+        if (sends) tell_more(g, epoch, at<uint64_t>(To::outgoing(net, b.endings, place)));
         // release; pairs with the acquires below and in Nodes::somebody_left
-        To::put_signal(net, sends, place, b.endings, sizeof(uint64_t), 2 * sizeof(uint64_t), b.endings, 0,
+        To::put_signal(net, sends, place, b.endings, sizeof(uint64_t), kToldWords * sizeof(uint64_t), b.endings, 0,
                        pack_word(epoch, code));
     }
     for (int place = threadIdx.x; place < To::size(net) && !is_abort(code); place += blockDim.x) {
         if (!To::is_used(net, place)) continue;
         int peer = To::rank(g, net, place);
         uint64_t seen, begin = wait_begin(g);
-        bool ended = await_word(nodes, epoch, peer, kPhaseDone, ending_of<Net>(g, b, place), seen);  // acquire
+        bool ended = await_end(nodes, epoch, peer, ending_of<Net>(g, b, place), seen);  // acquire
         tell_wait(g, kWaitForEnd, peer, begin);
         if (ended && word_value(seen) != kOk)
             record_fault(g, epoch, told_fault(g, seen, ending_of<Net>(g, b, place), kPhaseDone, peer));

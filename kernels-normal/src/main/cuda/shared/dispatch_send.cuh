@@ -189,7 +189,7 @@ __device__ __forceinline__ bool exchange_meta_flags(const DispatchParams& p, con
     if (peer < p.group.num_ranks && others.takes_part(peer)) {
         fence_sys();
         uint32_t code = told_code(p.group, epoch);
-        if (last && is_abort(code)) tell_more(p.group, done_flag(p.group, peer, p.group.rank));
+        if (last && is_abort(code)) tell_more(p.group, epoch, done_flag(p.group, peer, p.group.rank));
         // release; pairs with the acquire in wait_peers. The metadata of all blocks comes before it.
         if (last)
             store_release_sys(meta_flag(p.group, peer, p.group.rank), pack_word(epoch, is_abort(code) ? code : kOk));

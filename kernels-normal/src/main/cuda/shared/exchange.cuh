@@ -31,12 +31,14 @@ __device__ inline bool wait_peers(const Others& others, uint32_t epoch, Phase ph
     const Group& g = others.g;
     if (!others.takes_part(peer)) return true;
     uint64_t seen;
-    bool meta = phase == kPhaseMeta;
-    auto flag = meta ? meta_flag(g, g.rank, peer) : done_flag(g, g.rank, peer);
-    // acquire; pairs with finish_call or exchange_metadata
-    if (!await_word(others, epoch, g.first_rank + peer, phase, flag, seen, !meta)) return false;
+    int rank = g.first_rank + peer;
+    const uint64_t* done = done_flag(g, g.rank, peer);
+    // acquire; pairs with exchange_metadata or exchange_done
+    bool came = phase == kPhaseMeta ? await_word(others, epoch, rank, phase, meta_flag(g, g.rank, peer), seen)
+                                    : await_end(others, epoch, rank, done, seen);
+    if (!came) return false;
     if (word_value(seen) == kOk) return true;
-    record_fault(g, epoch, told_fault(g, seen, done_flag(g, g.rank, peer), phase, g.first_rank + peer));
+    record_fault(g, epoch, told_fault(g, seen, done, phase, rank));
     return false;
 }
 
@@ -193,9 +195,11 @@ __device__ __forceinline__ uint32_t told_code(const Group& g, uint32_t epoch) {
 }
 
 // What peers learn beside the code, the first of `words`, before that is released.
-__device__ __forceinline__ void tell_more(const Group& g, uint64_t* words) {
+__device__ __forceinline__ void tell_more(const Group& g, uint32_t epoch, uint64_t* words) {
     store_relaxed_sys(words + 1, state_of(g)->detail);
     store_relaxed_sys(words + 2, state_of(g)->culprit);
+    uint32_t since = state_of(g)->told_since;
+    store_relaxed_sys(words + kSinceWord, since != 0 ? since : epoch);
 }
 
 // Tells every rank of the node that this one is done with the epoch (or has given up), and waits until all are. All
@@ -210,7 +214,7 @@ __device__ inline void exchange_done(const Others& others, uint32_t epoch, bool 
     if (ok && threadIdx.x == 0) allow_next_launch();
     if (threadIdx.x < g.num_ranks && others.takes_part(threadIdx.x)) {
         uint64_t* flag = done_flag(g, threadIdx.x, g.rank);
-        if (code != kOk) tell_more(g, flag);
+        if (code != kOk) tell_more(g, epoch, flag);
         // release; pairs with the acquires in wait_peers and neighbour_left. Rows, metadata and pulls of all blocks
         // come before it.
         store_release_sys(flag, pack_word(epoch, code));
@@ -221,6 +225,10 @@ __device__ inline void exchange_done(const Others& others, uint32_t epoch, bool 
         }
     }
     __syncthreads();
+    if (threadIdx.x == 0) {
+        uint32_t* since = &state_of(g)->told_since;
+        *since = code == kOk ? 0 : *since != 0 ? *since : epoch;
+    }
 }
 
 // Ends the call. All threads of the block that leaves last; thread 0 gets the call's code.

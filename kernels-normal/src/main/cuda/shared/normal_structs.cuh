@@ -95,7 +95,7 @@ struct Group {
     uint64_t header_parity_stride;      // bytes
     uint64_t header_rank_stride;        // bytes
     uint64_t meta_flag_offset;          // u64 per source, kFlagStrideBytes apart
-    uint64_t done_flag_offset;          // four u64 per source, kFlagStrideBytes apart
+    uint64_t done_flag_offset;          // six u64 per source, kFlagStrideBytes apart
     uint64_t waits;                     // u64 [all ranks][kWaitsPerRank], ns, by WaitIdx, in host memory; or 0
     uint64_t gone;                      // i32 [all ranks] in host memory: 1 + who is to blame for its absence, or 0
     int32_t rank;                       // within the node
@@ -140,7 +140,7 @@ struct LocalState {
     uint32_t waiting_beat;              // when it said last that others have yet to begin
     uint32_t masked;                    // Masks.word, which ranks compare
     uint32_t masked_ranks[1];           // of the node: Masks.words
-    uint32_t reserved;
+    uint32_t told_since;                // the first of the calls that ended with a code until now, or 0
     int32_t block_counts[256][8];       // tokens to each rank
 };
 static_assert(sizeof(LocalState) == 8280);
@@ -161,7 +161,7 @@ static_assert(offsetof(LocalState, waiting_epoch) == 68);
 static_assert(offsetof(LocalState, waiting_beat) == 72);
 static_assert(offsetof(LocalState, masked) == 76);
 static_assert(offsetof(LocalState, masked_ranks) == 80);
-static_assert(offsetof(LocalState, reserved) == 84);
+static_assert(offsetof(LocalState, told_since) == 84);
 static_assert(offsetof(LocalState, block_counts) == 88);
 
 // See normal_dispatch.cu.
@@ -451,7 +451,7 @@ static_assert(offsetof(LayoutParams, reserved) == 68);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0xfb8af75282da836e;
+__device__ uint64_t deepep_normal_structs = 0xbe7ce105c836eba6;
 }
 
 }  // namespace deepep::normal

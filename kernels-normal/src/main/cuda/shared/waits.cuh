@@ -39,15 +39,17 @@ __device__ __forceinline__ uint64_t* header_slot(const Group& g, int holder, int
                         g.header_offset + (epoch & 1) * g.header_parity_stride + source * g.header_rank_stride);
 }
 
-// Five words: epoch | code << 32 of the call that `source` has left; what the code is about, in two; the epoch in which
-// it says to wait itself, and for which beat others have yet to begin, or 0; this rank's note of when that changed:
-// beat | own beat << 32.
+// Six words: epoch | code << 32 of the call that `source` has left; if the code is not kOk, what it is about, in two,
+// and the first of the calls without kOk that this one ends; the epoch in which it says to wait itself, and for which
+// beat others have yet to begin, or 0; this rank's note of when that changed: beat | own beat << 32.
 __device__ __forceinline__ uint64_t* done_flag(const Group& g, int holder, int source) {
     return at<uint64_t>(g.heap[holder], g.done_flag_offset + static_cast<uint64_t>(source) * kFlagStrideBytes);
 }
 
-constexpr int kWaitingWord = 3;
-constexpr int kHeardWord = 4;
+constexpr int kToldWords = 3;  // after the first, written before it
+constexpr int kSinceWord = 3;
+constexpr int kWaitingWord = 4;
+constexpr int kHeardWord = 5;
 
 // ---- faults ----
 
@@ -113,11 +115,20 @@ __device__ inline Fault told_fault(const Group& g, uint64_t word, const uint64_t
     return fault;
 }
 
-// What `words` of a neighbour say of a call that this rank is in: true, and the fault, if the neighbour has left it.
+// Whether a peer ended a call well, which has left the next one as well since: `word` is the first of `words`, a done
+// flag of that peer. As this rank is in the call still, the peer has given up all later ones, one after another.
+__device__ __forceinline__ bool has_ended_well(uint64_t word, const uint64_t* words, uint32_t epoch) {
+    return is_later(word, epoch) && word_value(word) != kOk &&
+           load_relaxed_sys(words + kSinceWord) == epoch_after(epoch);
+}
+
+// What a done flag of a neighbour says of a call that this rank is in: true, and the fault, if the neighbour has left
+// it, and will not send what is waited for.
 __device__ inline bool neighbour_left(const Group& g, uint32_t epoch, Phase phase, int neighbour, Fault& fault) {
     const uint64_t* words = done_flag(g, g.rank, neighbour);
     uint64_t word = load_acquire_sys(words);  // acquire; pairs with exchange_done
     bool told = word_epoch(word) == epoch && is_abort(word_value(word)), left = told || is_later(word, epoch);
+    if (phase == kPhaseDone) left &= !has_ended_well(word, words, epoch);
     int peer = g.first_rank + neighbour;
     if (left)
         fault = told ? told_fault(g, word, words, phase, peer) : wait_fault(g, kOutOfStep, phase, peer, epoch, word);
@@ -315,6 +326,20 @@ __device__ __forceinline__ bool await_word(const Others& others, uint32_t epoch,
         return word_epoch(last) == epoch;
     };
     seen = await(others, epoch, look, [=] { return Wait{peer, phase, epoch, in_every_call}; });
+    return seen != 0;
+}
+
+// Spins until a peer has left the call, of which `words` tell, a done flag here: then `seen` is the first of them. False
+// if the wait is in vain.
+template <class Others>
+__device__ __forceinline__ bool await_end(const Others& others, uint32_t epoch, int peer, const uint64_t* words,
+                                          uint64_t& seen) {
+    auto look = [=](uint64_t& last) {
+        last = load_acquire_sys(words);
+        if (has_ended_well(last, words, epoch)) last = pack_word(epoch, kOk);
+        return word_epoch(last) == epoch;
+    };
+    seen = await(others, epoch, look, [=] { return Wait{peer, kPhaseDone, epoch}; });
     return seen != 0;
 }
 

@@ -4,6 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.Buffer;
+import io.deepep.CallOptions;
+import io.deepep.CombinePlan;
+import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.Device;
@@ -21,6 +24,8 @@ import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.Word;
+import io.deepep.spi.FaultCode;
+import io.deepep.spi.Region;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.BesideOthers;
@@ -33,6 +38,7 @@ import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
 import io.deepep.testkit.conformance.normal.NormalRank;
 import io.deepep.testkit.exchange.NormalWorld;
+import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
 import java.util.Set;
@@ -75,7 +81,15 @@ record SilentRankTest(TestBackend backend) {
     private void run(
             int nodes, int ranksPerNode, Consumer<Buffer.Builder> waits, ThirdCombine third) {
         int numRanks = nodes * ranksPerNode;
-        RoutingSpec spec = RoutingSpec.of(numRanks, 96, 4 * numRanks, 4);
+        run(nodes, ranksPerNode, RoutingSpec.of(numRanks, 96, 4 * numRanks, 4), waits, third);
+    }
+
+    private void run(
+            int nodes,
+            int ranksPerNode,
+            RoutingSpec spec,
+            Consumer<Buffer.Builder> waits,
+            ThirdCombine third) {
         NormalWorld world = NormalWorld.of(spec, 128, DType.BF16);
         Ranks.run(
                 backend,
@@ -126,7 +140,7 @@ record SilentRankTest(TestBackend backend) {
         openFor(context, culprit);
         if (waited) {
             NormalRdmaLayout layout = rdmaLayout(context);
-            long waiting = layout.endings().at(culprit) + 3 * Long.BYTES;
+            long waiting = layout.endings().at(culprit) + 4 * Long.BYTES;
             store(context, waiting, true, Word.of(SILENT_EPOCH, 7));
         }
         DeepEpTimeoutException failure = failure(rank, handle);
@@ -139,6 +153,10 @@ record SilentRankTest(TestBackend backend) {
     private static void openFor(RankContext context, int silent) {
         long flag = rdmaLayout(context).headerFlags().at(silent, SILENT_EPOCH & 1);
         store(context, flag, true, Word.of(SILENT_EPOCH, 0));
+    }
+
+    private static NormalNvlLayout nvlLayout(RankContext context) {
+        return NormalNvlLayout.of(context.buffer().options().normal(), context.topology());
     }
 
     private static NormalRdmaLayout rdmaLayout(RankContext context) {
@@ -219,12 +237,54 @@ record SilentRankTest(TestBackend backend) {
                 });
     }
 
+    /**
+     * A rank ends the call and gives up the next one, as somebody has left, before another sees
+     * that it ended the first: that one has ended well there too.
+     */
+    @Cases
+    @GroupSource({"1, 2", "1, 3", "2, 1"})
+    void endsAndGivesUpTheNextCallAtOnce(int nodes, int ranksPerNode) {
+        int numRanks = nodes * ranksPerNode;
+        run(
+                nodes,
+                ranksPerNode,
+                RoutingSpec.of(numRanks, 24, numRanks, 1)
+                        .withGate(new Gate.AllToOne(0))
+                        .withIdleRanks(1),
+                builder -> builder.startTimeout(LONG).maskTimedOutRanks(nodes > 1),
+                (rank, handle) -> {
+                    RankContext context = rank.context();
+                    int ended = numRanks - 1;
+                    if (context.rank() == ended) {
+                        return;
+                    }
+                    if (nodes > 1) {
+                        openFor(context, ended);
+                    } else {
+                        goAheadOf(context, context.rank(), ended);
+                    }
+                    CombinePlan plan = CombinePlan.builder(rank.outputs(), handle).build();
+                    CombineResult result = context.buffer().combine(plan, CallOptions.async());
+                    Misbehaviour.pause(TIMEOUT.dividedBy(4));
+                    giveUpNextCallFor(context, ended);
+                    rank.verify(result);
+                });
+    }
+
+    private static void giveUpNextCallFor(RankContext context, int ended) {
+        boolean ofOtherNode = context.topology().isInternode();
+        Region region =
+                ofOtherNode ? rdmaLayout(context).endings() : nvlLayout(context).doneFlags();
+        int next = Word.epochAfter(SILENT_EPOCH);
+        store(context, region.at(ended) + 3 * Long.BYTES, ofOtherNode, next);
+        long flag = Word.of(next, FaultCode.PEER_GONE.value());
+        store(context, region.at(ended), ofOtherNode, flag);
+    }
+
     /** To rank {@code ahead}, but to no other, {@code late} seems to have opened the call. */
     private static void goAheadOf(RankContext context, int ahead, int late) {
         if (context.rank() == ahead) {
-            NormalNvlLayout layout =
-                    NormalNvlLayout.of(context.buffer().options().normal(), context.topology());
-            long header = layout.headers().at(SILENT_EPOCH & 1, late);
+            long header = nvlLayout(context).headers().at(SILENT_EPOCH & 1, late);
             count(context, header, HeaderWord.HEADER_WORDS, false, SILENT_EPOCH);
         }
     }

@@ -249,6 +249,7 @@ final class CudaNormalState implements AutoCloseable {
 
     void startAfter(int epoch) {
         write(wordOfState("epoch"), epoch);
+        write(wordOfState("told_since"), 0);
     }
 
     /** Over a network, most ranks have queues to their peers alone, and none to stand-ins. */

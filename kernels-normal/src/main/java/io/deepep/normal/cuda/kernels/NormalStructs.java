@@ -149,7 +149,7 @@ public final class NormalStructs {
                 .u64("header_parity_stride", "bytes")
                 .u64("header_rank_stride", "bytes")
                 .u64("meta_flag_offset", "u64 per source, kFlagStrideBytes apart")
-                .u64("done_flag_offset", "four u64 per source, kFlagStrideBytes apart")
+                .u64("done_flag_offset", "six u64 per source, kFlagStrideBytes apart")
                 .u64(
                         "waits",
                         "u64 [all ranks][kWaitsPerRank], ns, by WaitIdx, in host memory; or 0")
@@ -182,7 +182,7 @@ public final class NormalStructs {
                 .u32("waiting_beat", "when it said last that others have yet to begin")
                 .u32("masked", "Masks.word, which ranks compare")
                 .u32("masked_ranks", "of the node: Masks.words", Math.ceilDiv(ranks, Integer.SIZE))
-                .u32("reserved", "")
+                .u32("told_since", "the first of the calls that ended with a code until now, or 0")
                 .i32("block_counts", "tokens to each rank", KernelConstants.MAX_BLOCKS, ranks)
                 .build();
     }

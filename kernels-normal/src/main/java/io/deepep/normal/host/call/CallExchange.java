@@ -12,7 +12,6 @@ import io.deepep.normal.Masks;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.Word;
-import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
 import io.deepep.spi.Region;
@@ -34,11 +33,7 @@ import java.lang.foreign.ValueLayout;
 public final class CallExchange {
     private static final long DETAIL_OFFSET = Long.BYTES;
     private static final long CULPRIT_OFFSET = 2 * Long.BYTES;
-    private static final long WAITING_OFFSET = 3 * Long.BYTES;
-    private static final long HEARD_OFFSET = 4 * Long.BYTES;
-
-    /** How often, within its time, a rank says that others have yet to begin. */
-    private static final int BEATS = 8;
+    private static final long SINCE_OFFSET = 3 * Long.BYTES;
 
     private final EpTopology topology;
     private final HostHeap nvl;
@@ -53,11 +48,14 @@ public final class CallExchange {
     /** Whether a rank that does not come is masked. */
     final boolean masksTimedOut;
 
+    private final SaidWaits waits;
+
     private FaultMessages messages;
     private Fault fault;
     private int epoch;
-    private boolean saidToWait;
-    private int saidBeat;
+
+    /** The first of the calls that this rank has ended with a code until now, or 0. */
+    private int toldSince;
 
     /**
      * Of one rank.
@@ -78,6 +76,7 @@ public final class CallExchange {
         endings = rdmaLayout.endings();
         masks = new Masks(topology);
         this.masksTimedOut = masksTimedOut;
+        waits = new SaidWaits(topology, nvl, rdma, doneFlags, endings, masks);
     }
 
     /** Of the call, as {@link Word} counts them. */
@@ -87,6 +86,7 @@ public final class CallExchange {
 
     public void startAfter(int lastEpoch) {
         epoch = lastEpoch;
+        toldSince = 0;
     }
 
     /** Enters the next call. */
@@ -94,8 +94,8 @@ public final class CallExchange {
         messages = ofCall;
         waiter.allow(ofCall.timeouts().startNanos());
         fault = null;
-        saidToWait = false;
         epoch = Word.epochAfter(epoch);
+        waits.enter(epoch, ofCall.timeouts());
     }
 
     /** All ranks have entered it: waits are short from here on. */
@@ -123,18 +123,9 @@ public final class CallExchange {
     public void idle(int peer, FaultPhase phase, long expected, long seen) {
         requireNobodyGaveUp(phase);
         long waited = waiter.waitedNanos();
-        if (phase.begins()) {
-            int beat = beat();
-            if (saidBeat != beat && waited > shorterNanos() / BEATS) {
-                saidBeat = beat;
-                sayToWait(beat);
-            }
-        } else if (!saidToWait && waited > waiter.timeoutNanos() / 2) {
-            saidToWait = true;
-            sayToWait(0);
-        }
+        waits.say(phase.begins(), waited);
         waiter.rest(peer, messages.phase(phase));
-        if (waiter.waitedNanos() > waiter.timeoutNanos() + patience(peer)) {
+        if (waiter.waitedNanos() > waiter.timeoutNanos() + waits.patience(peer)) {
             throw messages.failure(waitFault(FaultCode.TIMEOUT, phase, peer, expected, seen));
         }
     }
@@ -142,17 +133,6 @@ public final class CallExchange {
     private Fault waitFault(FaultCode code, FaultPhase phase, int peer, long expected, long seen) {
         return Fault.ofWait(code, phase, topology.rank(), peer, expected, seen)
                 .after(waiter.waitedNanos());
-    }
-
-    private long shorterNanos() {
-        CallTimeouts timeouts = messages.timeouts();
-        return Math.max(BEATS, Math.min(timeouts.nanos(), timeouts.startNanos()));
-    }
-
-    /** A number that changes {@link #BEATS} times within the shorter time-out; never 0. */
-    private int beat() {
-        int beat = (int) (System.nanoTime() / (shorterNanos() / BEATS));
-        return beat == 0 ? 1 : beat;
     }
 
     /**
@@ -186,47 +166,7 @@ public final class CallExchange {
 
     /** Whether a rank does not say that it waits itself. */
     public boolean isSilent(int rank) {
-        return patience(rank) == 0;
-    }
-
-    /**
-     * How much longer than usual to wait for a rank, in nanoseconds, because of what it says of its
-     * own waits. One of another node that exchanges no headers with this rank cannot say so here;
-     * whoever relays its header waits for it too.
-     */
-    private long patience(int rank) {
-        if (masks.contains(rank)) {
-            return messages.timeouts().nanos(); // nobody waits for it
-        }
-        boolean contact = masks.rails().isContact(rank);
-        HostHeap heap = contact ? rdma : nvl;
-        long at = contact ? endings.at(rank) : flagOf(rank, doneFlags);
-        long word = heap.flag(at + WAITING_OFFSET);
-        if (Word.epoch(word) != epoch) {
-            return 0;
-        }
-        int said = Word.value(word);
-        if (said == 0) {
-            return messages.timeouts().nanos();
-        }
-        int now = beat();
-        long heard = heap.local().get(ValueLayout.JAVA_LONG, at + HEARD_OFFSET);
-        if (Word.epoch(heard) != said) {
-            heap.local().set(ValueLayout.JAVA_LONG, at + HEARD_OFFSET, Word.of(said, now));
-            return messages.timeouts().startNanos();
-        }
-        return now - Word.value(heard) <= BEATS ? messages.timeouts().startNanos() : 0;
-    }
-
-    /** Says for which beat it waits for others to begin; 0 where all have. Pairs with patience. */
-    private void sayToWait(int beat) {
-        long word = Word.of(epoch, beat);
-        for (int peer : masks.rails().near()) {
-            nvl.signal(peer, doneFlags.at(topology.nvlRank()) + WAITING_OFFSET, word);
-        }
-        for (int contact : masks.rails().contacts()) {
-            rdma.signal(contact, endings.at(topology.rank()) + WAITING_OFFSET, word);
-        }
+        return waits.patience(rank) == 0;
     }
 
     /**
@@ -259,6 +199,35 @@ public final class CallExchange {
         }
     }
 
+    /**
+     * Waits until {@code peer} has left this call.
+     *
+     * @return the flag at {@code offset}, as of this call
+     */
+    private long awaitEnd(HostHeap heap, long offset, int peer) {
+        startWait();
+        long flag = heap.flag(offset);
+        for (; Word.epoch(flag) != epoch; flag = heap.flag(offset)) {
+            if (hasEndedWell(heap, offset, flag)) {
+                return Word.of(epoch, FaultCode.OK.value());
+            }
+            idle(peer, FaultPhase.DONE, Integer.toUnsignedLong(epoch), flag);
+        }
+        return flag;
+    }
+
+    /**
+     * Whether a peer ended this call well, which has left the next one as well since, as its flag
+     * tells. As this rank is in the call still, the peer has given up all later ones, one after
+     * another.
+     */
+    private boolean hasEndedWell(HostHeap heap, long at, long flag) {
+        return Word.isLater(flag, epoch)
+                && Word.value(flag) != FaultCode.OK.value()
+                && heap.local().get(ValueLayout.JAVA_LONG, at + SINCE_OFFSET)
+                        == Integer.toUnsignedLong(Word.epochAfter(epoch));
+    }
+
     /** Ends the call if a word that {@code peer} stores in every call is of a later one. */
     void requireInStep(long word, int peer, FaultPhase phase) {
         if (Word.isLater(word, epoch)) {
@@ -272,8 +241,12 @@ public final class CallExchange {
     void requireNobodyGaveUp(FaultPhase phase) {
         for (int peer : masks.rails().near()) {
             if (peer != topology.rank()) {
-                requireInStep(nvl.flag(flagOf(peer, doneFlags)), peer, phase);
-                requireNotGivenUp(nvl, flagOf(peer, doneFlags), peer, phase);
+                long at = flagOf(peer, doneFlags);
+                long flag = nvl.flag(at);
+                if (phase != FaultPhase.DONE || !hasEndedWell(nvl, at, flag)) {
+                    requireInStep(flag, peer, phase);
+                }
+                requireNotGivenUp(nvl, at, peer, phase);
             }
         }
         for (int contact : masks.rails().contacts()) {
@@ -344,13 +317,13 @@ public final class CallExchange {
             tellNodes();
             for (int contact : masks.rails().contacts()) {
                 long at = endings.at(contact);
-                noteEnd(await(rdma, at, contact, FaultPhase.DONE), rdma, at, contact);
+                noteEnd(awaitEnd(rdma, at, contact), rdma, at, contact);
             }
         }
         tellNode();
         for (int peer : masks.rails().near()) {
             long at = flagOf(peer, doneFlags);
-            noteEnd(await(nvl, at, peer, FaultPhase.DONE), nvl, at, peer);
+            noteEnd(awaitEnd(nvl, at, peer), nvl, at, peer);
         }
     }
 
@@ -389,6 +362,7 @@ public final class CallExchange {
             }
         }
         signalNode(doneFlags, code);
+        toldSince = code == FaultCode.OK.value() ? 0 : toldSince == 0 ? epoch : toldSince;
     }
 
     /** Tells the contacts on other nodes; pairs with leave and requireNobodyGaveUp. */
@@ -421,6 +395,8 @@ public final class CallExchange {
                 };
         memory.set(ValueLayout.JAVA_LONG, at + DETAIL_OFFSET, detail);
         memory.set(ValueLayout.JAVA_LONG, at + CULPRIT_OFFSET, fault.at());
+        int since = toldSince == 0 ? epoch : toldSince;
+        memory.set(ValueLayout.JAVA_LONG, at + SINCE_OFFSET, Integer.toUnsignedLong(since));
     }
 
     /** The flag here that a rank of this node sets. */

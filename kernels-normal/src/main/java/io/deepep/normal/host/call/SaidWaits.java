@@ -1,0 +1,125 @@
+package io.deepep.normal.host.call;
+
+import io.deepep.EpTopology;
+import io.deepep.host.HostHeap;
+import io.deepep.normal.Masks;
+import io.deepep.normal.Word;
+import io.deepep.spi.CallTimeouts;
+import io.deepep.spi.Region;
+import java.lang.foreign.ValueLayout;
+
+/**
+ * What ranks say of their own waits, next to their done flags and endings, and how much longer
+ * others wait for them because of that.
+ */
+final class SaidWaits {
+    private static final long WAITING_OFFSET = 4 * Long.BYTES;
+    private static final long HEARD_OFFSET = 5 * Long.BYTES;
+
+    /** How often, within its time, a rank says that others have yet to begin. */
+    private static final int BEATS = 8;
+
+    private final EpTopology topology;
+    private final HostHeap nvl;
+    private final HostHeap rdma;
+    private final Region doneFlags;
+    private final Region endings;
+    private final Masks masks;
+
+    private CallTimeouts timeouts;
+    private int epoch;
+    private boolean saidToWait;
+    private int saidBeat;
+
+    SaidWaits(
+            EpTopology topology,
+            HostHeap nvl,
+            HostHeap rdma,
+            Region doneFlags,
+            Region endings,
+            Masks masks) {
+        this.topology = topology;
+        this.nvl = nvl;
+        this.rdma = rdma;
+        this.doneFlags = doneFlags;
+        this.endings = endings;
+        this.masks = masks;
+    }
+
+    /** Enters a call. */
+    void enter(int ofCall, CallTimeouts ofWaits) {
+        epoch = ofCall;
+        timeouts = ofWaits;
+        saidToWait = false;
+    }
+
+    /**
+     * Says that this rank waits, if it is time to: again and again while others have yet to begin,
+     * and once afterwards.
+     *
+     * @param start whether others have yet to begin
+     * @param waitedNanos for how long this rank has waited
+     */
+    void say(boolean start, long waitedNanos) {
+        if (start) {
+            int beat = beat();
+            if (saidBeat != beat && waitedNanos > shorterNanos() / BEATS) {
+                saidBeat = beat;
+                store(beat);
+            }
+        } else if (!saidToWait && waitedNanos > timeouts.nanos() / 2) {
+            saidToWait = true;
+            store(0);
+        }
+    }
+
+    /** For which beat others have yet to begin; 0 where all have. Pairs with patience. */
+    private void store(int beat) {
+        long word = Word.of(epoch, beat);
+        for (int peer : masks.rails().near()) {
+            nvl.signal(peer, doneFlags.at(topology.nvlRank()) + WAITING_OFFSET, word);
+        }
+        for (int contact : masks.rails().contacts()) {
+            rdma.signal(contact, endings.at(topology.rank()) + WAITING_OFFSET, word);
+        }
+    }
+
+    /**
+     * How much longer than usual to wait for a rank, in nanoseconds, because of what it says of its
+     * own waits. One of another node that exchanges no headers with this rank cannot say so here;
+     * whoever relays its header waits for it too.
+     */
+    long patience(int rank) {
+        if (masks.contains(rank)) {
+            return timeouts.nanos(); // nobody waits for it
+        }
+        boolean contact = masks.rails().isContact(rank);
+        HostHeap heap = contact ? rdma : nvl;
+        long at = contact ? endings.at(rank) : doneFlags.at(rank % topology.numNvlRanks());
+        long word = heap.flag(at + WAITING_OFFSET);
+        if (Word.epoch(word) != epoch) {
+            return 0;
+        }
+        int said = Word.value(word);
+        if (said == 0) {
+            return timeouts.nanos();
+        }
+        int now = beat();
+        long heard = heap.local().get(ValueLayout.JAVA_LONG, at + HEARD_OFFSET);
+        if (Word.epoch(heard) != said) {
+            heap.local().set(ValueLayout.JAVA_LONG, at + HEARD_OFFSET, Word.of(said, now));
+            return timeouts.startNanos();
+        }
+        return now - Word.value(heard) <= BEATS ? timeouts.startNanos() : 0;
+    }
+
+    private long shorterNanos() {
+        return Math.max(BEATS, Math.min(timeouts.nanos(), timeouts.startNanos()));
+    }
+
+    /** A number that changes {@link #BEATS} times within the shorter time-out; never 0. */
+    private int beat() {
+        int beat = (int) (System.nanoTime() / (shorterNanos() / BEATS));
+        return beat == 0 ? 1 : beat;
+    }
+}
