@@ -284,8 +284,8 @@ __device__ inline void exchange_endings(const Nodes<Net>& nodes, uint32_t epoch)
         bool sends = place < To::size(net) && To::is_used(net, place);
         if (sends) tell_more(g, epoch, at<uint64_t>(To::outgoing(net, b.endings, place)));
         // release; pairs with the acquires below and in Nodes::somebody_left
-        To::put_signal(net, sends, place, b.endings, sizeof(uint64_t), kToldWords * sizeof(uint64_t), b.endings, 0,
-                       pack_word(epoch, code));
+        To::put_signal(net, sends, place, b.endings, kDoneDetail * sizeof(uint64_t),
+                       (kDoneWaiting - kDoneDetail) * sizeof(uint64_t), b.endings, 0, pack_word(epoch, code));
     }
     for (int place = threadIdx.x; place < To::size(net) && !is_abort(code); place += blockDim.x) {
         if (!To::is_used(net, place)) continue;

@@ -6,7 +6,7 @@
 
 namespace deepep::normal {
 
-// Five words as those of done_flag, of the contact at a place.
+// Words as those of done_flag, of the contact at a place.
 template <class Net>
 __device__ __forceinline__ uint64_t* ending_of(const Group& g, const Internode& b, int place) {
     return at<uint64_t>(Contacts<Net>::cell(g, b.network, b.endings, place));
@@ -67,7 +67,7 @@ struct Nodes {
         node().say_to_wait(epoch, beat);
         for (int place = 0; place < Contacts::size(b.network); ++place)  // pairs with patience_for
             if (Contacts::is_used(b.network, place))
-                Contacts::signal(b.network, place, b.endings, kWaitingWord * sizeof(uint64_t), pack_word(epoch, beat));
+                Contacts::signal(b.network, place, b.endings, kDoneWaiting * sizeof(uint64_t), pack_word(epoch, beat));
     }
 };
 

@@ -196,10 +196,10 @@ __device__ __forceinline__ uint32_t told_code(const Group& g, uint32_t epoch) {
 
 // What peers learn beside the code, the first of `words`, before that is released.
 __device__ __forceinline__ void tell_more(const Group& g, uint32_t epoch, uint64_t* words) {
-    store_relaxed_sys(words + 1, state_of(g)->detail);
-    store_relaxed_sys(words + 2, state_of(g)->culprit);
+    store_relaxed_sys(words + kDoneDetail, state_of(g)->detail);
+    store_relaxed_sys(words + kDoneCulprit, state_of(g)->culprit);
     uint32_t since = state_of(g)->told_since;
-    store_relaxed_sys(words + kSinceWord, since != 0 ? since : epoch);
+    store_relaxed_sys(words + kDoneSince, since != 0 ? since : epoch);
 }
 
 // Tells every rank of the node that this one is done with the epoch (or has given up), and waits until all are. All

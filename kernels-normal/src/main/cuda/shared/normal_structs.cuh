@@ -64,6 +64,16 @@ enum HeaderWord : int {
     kExpandedLimited = 25,    // several nodes: this rank takes a limited number of expanded rows
 };
 
+// See DoneWord.
+enum DoneWord : int {
+    kDoneFlag = 0,            // epoch | code << 32
+    kDoneDetail = 1,          // if the code is not kOk: whom the rank gave up on, or rows
+    kDoneCulprit = 2,         // the rank that the code is about
+    kDoneSince = 3,           // the first of the calls without kOk that this one ends
+    kDoneWaiting = 4,         // epoch | beat << 32: for which beat others have yet to begin, or 0
+    kDoneHeard = 5,           // its reader's: beat | own beat << 32, when that changed
+};
+
 // See NormalCall.
 enum Op : int32_t {
     kOpDispatch = 1,
@@ -95,7 +105,7 @@ struct Group {
     uint64_t header_parity_stride;      // bytes
     uint64_t header_rank_stride;        // bytes
     uint64_t meta_flag_offset;          // u64 per source, kFlagStrideBytes apart
-    uint64_t done_flag_offset;          // six u64 per source, kFlagStrideBytes apart
+    uint64_t done_flag_offset;          // u64 by DoneWord per source, kFlagStrideBytes apart
     uint64_t waits;                     // u64 [all ranks][kWaitsPerRank], ns, by WaitIdx, in host memory; or 0
     uint64_t gone;                      // i32 [all ranks] in host memory: 1 + who is to blame for its absence, or 0
     int32_t rank;                       // within the node
@@ -451,7 +461,7 @@ static_assert(offsetof(LayoutParams, reserved) == 68);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0xbe7ce105c836eba6;
+__device__ uint64_t deepep_normal_structs = 0x1bafa6e17b72a18;
 }
 
 }  // namespace deepep::normal

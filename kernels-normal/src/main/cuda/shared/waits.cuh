@@ -39,17 +39,10 @@ __device__ __forceinline__ uint64_t* header_slot(const Group& g, int holder, int
                         g.header_offset + (epoch & 1) * g.header_parity_stride + source * g.header_rank_stride);
 }
 
-// Six words: epoch | code << 32 of the call that `source` has left; if the code is not kOk, what it is about, in two,
-// and the first of the calls without kOk that this one ends; the epoch in which it says to wait itself, and for which
-// beat others have yet to begin, or 0; this rank's note of when that changed: beat | own beat << 32.
+// By DoneWord: how `source` has left a call, and whether it waits itself.
 __device__ __forceinline__ uint64_t* done_flag(const Group& g, int holder, int source) {
     return at<uint64_t>(g.heap[holder], g.done_flag_offset + static_cast<uint64_t>(source) * kFlagStrideBytes);
 }
-
-constexpr int kToldWords = 3;  // after the first, written before it
-constexpr int kSinceWord = 3;
-constexpr int kWaitingWord = 4;
-constexpr int kHeardWord = 5;
 
 // ---- faults ----
 
@@ -103,12 +96,12 @@ __device__ inline Fault wait_fault(const Group& g, Code code, Phase phase, int p
 // The fault that a peer tells by the first of `words`.
 __device__ inline Fault told_fault(const Group& g, uint64_t word, const uint64_t* words, Phase phase, int peer) {
     uint32_t code = word_value(word);
-    uint64_t detail = load_relaxed_sys(words + 1);
+    uint64_t detail = load_relaxed_sys(words + kDoneDetail);
     Fault fault = wait_fault(g, kPeerAborted, phase, peer, word_epoch(word), code);
     fault.k = static_cast<int32_t>(detail);
     if (code == kTooManyExpanded) {
         fault.code = kTooManyExpanded;
-        fault.rank = static_cast<int32_t>(load_relaxed_sys(words + 2));
+        fault.rank = static_cast<int32_t>(load_relaxed_sys(words + kDoneCulprit));
         fault.expected = detail >> 32;
         fault.seen = static_cast<uint32_t>(detail);
     }
@@ -119,7 +112,7 @@ __device__ inline Fault told_fault(const Group& g, uint64_t word, const uint64_t
 // flag of that peer. As this rank is in the call still, the peer has given up all later ones, one after another.
 __device__ __forceinline__ bool has_ended_well(uint64_t word, const uint64_t* words, uint32_t epoch) {
     return is_later(word, epoch) && word_value(word) != kOk &&
-           load_relaxed_sys(words + kSinceWord) == epoch_after(epoch);
+           load_relaxed_sys(words + kDoneSince) == epoch_after(epoch);
 }
 
 // What a done flag of a neighbour says of a call that this rank is in: true, and the fault, if the neighbour has left
@@ -163,13 +156,13 @@ __device__ inline uint32_t beat_now(const Group& g) { return max(static_cast<uin
 
 // How much longer than usual to wait for a rank, because of what it says of its own waits by `words`, a done flag here.
 __device__ inline uint64_t patience_for(const Group& g, uint32_t epoch, uint64_t* words) {
-    uint64_t word = load_relaxed_sys(words + kWaitingWord);  // pairs with say_to_wait
+    uint64_t word = load_relaxed_sys(words + kDoneWaiting);  // pairs with say_to_wait
     if (word_epoch(word) != epoch) return 0;
     if (word_value(word) == 0) return g.timeout_ns;
     uint32_t now = beat_now(g);
-    uint64_t heard = load_relaxed_sys(words + kHeardWord);
+    uint64_t heard = load_relaxed_sys(words + kDoneHeard);
     if (word_epoch(heard) != word_value(word)) {
-        store_relaxed_sys(words + kHeardWord, pack_word(word_value(word), now));
+        store_relaxed_sys(words + kDoneHeard, pack_word(word_value(word), now));
         return g.start_timeout_ns;
     }
     return now - word_value(heard) <= 2 * kBeats ? g.start_timeout_ns : 0;  // the shorter time-out at least
@@ -225,7 +218,7 @@ struct OneNode {
     // beat: for which others have yet to begin, or 0 if all have.
     __device__ void say_to_wait(uint32_t epoch, uint32_t beat) const {
         for (int i = 0; i < g.num_ranks; ++i)  // pairs with patience_for
-            if (takes_part(i)) store_relaxed_sys(done_flag(g, i, g.rank) + kWaitingWord, pack_word(epoch, beat));
+            if (takes_part(i)) store_relaxed_sys(done_flag(g, i, g.rank) + kDoneWaiting, pack_word(epoch, beat));
     }
 };
 
@@ -329,8 +322,8 @@ __device__ __forceinline__ bool await_word(const Others& others, uint32_t epoch,
     return seen != 0;
 }
 
-// Spins until a peer has left the call, of which `words` tell, a done flag here: then `seen` is the first of them. False
-// if the wait is in vain.
+// Spins until a peer has left the call, of which `words` tell, a done flag here: then `seen` is the first of them.
+// False if the wait is in vain.
 template <class Others>
 __device__ __forceinline__ bool await_end(const Others& others, uint32_t epoch, int peer, const uint64_t* words,
                                           uint64_t& seen) {

@@ -20,6 +20,7 @@ import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.normal.DoneWord;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
@@ -140,7 +141,7 @@ record SilentRankTest(TestBackend backend) {
         openFor(context, culprit);
         if (waited) {
             NormalRdmaLayout layout = rdmaLayout(context);
-            long waiting = layout.endings().at(culprit) + 4 * Long.BYTES;
+            long waiting = layout.endings().at(culprit) + DoneWord.WAITING.offset();
             store(context, waiting, true, Word.of(SILENT_EPOCH, 7));
         }
         DeepEpTimeoutException failure = failure(rank, handle);
@@ -276,7 +277,7 @@ record SilentRankTest(TestBackend backend) {
         Region region =
                 ofOtherNode ? rdmaLayout(context).endings() : nvlLayout(context).doneFlags();
         int next = Word.epochAfter(SILENT_EPOCH);
-        store(context, region.at(ended) + 3 * Long.BYTES, ofOtherNode, next);
+        store(context, region.at(ended) + DoneWord.SINCE.offset(), ofOtherNode, next);
         long flag = Word.of(next, FaultCode.PEER_GONE.value());
         store(context, region.at(ended), ofOtherNode, flag);
     }

@@ -41,13 +41,6 @@ public record NormalNvlLayout(
         Region recvWeights,
         Region combineRows,
         Region combineWeights) {
-    /**
-     * Words of a done flag: the flag, its detail, the rank that it is about, and the first of the
-     * calls without success that its own one ends; then the word by which a rank says that it
-     * waits, and a note of its reader of when that changed last.
-     */
-    public static final int DONE_WORDS = 6;
-
     /** Whether any element lies in the combine region of the heap at that address. */
     boolean combineRegionHas(long heap, Tensor tensor) {
         long begin = heap + combineRows.offset();

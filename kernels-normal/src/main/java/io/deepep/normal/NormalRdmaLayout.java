@@ -44,7 +44,7 @@ public record NormalRdmaLayout(
     /** Parts at most that a rank's tokens are divided into, each with its own record flag. */
     public static final int MAX_BLOCKS = 256;
 
-    private static final long ENDING_BYTES = NormalNvlLayout.DONE_WORDS * Long.BYTES;
+    private static final long ENDING_BYTES = (long) DoneWord.values().length * Long.BYTES;
     private static final int RECORD_ALIGNMENT = 16;
     private static final int ROWS_OF_VECTOR = RECORD_ALIGNMENT / Integer.BYTES;
 

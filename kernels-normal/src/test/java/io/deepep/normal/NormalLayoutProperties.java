@@ -92,7 +92,7 @@ class NormalLayoutProperties {
             assertThat(region.sizeBytes()).isEqualTo(capacity * topkBytes);
         }
         assertThat(nvl.doneFlags().recordBytes())
-                .isGreaterThanOrEqualTo(8L * NormalNvlLayout.DONE_WORDS);
+                .isGreaterThanOrEqualTo(8L * DoneWord.values().length);
     }
 
     @Property(tries = 200)

@@ -2,6 +2,7 @@ package io.deepep.normal.cuda.kernels;
 
 import io.deepep.NormalLimits;
 import io.deepep.cuda.kernel.KernelHeader;
+import io.deepep.normal.DoneWord;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalRdmaLayout;
@@ -106,6 +107,7 @@ public final class KernelConstants {
                 .constant("kRingStateBytes", RING_STATE_BYTES)
                 .constant("kLayoutKeyBits", LAYOUT_KEY_BITS)
                 .enumeration("HeaderWord", "int", "", HeaderWord.class)
+                .enumeration("DoneWord", "int", "Done", DoneWord.class)
                 .enumeration("Op", "int32_t", "Op", NormalCall.class)
                 .enumeration("WaitIdx", "int", "WaitFor", WaitIdx.class)
                 .enumeration("ExpandMode", "int32_t", "", ExpandMode.class);

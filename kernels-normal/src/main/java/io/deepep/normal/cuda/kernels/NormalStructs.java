@@ -149,7 +149,7 @@ public final class NormalStructs {
                 .u64("header_parity_stride", "bytes")
                 .u64("header_rank_stride", "bytes")
                 .u64("meta_flag_offset", "u64 per source, kFlagStrideBytes apart")
-                .u64("done_flag_offset", "six u64 per source, kFlagStrideBytes apart")
+                .u64("done_flag_offset", "u64 by DoneWord per source, kFlagStrideBytes apart")
                 .u64(
                         "waits",
                         "u64 [all ranks][kWaitsPerRank], ns, by WaitIdx, in host memory; or 0")

@@ -6,6 +6,7 @@ import io.deepep.error.Departure;
 import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
 import io.deepep.host.HostWait;
+import io.deepep.normal.DoneWord;
 import io.deepep.normal.Fault;
 import io.deepep.normal.FaultMessages;
 import io.deepep.normal.Masks;
@@ -31,9 +32,9 @@ import java.lang.foreign.ValueLayout;
  * again, and is not given up while it is heard.
  */
 public final class CallExchange {
-    private static final long DETAIL_OFFSET = Long.BYTES;
-    private static final long CULPRIT_OFFSET = 2 * Long.BYTES;
-    private static final long SINCE_OFFSET = 3 * Long.BYTES;
+    private static final long DETAIL_OFFSET = DoneWord.DETAIL.offset();
+    private static final long CULPRIT_OFFSET = DoneWord.CULPRIT.offset();
+    private static final long SINCE_OFFSET = DoneWord.SINCE.offset();
 
     private final EpTopology topology;
     private final HostHeap nvl;

@@ -2,6 +2,7 @@ package io.deepep.normal.host.call;
 
 import io.deepep.EpTopology;
 import io.deepep.host.HostHeap;
+import io.deepep.normal.DoneWord;
 import io.deepep.normal.Masks;
 import io.deepep.normal.Word;
 import io.deepep.spi.CallTimeouts;
@@ -13,8 +14,8 @@ import java.lang.foreign.ValueLayout;
  * others wait for them because of that.
  */
 final class SaidWaits {
-    private static final long WAITING_OFFSET = 4 * Long.BYTES;
-    private static final long HEARD_OFFSET = 5 * Long.BYTES;
+    private static final long WAITING_OFFSET = DoneWord.WAITING.offset();
+    private static final long HEARD_OFFSET = DoneWord.HEARD.offset();
 
     /** How often, within its time, a rank says that others have yet to begin. */
     private static final int BEATS = 8;
