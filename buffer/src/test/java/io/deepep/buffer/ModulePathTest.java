@@ -20,6 +20,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /**
  * An engine that is a named module: it needs {@code io.deepep} alone, the implementation is found,
@@ -27,6 +29,7 @@ import org.junit.jupiter.api.io.TempDir;
  */
 @Timeout(120)
 @Tag("checkout")
+@Execution(ExecutionMode.CONCURRENT) // its cases are other processes
 class ModulePathTest {
     private static final String MODULE = "module engine { requires io.deepep; }";
 

@@ -8,6 +8,7 @@ import static io.deepep.buffer.BufferTestBackends.HOST;
 
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
+import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyAgreementConformance;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyBadInputConformance;
@@ -42,6 +43,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * memory; processes that share one take turns, so this is slow there.
  */
 @Timeout(value = 400, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@BesideOthers
 class ProcessConformanceTest {
     private static final List<String> BY_CUDA_IPC = List.of("-Ddeepep.cudaIpc=true");
 

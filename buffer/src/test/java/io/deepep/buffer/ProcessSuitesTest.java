@@ -15,11 +15,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestMethodOrder;
 import org.junit.jupiter.api.condition.EnabledIf;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /**
  * A case that fails in one process fails in all, and those after it do not: wherever processes left
  * it, they meet again.
  */
+@Execution(ExecutionMode.CONCURRENT) // its case is other processes
 class ProcessSuitesTest {
     private static final EpTopology PAIR = Ranks.topology(1, 2);
 

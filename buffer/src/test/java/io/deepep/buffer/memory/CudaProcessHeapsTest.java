@@ -16,6 +16,8 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -24,6 +26,7 @@ import org.junit.jupiter.params.provider.CsvSource;
  * memory: everything but that the real driver does the same.
  */
 @Timeout(value = 300, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Execution(ExecutionMode.CONCURRENT) // its cases are other processes
 class CudaProcessHeapsTest {
     private static final Map<String, String> NO_IPC = Map.of("FAKE_CUDA_NO_IPC", "1");
     private static final Map<String, String> NO_FD = Map.of("FAKE_CUDA_NO_FD", "1");
