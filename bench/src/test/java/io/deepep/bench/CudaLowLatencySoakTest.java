@@ -1,6 +1,5 @@
 package io.deepep.bench;
 
-import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.Network;
 import io.deepep.bench.lowlatency.LowLatencySoak;
@@ -30,10 +29,7 @@ class CudaLowLatencySoakTest {
     }
 
     static void requireCuda() {
-        RequiredBackends.assume(
-                Device.Kind.CUDA,
-                CudaDriver.isAvailable(),
-                CudaDriver.unavailabilityReason().orElse(""));
+        RequiredBackends.assumeCuda(CudaDriver.unavailabilityReason());
     }
 
     @ParameterizedTest

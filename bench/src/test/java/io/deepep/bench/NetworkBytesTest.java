@@ -3,7 +3,6 @@ package io.deepep.bench;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.DType;
-import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Network;
@@ -56,10 +55,7 @@ class NetworkBytesTest {
     void needsACard() {
         Optional<CardFolder> folder = CardFolder.ofProcess();
         if (folder.isPresent()) {
-            RequiredBackends.assume(
-                    Device.Kind.CUDA,
-                    CudaDriver.isAvailable(),
-                    CudaDriver.unavailabilityReason().orElse(""));
+            RequiredBackends.assumeCuda(CudaDriver.unavailabilityReason());
         }
         Assumptions.assumeTrue(folder.isPresent(), "no card in software; see -Pemulator");
         // Its libraries are not built where their headers are missing.

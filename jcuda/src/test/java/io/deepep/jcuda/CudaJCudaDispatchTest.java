@@ -42,8 +42,7 @@ class CudaJCudaDispatchTest {
     @BeforeEach
     void requireCuda() {
         // Before JCuda: the library sets the driver's environment when it loads the driver.
-        String reason = CudaDriver.unavailabilityReason().orElse("");
-        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
+        RequiredBackends.assumeCuda(CudaDriver.unavailabilityReason());
     }
 
     @Test

@@ -11,6 +11,7 @@ import io.deepep.Tensor;
 import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.CudaProvider;
+import io.deepep.testkit.conformance.RequiredBackends;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 
@@ -35,7 +36,7 @@ class CudaHandlesTest {
 
     @Test
     void handlesGoInAndOut() {
-        CudaGuard.requireCuda();
+        RequiredBackends.assumeCuda(CudaDriver.unavailabilityReason());
         CudaContext context = CudaContext.shared(CudaDevice.of(0));
         try (CudaStream made = CudaStream.create(context);
                 CudaEvent point = CudaEvent.create(context);

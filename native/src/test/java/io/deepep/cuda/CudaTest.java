@@ -1,5 +1,6 @@
 package io.deepep.cuda;
 
+import io.deepep.testkit.conformance.RequiredBackends;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Assumptions;
@@ -15,7 +16,7 @@ class CudaTest {
 
     @BeforeAll
     static void open() {
-        CudaGuard.requireCuda();
+        RequiredBackends.assumeCuda(CudaDriver.unavailabilityReason());
         context = new CheckContext();
     }
 

@@ -74,7 +74,8 @@ public interface TestBackends {
                 .toList();
     }
 
-    private static List<String> names(String property) {
+    /** The names that a system property lists. */
+    static List<String> names(String property) {
         return Arrays.stream(System.getProperty(property, "").split(","))
                 .map(String::strip)
                 .filter(name -> !name.isEmpty())

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import io.deepep.Device;
 import io.deepep.bench.CommandLines;
 import io.deepep.bench.Main;
 import io.deepep.bench.Outcome;
@@ -70,10 +69,7 @@ class ChaosNetworkTest {
     }
 
     private static void requireCard() {
-        RequiredBackends.assume(
-                Device.Kind.CUDA,
-                CudaDriver.isAvailable(),
-                CudaDriver.unavailabilityReason().orElse(""));
+        RequiredBackends.assumeCuda(CudaDriver.unavailabilityReason());
         Assumptions.assumeTrue(
                 RdmaDevice.unavailabilityReason().isEmpty() && CardFolder.ofProcess().isPresent(),
                 "no card in software; see -Pemulator");

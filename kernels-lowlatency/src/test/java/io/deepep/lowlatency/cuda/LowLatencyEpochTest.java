@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.CombineFormat;
-import io.deepep.Device;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.cuda.CudaDriver;
@@ -14,6 +13,7 @@ import io.deepep.testkit.conformance.RequiredBackends;
 import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -36,8 +36,9 @@ class LowLatencyEpochTest {
                 LowLatencyEpochTest.class.getResource(
                                 "/io/deepep/lowlatency/lowlatency_internode_dispatch.fatbin")
                         != null;
-        String reason = CudaDriver.unavailabilityReason().orElse(built ? "" : "built without nvcc");
-        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
+        String missing = built ? null : "built without nvcc";
+        RequiredBackends.assumeCuda(
+                CudaDriver.unavailabilityReason().or(() -> Optional.ofNullable(missing)));
     }
 
     /**

@@ -17,13 +17,13 @@ import io.deepep.cuda.memory.PinnedMemory;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.Region;
+import io.deepep.testkit.conformance.RequiredBackends;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.LongStream;
-import org.junit.jupiter.api.Assertions;
-import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 
 /** Kernels find regions of a heap where Java has laid them out. */
@@ -45,16 +45,10 @@ class NormalAddressesTest {
     }
 
     private static void requireCuda() {
-        String reason = CudaDriver.unavailabilityReason().orElse("");
-        if (reason.isEmpty() && NormalAddressesTest.class.getResource(FATBIN) == null) {
-            reason = FATBIN + " is missing: built without nvcc";
-        }
-        boolean required =
-                List.of(System.getProperty("deepep.require", "").split(",")).contains("cuda");
-        if (required && !reason.isEmpty()) {
-            Assertions.fail("deepep.require has cuda, but: " + reason);
-        }
-        Assumptions.assumeTrue(reason.isEmpty(), reason);
+        boolean built = NormalAddressesTest.class.getResource(FATBIN) != null;
+        String missing = built ? null : FATBIN + " is missing: built without nvcc";
+        RequiredBackends.assumeCuda(
+                CudaDriver.unavailabilityReason().or(() -> Optional.ofNullable(missing)));
     }
 
     private static List<Long> expected(NormalNvlLayout layout, List<Long> heaps, long state) {

@@ -3,7 +3,6 @@ package io.deepep.cuda.ibgda;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.deepep.Device;
 import io.deepep.InProcessGroup;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
@@ -74,9 +73,9 @@ final class CardRanks implements AutoCloseable {
     /** Kernels that reach their peers through cards; skips the test where there are none. */
     static CudaModule requireChecks() {
         URL binary = CardRanks.class.getResource("nic_checks.fatbin");
-        String missing = binary == null ? "nic_checks.fatbin is missing: built without nvcc" : "";
-        String reason = CudaDriver.unavailabilityReason().orElse(missing);
-        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
+        String missing = binary == null ? "nic_checks.fatbin is missing: built without nvcc" : null;
+        RequiredBackends.assumeCuda(
+                CudaDriver.unavailabilityReason().or(() -> Optional.ofNullable(missing)));
         CudaContext context = CudaContext.shared(CudaDevice.of(0));
         CudaModule module = CudaModule.loadResource(context, "nic_checks.fatbin", binary);
         NicCheckStructs.HEADER.requireSame(module);

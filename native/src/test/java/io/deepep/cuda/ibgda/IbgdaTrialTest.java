@@ -2,7 +2,6 @@ package io.deepep.cuda.ibgda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.Device;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
@@ -21,8 +20,7 @@ class IbgdaTrialTest {
 
     @BeforeEach
     void withoutFaults() {
-        String reason = CudaDriver.unavailabilityReason().orElse("");
-        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
+        RequiredBackends.assumeCuda(CudaDriver.unavailabilityReason());
         card = SoftwareCard.require();
         SoftwareCard.requireReachOfGpu(true);
         card.faults("");

@@ -10,6 +10,7 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.CudaStream;
+import io.deepep.testkit.conformance.RequiredBackends;
 import java.time.Duration;
 import java.util.Optional;
 import org.junit.jupiter.api.Assumptions;
@@ -26,8 +27,7 @@ class NvshmemOnGpuTest {
 
     @BeforeEach
     void findBoth() {
-        Assumptions.assumeTrue(
-                CudaDriver.isAvailable(), CudaDriver.unavailabilityReason().orElse(""));
+        RequiredBackends.assumeCuda(CudaDriver.unavailabilityReason());
         Optional<NvshmemInstallation> found = NvshmemInstallation.find();
         Assumptions.assumeTrue(found.isPresent(), NvshmemInstallation.CURE);
         installation = found.get();
