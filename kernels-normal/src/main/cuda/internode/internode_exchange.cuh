@@ -117,10 +117,13 @@ __device__ inline bool relay_header(const Nodes<Net>& nodes, uint32_t epoch, int
     return true;
 }
 
-// A rank whose header is missing, or the rank of this node that should have relayed it, if nothing of that came either.
+// A rank whose header is missing, or the rank of this node that should have relayed it: if nothing of that came either,
+// or if it does not say that it waits for that header too.
 __device__ inline int absent_rank(const Group& g, int rank, uint32_t epoch) {
-    int relay = g.first_rank + rank % g.num_ranks;
-    return word_epoch(load_relaxed_sys(header_slot(g, g.rank, relay, epoch))) == epoch ? rank : relay;
+    int within = rank % g.num_ranks, relay = g.first_rank + within;
+    if (within == g.rank) return rank;
+    bool came = word_epoch(load_relaxed_sys(header_slot(g, g.rank, relay, epoch))) == epoch;
+    return came && patience_for(g, epoch, done_flag(g, g.rank, within)) != 0 ? rank : relay;
 }
 
 // Whether no neighbour has left this call: one that gave up on this rank, or is in a later call. All threads of the

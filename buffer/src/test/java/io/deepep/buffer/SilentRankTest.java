@@ -1,5 +1,9 @@
 package io.deepep.buffer;
 
+import static io.deepep.buffer.ForgedWords.count;
+import static io.deepep.buffer.ForgedWords.nvlLayout;
+import static io.deepep.buffer.ForgedWords.rdmaLayout;
+import static io.deepep.buffer.ForgedWords.store;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
@@ -14,7 +18,6 @@ import io.deepep.DispatchHandle;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
-import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.DispatchWord;
@@ -22,7 +25,6 @@ import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.normal.DoneWord;
 import io.deepep.normal.HeaderWord;
-import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.Word;
 import io.deepep.spi.FaultCode;
@@ -156,23 +158,6 @@ record SilentRankTest(TestBackend backend) {
         store(context, flag, true, Word.of(SILENT_EPOCH, 0));
     }
 
-    private static NormalNvlLayout nvlLayout(RankContext context) {
-        return NormalNvlLayout.of(context.buffer().options().normal(), context.topology());
-    }
-
-    private static NormalRdmaLayout rdmaLayout(RankContext context) {
-        Buffer buffer = context.buffer();
-        return NormalRdmaLayout.of(
-                buffer.options().dispatchConfig(), buffer.options().normal(), context.topology());
-    }
-
-    private static void store(RankContext context, long offset, boolean rdma, long value) {
-        Tensor there = context.buffer().getLocalBufferTensor(DType.I64, 1, offset, rdma);
-        Tensor word = context.backend().download(there);
-        word.setLong(value, 0);
-        context.backend().write(word, there);
-    }
-
     /**
      * One rank knows that all have begun and waits for ranks that still wait for the last one,
      * longer than it would wait for a rank that says nothing.
@@ -282,23 +267,30 @@ record SilentRankTest(TestBackend backend) {
         store(context, region.at(ended), ofOtherNode, flag);
     }
 
+    /** A rank stops after it sent its own header, and before it relayed that of its peer. */
+    @Cases
+    @GroupSource("2, 2")
+    void beforeItRelaysAHeader(int nodes, int ranksPerNode) {
+        run(
+                nodes,
+                ranksPerNode,
+                TIMEOUT,
+                (rank, handle) -> {
+                    if (rank.context().rank() == 2) {
+                        openFor(rank.context(), 0);
+                        goAheadOf(rank.context(), 2, 3);
+                        DeepEpTimeoutException failure = failure(rank, handle);
+                        assertThat(failure.peer()).as(failure.getMessage()).isEqualTo(3);
+                    }
+                });
+    }
+
     /** To rank {@code ahead}, but to no other, {@code late} seems to have opened the call. */
     private static void goAheadOf(RankContext context, int ahead, int late) {
         if (context.rank() == ahead) {
             long header = nvlLayout(context).headers().at(SILENT_EPOCH & 1, late);
             count(context, header, HeaderWord.HEADER_WORDS, false, SILENT_EPOCH);
         }
-    }
-
-    /** Has words of an earlier call count for another. */
-    private static void count(
-            RankContext context, long offset, int numWords, boolean rdma, int epoch) {
-        Tensor there = context.buffer().getLocalBufferTensor(DType.I64, numWords, offset, rdma);
-        Tensor words = context.backend().download(there);
-        for (int i = 0; i < numWords; i++) {
-            words.setLong(Word.of(epoch, Word.value(words.getLong(i))), i);
-        }
-        context.backend().write(words, there);
     }
 
     /**

@@ -122,12 +122,18 @@ public final class CallExchange {
      * @throws DeepEpTimeoutException if nothing came for the time allowed, or somebody gave up
      */
     public void idle(int peer, FaultPhase phase, long expected, long seen) {
+        idle(peer, peer, phase, expected, seen);
+    }
+
+    /** The same of what {@code relay} brings, which is to blame unless it waits for it itself. */
+    void idle(int peer, int relay, FaultPhase phase, long expected, long seen) {
         requireNobodyGaveUp(phase);
         long waited = waiter.waitedNanos();
         waits.say(phase.begins(), waited);
         waiter.rest(peer, messages.phase(phase));
         if (waiter.waitedNanos() > waiter.timeoutNanos() + waits.patience(peer)) {
-            throw messages.failure(waitFault(FaultCode.TIMEOUT, phase, peer, expected, seen));
+            int silent = isSilent(relay) ? relay : peer;
+            throw messages.failure(waitFault(FaultCode.TIMEOUT, phase, silent, expected, seen));
         }
     }
 

@@ -209,7 +209,7 @@ public final class HeaderExchange {
         long seen = nvl.flag(slots.at(parity(), missing));
         long epoch = Integer.toUnsignedLong(exchange.epoch());
         try {
-            exchange.idle(missing, FaultPhase.HEADER, epoch, seen);
+            exchange.idle(missing, relayOf(missing), FaultPhase.HEADER, epoch, seen);
         } catch (DeepEpTimeoutException ended) {
             long told = System.nanoTime();
             while (exchange.mayWaitOn(told) && lacksMoreThan(ended.peer()) && !isRefused()) {
@@ -317,9 +317,13 @@ public final class HeaderExchange {
 
     /** The rank whose header is missing, or who should have relayed it if its own did not come. */
     private int absentRank(int rank) {
+        return hasArrived(relayOf(rank)) ? rank : relayOf(rank);
+    }
+
+    /** Who brings the header of a rank here: that rank itself, or one of this node. */
+    private int relayOf(int rank) {
         int relay = topology.rankOf(topology.rdmaRank(), rank % topology.numNvlRanks());
-        boolean direct = rails().isContact(rank);
-        return direct || isMasked(relay) || hasArrived(relay) ? rank : relay;
+        return rails().isContact(rank) || isMasked(relay) ? rank : relay;
     }
 
     private Rails rails() {
