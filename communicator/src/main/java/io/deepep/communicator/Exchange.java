@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jgroups.util.UUID;
@@ -20,6 +21,12 @@ import org.jgroups.util.UUID;
  * exchanges by number.
  */
 final class Exchange {
+    /** Whom a rank waits for that does not wait. */
+    static final int NOBODY = -1;
+
+    /** How often at least a wait looks around within its time. */
+    private static final int LOOKS = 8;
+
     private final int rank;
     private final int size;
 
@@ -30,6 +37,11 @@ final class Exchange {
     private final BitSet farewellReceived = new BitSet();
 
     private final Map<Long, Round> rounds = new HashMap<>();
+
+    /** Whom ranks that were asked wait for. */
+    private final Map<Integer, Integer> awaitedByOthers = new HashMap<>();
+
+    private int awaited = NOBODY;
     private long round = -1;
     private boolean inside;
     private boolean complete;
@@ -167,7 +179,8 @@ final class Exchange {
                 () -> departures.isEmpty() ? here() : alive,
                 ProcessCommunicator.START,
                 start,
-                timeoutNanos);
+                timeoutNanos,
+                notHereYet -> {});
     }
 
     /** Throws if a rank has gone already while this one is still joining. */
@@ -210,10 +223,17 @@ final class Exchange {
         }
     }
 
-    synchronized List<byte[]> await(long awaited, String phase, long start, long timeoutNanos) {
-        Round current = round(awaited);
-        awaitAll(() -> current.present, phase, start, timeoutNanos);
-        rounds.remove(awaited);
+    /**
+     * Waits for the messages of all ranks.
+     *
+     * @param ask asks ranks whom they wait for themselves, without waiting; their answers go to
+     *     {@link #setAwaited}
+     */
+    synchronized List<byte[]> await(
+            long number, String phase, long start, long timeoutNanos, Consumer<BitSet> ask) {
+        Round current = round(number);
+        awaitAll(() -> current.present, phase, start, timeoutNanos, ask);
+        rounds.remove(number);
         return Arrays.asList(current.messages);
     }
 
@@ -221,28 +241,81 @@ final class Exchange {
         return rounds.computeIfAbsent(number, ignored -> new Round(size));
     }
 
-    private void awaitAll(Supplier<BitSet> present, String phase, long start, long timeoutNanos) {
+    /**
+     * Ranks that are late may be in an exchange before, with more time, and wait for one that has
+     * stopped. So before the time is over they are asked. A process that is stopped does not wait:
+     * what passes meanwhile does not count.
+     */
+    private void awaitAll(
+            Supplier<BitSet> present,
+            String phase,
+            long start,
+            long timeoutNanos,
+            Consumer<BitSet> ask) {
+        long look = timeoutNanos / LOOKS + 1;
+        long waited = System.nanoTime() - start;
+        boolean asked = false;
+        awaitedByOthers.clear();
         try {
-            BitSet here = present.get();
-            while (here.cardinality() < size) {
+            for (BitSet here = present.get(); here.cardinality() < size; here = present.get()) {
                 requireOpen();
-                long elapsed = System.nanoTime() - start;
-                int absent = absentRank(here);
-                if (Departure.of(departures, absent) != null) {
-                    throw timeout(absent, phase, start);
+                awaited = absentRank(here);
+                if (Departure.of(departures, awaited) != null) {
+                    throw timeout(awaited, phase, start);
                 }
-                if (elapsed >= timeoutNanos) {
+                if (waited >= timeoutNanos) {
                     throw new DeepEpTimeoutException(
-                            rank, absent, phase, size, here.cardinality(), timeoutNanos);
+                            rank, silentRank(here), phase, size, here.cardinality(), timeoutNanos);
                 }
-                wait((timeoutNanos - elapsed) / 1_000_000 + 1);
-                here = present.get();
+                if (!asked && waited >= timeoutNanos / 2) {
+                    asked = true;
+                    BitSet missing = (BitSet) alive.clone();
+                    missing.andNot(here);
+                    ask.accept(missing);
+                }
+                long before = System.nanoTime();
+                wait(Math.min(look, timeoutNanos - waited) / 1_000_000 + 1);
+                waited += Math.min(System.nanoTime() - before, 2 * look);
             }
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
             throw new IllegalStateException(
                     "rank " + rank + " was interrupted in a collective call", interrupted);
+        } finally {
+            awaited = NOBODY;
         }
+    }
+
+    /** Whom this rank waits for, or {@link #NOBODY}. */
+    synchronized int awaited() {
+        return awaited;
+    }
+
+    /** {@code peer} was asked in exchange {@code itsRound} whom it waits for. */
+    synchronized void setAwaited(int peer, long itsRound, int awaitedByPeer) {
+        if (itsRound == round && awaitedByPeer >= NOBODY && awaitedByPeer < size) {
+            awaitedByOthers.put(peer, awaitedByPeer);
+        }
+    }
+
+    /**
+     * Who is to blame for those that are missing: one that does not answer, or else the last in the
+     * chain of ranks that wait for each other.
+     */
+    private int silentRank(BitSet here) {
+        BitSet silent = (BitSet) here.clone();
+        awaitedByOthers.keySet().forEach(silent::set);
+        if (silent.nextClearBit(0) < size) {
+            return silent.nextClearBit(0);
+        }
+        int suspect = absentRank(here);
+        BitSet passed = new BitSet();
+        for (int next = suspect; next != NOBODY && next != rank && !passed.get(next); ) {
+            passed.set(next);
+            suspect = next;
+            next = awaitedByOthers.getOrDefault(next, NOBODY);
+        }
+        return suspect;
     }
 
     private DeepEpTimeoutException timeout(int absent, String phase, long start) {

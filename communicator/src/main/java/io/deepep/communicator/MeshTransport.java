@@ -2,14 +2,18 @@ package io.deepep.communicator;
 
 import java.io.DataInput;
 import java.io.IOException;
+import java.util.Arrays;
 import java.util.Collection;
+import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.jgroups.Address;
 import org.jgroups.BytesMessage;
 import org.jgroups.EmptyMessage;
 import org.jgroups.LongMessage;
 import org.jgroups.Message;
 import org.jgroups.ObjectMessage;
+import org.jgroups.PhysicalAddress;
 import org.jgroups.conf.ClassConfigurator;
 import org.jgroups.protocols.TCP;
 import org.jgroups.util.Digest;
@@ -19,8 +23,8 @@ import org.jgroups.util.SizeStreamable;
 
 /**
  * TCP that reads from other ranks only what JGroups' protocols in the {@link GroupChannel} say: one
- * message at a time, of a limited length and of a kind that needs no Java serialization. It also
- * leaves connections to those who have them.
+ * message at a time, of a limited length and of a kind that needs no Java serialization. It sends
+ * to each by itself, and leaves connections to those who have them.
  */
 final class MeshTransport extends TCP {
     /** More than a view of 65535 ranks takes. */
@@ -33,9 +37,22 @@ final class MeshTransport extends TCP {
                     ClassConfigurator.getMagicNumber(Digest.class),
                     ClassConfigurator.getMagicNumber(MutableDigest.class));
 
+    private final Map<PhysicalAddress, Outbox> outboxes = new ConcurrentHashMap<>();
+
     MeshTransport() {
         setId(ClassConfigurator.getProtocolId(TCP.class));
         setBundlerType("no-bundler");
+    }
+
+    /** Nobody waits for one who does not answer: neither heartbeats nor messages to others do. */
+    @Override
+    public void sendUnicast(PhysicalAddress destination, byte[] data, int offset, int length) {
+        outboxes.computeIfAbsent(destination, to -> new Outbox(frame -> sendNow(to, frame)))
+                .add(Arrays.copyOfRange(data, offset, offset + length));
+    }
+
+    private void sendNow(PhysicalAddress destination, byte[] frame) throws Exception {
+        super.sendUnicast(destination, frame, 0, frame.length);
     }
 
     @Override

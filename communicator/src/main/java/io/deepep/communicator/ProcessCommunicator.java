@@ -11,6 +11,7 @@ import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.StreamSupport;
@@ -20,6 +21,7 @@ import org.jgroups.JChannel;
 import org.jgroups.Message;
 import org.jgroups.Receiver;
 import org.jgroups.View;
+import org.jgroups.protocols.TP;
 import org.jgroups.util.UUID;
 
 /**
@@ -43,6 +45,8 @@ public final class ProcessCommunicator implements Communicator {
     private static final byte MESSAGE = 1;
     private static final byte FAREWELL = 2;
     private static final byte FAREWELL_RECEIVED = 3;
+    private static final byte WHOM_DO_YOU_AWAIT = 4;
+    private static final byte AWAITED = 5;
     private static final int HEADER_BYTES = 1 + Long.BYTES + Integer.BYTES;
     private static final int MAX_PART_BYTES = 60_000;
     private static final Duration FAREWELL_TIMEOUT = Duration.ofSeconds(2);
@@ -189,10 +193,33 @@ public final class ProcessCommunicator implements Communicator {
         try {
             exchange.receive(rank(), round, message.length, message, 0, message.length);
             sendToOthers(MESSAGE, round, message);
-            return exchange.await(round, phase, start, timeoutNanos);
+            return exchange.await(
+                    round, phase, start, timeoutNanos, missing -> askWhomTheyAwait(missing, round));
         } finally {
             exchange.leave();
         }
+    }
+
+    /** On a thread of its own: the caller holds the lock that whoever brings messages takes. */
+    private void askWhomTheyAwait(BitSet peers, long round) {
+        View members = channel.getView();
+        Thread.startVirtualThread(
+                () -> {
+                    for (Address member : members) {
+                        if (peers.get(RankAddress.rank(member))) {
+                            try {
+                                send(
+                                        member,
+                                        WHOM_DO_YOU_AWAIT,
+                                        round,
+                                        new byte[0],
+                                        Message.Flag.NO_FC);
+                            } catch (IllegalStateException closedMeanwhile) {
+                                return;
+                            }
+                        }
+                    }
+                });
     }
 
     /**
@@ -288,6 +315,11 @@ public final class ProcessCommunicator implements Communicator {
         }
     }
 
+    /** For tests. */
+    TP transport() {
+        return channel.getProtocolStack().getTransport();
+    }
+
     @Override
     public String toString() {
         return "process rank " + rank() + " of " + size();
@@ -321,6 +353,21 @@ public final class ProcessCommunicator implements Communicator {
                     send(message.getSrc(), FAREWELL_RECEIVED, 0, new byte[0], Message.Flag.NO_FC);
                 }
                 case FAREWELL_RECEIVED -> exchange.setFarewellReceived(peer);
+                case WHOM_DO_YOU_AWAIT -> {
+                    ByteBuffer answer =
+                            ByteBuffer.allocate(Integer.BYTES).putInt(exchange.awaited());
+                    send(
+                            message.getSrc(),
+                            AWAITED,
+                            fields.getLong(),
+                            answer.array(),
+                            Message.Flag.NO_FC);
+                }
+                case AWAITED -> {
+                    long round = fields.getLong();
+                    fields.getInt(); // the length
+                    exchange.setAwaited(peer, round, fields.getInt());
+                }
                 default ->
                         throw new IllegalStateException(
                                 "rank " + peer + " sent a message of unknown kind");

@@ -80,6 +80,24 @@ class ProcessCommunicatorTest {
         }
     }
 
+    /** Rank 1 waits for rank 2 with more time, in a call that rank 0 has given up. */
+    @Test
+    void namesTheRankThatTheMissingOneWaitsFor() throws Exception {
+        List<ProcessCommunicator> group = Groups.open(3);
+        CompletableFuture<List<byte[]>> patient =
+                CompletableFuture.supplyAsync(
+                        () -> group.get(1).allGather(new byte[0], Groups.LONG));
+        for (int call = 0; call < 2; call++) {
+            DeepEpTimeoutException timeout =
+                    catchThrowableOfType(
+                            DeepEpTimeoutException.class, () -> group.get(0).barrier(SHORT));
+            assertThat(timeout.peer()).isEqualTo(2);
+        }
+        group.get(2).allGather(new byte[0], Groups.LONG);
+        assertThat(patient.get()).hasSize(3);
+        Groups.closeAll(group);
+    }
+
     @Test
     void namesTheRankThatDoesNotCall() throws Exception {
         List<ProcessCommunicator> group = Groups.open(3);

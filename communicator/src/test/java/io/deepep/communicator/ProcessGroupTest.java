@@ -172,6 +172,34 @@ class ProcessGroupTest {
         assertThat(ranks.get(0).ask("alive 2")).isEqualTo("false");
     }
 
+    /** Of the time that it had, it waited for almost nothing. */
+    @Execution(ExecutionMode.CONCURRENT) // it waits
+    @Test
+    void aRankThatWasStoppedForAWhileBlamesNobody() throws Exception {
+        long callMillis = 4_000;
+        int port = LoopbackPorts.free();
+        List<RankProcess> ranks = new ArrayList<>();
+        for (int rank = 0; rank < 3; rank++) {
+            Map<String, String> patient = variables(rank, 3, port);
+            patient.put("DEEPEP_FAILURE_SECONDS", "60");
+            ranks.add(RankProcess.start(patient, PATIENT, rank == 2 ? callMillis : PATIENT));
+        }
+        started.addAll(ranks);
+        assertJoined(ranks);
+        ranks.get(2).tell("word2");
+        Thread.sleep(500); // until it waits
+        ranks.get(2).signal("STOP");
+        Thread.sleep(callMillis + 1000);
+        ranks.get(2).signal("CONT");
+        Thread.sleep(500); // until it has looked at its clock
+        ranks.get(0).tell("word0");
+        ranks.get(1).tell("word1");
+        for (RankProcess rank : ranks) {
+            assertThat(rank.hear()).isEqualTo("word0,word1,word2");
+        }
+        assertLeave(ranks);
+    }
+
     @Test
     void strangersDoNotJoin() throws Exception {
         int port = LoopbackPorts.free();
