@@ -63,11 +63,11 @@ struct Nodes {
         return false;
     }
 
-    __device__ void say_to_wait(uint32_t epoch, uint32_t beat) const {
-        node().say_to_wait(epoch, beat);
+    __device__ void say_to_wait(uint64_t word) const {
+        node().say_to_wait(word);
         for (int place = 0; place < Contacts::size(b.network); ++place)  // pairs with patience_for
             if (Contacts::is_used(b.network, place))
-                Contacts::signal(b.network, place, b.endings, kDoneWaiting * sizeof(uint64_t), pack_word(epoch, beat));
+                Contacts::signal(b.network, place, b.endings, kDoneWaiting * sizeof(uint64_t), word);
     }
 };
 

@@ -194,12 +194,29 @@ __device__ __forceinline__ uint32_t told_code(const Group& g, uint32_t epoch) {
     return is_abort(code) || code == kTooManyExpanded ? code : kOk;
 }
 
+// The first of the calls that this rank has ended with a code, if it ends this one so.
+__device__ __forceinline__ uint32_t told_since(const Group& g, uint32_t epoch) {
+    uint32_t since = state_of(g)->told_since;
+    return since != 0 ? since : epoch;
+}
+
 // What peers learn beside the code, the first of `words`, before that is released.
 __device__ __forceinline__ void tell_more(const Group& g, uint32_t epoch, uint64_t* words) {
     store_relaxed_sys(words + kDoneDetail, state_of(g)->detail);
     store_relaxed_sys(words + kDoneCulprit, state_of(g)->culprit);
-    uint32_t since = state_of(g)->told_since;
-    store_relaxed_sys(words + kDoneSince, since != 0 ? since : epoch);
+    store_relaxed_sys(words + kDoneSince, told_since(g, epoch));
+}
+
+// What this rank said of its waits holds no longer. After a call that it gave up, ranks that are in the next one have
+// patience until they know of that. One thread of the block that leaves last; out of line, for its registers.
+template <class Others>
+__device__ __noinline__ void take_back_waits(Others others) {
+    LocalState* state = state_of(others.g);
+    uint32_t epoch = epoch_after(state->epoch);
+    bool said = state->waiting_epoch == epoch || state->waiting_beat != 0;
+    if (!said || has_given_up(others.g, epoch)) return;
+    state->waiting_beat = 0;
+    others.say_to_wait(0);
 }
 
 // Tells every rank of the node that this one is done with the epoch (or has given up), and waits until all are. All
@@ -226,8 +243,8 @@ __device__ inline void exchange_done(const Others& others, uint32_t epoch, bool 
     }
     __syncthreads();
     if (threadIdx.x == 0) {
-        uint32_t* since = &state_of(g)->told_since;
-        *since = code == kOk ? 0 : *since != 0 ? *since : epoch;
+        take_back_waits(others);
+        state_of(g)->told_since = code == kOk ? 0 : told_since(g, epoch);
     }
 }
 

@@ -155,9 +155,10 @@ __device__ inline uint64_t to_beats(const Group& g, uint64_t ns) {
 __device__ inline uint32_t beat_now(const Group& g) { return max(static_cast<uint32_t>(to_beats(g, now_ns())), 1u); }
 
 // How much longer than usual to wait for a rank, because of what it says of its own waits by `words`, a done flag here.
+// It may wait in the call before: ranks of other nodes go on without it.
 __device__ inline uint64_t patience_for(const Group& g, uint32_t epoch, uint64_t* words) {
     uint64_t word = load_relaxed_sys(words + kDoneWaiting);  // pairs with say_to_wait
-    if (word_epoch(word) != epoch) return 0;
+    if (epoch - word_epoch(word) > 1) return 0;  // when epochs begin again, one call has no patience for the one before
     if (word_value(word) == 0) return g.timeout_ns;
     uint32_t now = beat_now(g);
     uint64_t heard = load_relaxed_sys(words + kDoneHeard);
@@ -215,10 +216,10 @@ struct OneNode {
                                   : patience_for(g, epoch, done_flag(g, g.rank, rank - g.first_rank));
     }
 
-    // beat: for which others have yet to begin, or 0 if all have.
-    __device__ void say_to_wait(uint32_t epoch, uint32_t beat) const {
+    // The call, and for which beat others have yet to begin it, or 0 if all have; or 0 if this rank does not wait.
+    __device__ void say_to_wait(uint64_t word) const {
         for (int i = 0; i < g.num_ranks; ++i)  // pairs with patience_for
-            if (takes_part(i)) store_relaxed_sys(done_flag(g, i, g.rank) + kDoneWaiting, pack_word(epoch, beat));
+            if (takes_part(i)) store_relaxed_sys(done_flag(g, i, g.rank) + kDoneWaiting, word);
     }
 };
 
@@ -233,7 +234,7 @@ __device__ inline void say_when_due(const Others& others, uint32_t epoch, const 
     uint32_t* word = start ? &state->waiting_beat : &state->waiting_epoch;
     uint32_t now = start ? beat_now(g) : epoch;
     if (*static_cast<volatile uint32_t*>(word) != now && atomicExch(word, now) != now)
-        others.say_to_wait(epoch, start ? now : 0);
+        others.say_to_wait(pack_word(epoch, start ? now : 0));
 }
 
 constexpr uint32_t kSpinsPerLook = 64;

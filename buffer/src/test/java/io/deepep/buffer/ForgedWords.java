@@ -30,6 +30,12 @@ final class ForgedWords {
         context.backend().write(word, there);
     }
 
+    /** Loads a word. */
+    static long load(RankContext context, long offset, boolean rdma) {
+        Tensor there = context.buffer().getLocalBufferTensor(DType.I64, 1, offset, rdma);
+        return context.backend().download(there).getLong(0);
+    }
+
     /** Has words of an earlier call count for another. */
     static void count(RankContext context, long offset, int numWords, boolean rdma, int epoch) {
         Tensor there = context.buffer().getLocalBufferTensor(DType.I64, numWords, offset, rdma);

@@ -27,6 +27,12 @@ public final class HostWait {
     /** Between two questions who is gone; a wait that ends sooner asks none. */
     private static final long ASK_NANOS = 1_000_000;
 
+    /** How often at least a wait looks around within its time, unless its process is stopped. */
+    private static final int LOOKS = 8;
+
+    /** A machine that is busy may not run it for so long. */
+    private static final long BUSY_NANOS = 100_000_000;
+
     private final int rank;
     private final HostDoorbell doorbell;
     private final CallTimeouts timeouts;
@@ -34,6 +40,7 @@ public final class HostWait {
     private final Supplier<List<Departure>> departures;
     private long[] waited = new long[8];
     private long since;
+    private long looked;
     private long asked;
     private List<Departure> known = List.of();
     private int idles;
@@ -90,7 +97,10 @@ public final class HostWait {
         return since != 0 && waitedNanos() > timeoutNanos;
     }
 
-    /** How long it has waited without progress, in nanoseconds. */
+    /**
+     * How long it has waited without progress, in nanoseconds. While its process was stopped it has
+     * not waited: of what came meanwhile, it has seen nothing yet.
+     */
     public long waitedNanos() {
         return since == 0 ? 0 : System.nanoTime() - since;
     }
@@ -105,6 +115,7 @@ public final class HostWait {
         if (since == 0) {
             since = System.nanoTime();
             asked = since;
+            looked = since;
         }
         idles++;
         if (idles <= SPINS) {
@@ -119,12 +130,15 @@ public final class HostWait {
                     "rank " + rank + " was interrupted while it waited for its peers");
         }
         if (idles > SPINS) {
-            ask();
+            look();
         }
     }
 
-    private void ask() {
+    private void look() {
         long now = System.nanoTime();
+        long most = Math.max(timeoutNanos / LOOKS, BUSY_NANOS);
+        since += Math.max(0, now - looked - most);
+        looked = now;
         if (now - asked > ASK_NANOS) {
             asked = now;
             known = departures.get();

@@ -1,6 +1,7 @@
 package io.deepep.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatNoException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.error.DeepEpTimeoutException;
@@ -40,6 +41,23 @@ class HostWaitTest {
                                 assertThat(timeout.peer()).isEqualTo(5);
                             });
             assertThat(wait.expired()).isTrue();
+        }
+    }
+
+    /** It has not seen yet what came meanwhile. */
+    @Test
+    void timeInWhichTheProcessWasStoppedDoesNotCount() throws Exception {
+        long allowed = 1_000_000_000;
+        HostWait wait = new HostWait(0, new HostDoorbell(), allowed);
+        wait.start();
+        for (int i = 0; i < 100; i++) {
+            wait.pause();
+        }
+        Thread.sleep(Duration.ofNanos(allowed).multipliedBy(2)); // as if it were stopped
+        assertThatNoException().isThrownBy(() -> wait.idle(1, "dispatch.data", 1, 0));
+        assertThat(wait.waitedNanos()).isLessThan(allowed);
+        while (!wait.expired()) {
+            wait.pause();
         }
     }
 

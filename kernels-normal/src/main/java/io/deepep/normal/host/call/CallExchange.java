@@ -332,6 +332,9 @@ public final class CallExchange {
             long at = flagOf(peer, doneFlags);
             noteEnd(awaitEnd(nvl, at, peer), nvl, at, peer);
         }
+        if (!FaultMessages.isAbort(FaultCode.of(toldCode()))) {
+            waits.end();
+        }
     }
 
     private void noteEnd(long flag, HostHeap heap, long at, int peer) {
@@ -369,7 +372,7 @@ public final class CallExchange {
             }
         }
         signalNode(doneFlags, code);
-        toldSince = code == FaultCode.OK.value() ? 0 : toldSince == 0 ? epoch : toldSince;
+        toldSince = code == FaultCode.OK.value() ? 0 : since();
     }
 
     /** Tells the contacts on other nodes; pairs with leave and requireNobodyGaveUp. */
@@ -402,8 +405,12 @@ public final class CallExchange {
                 };
         memory.set(ValueLayout.JAVA_LONG, at + DETAIL_OFFSET, detail);
         memory.set(ValueLayout.JAVA_LONG, at + CULPRIT_OFFSET, fault.at());
-        int since = toldSince == 0 ? epoch : toldSince;
-        memory.set(ValueLayout.JAVA_LONG, at + SINCE_OFFSET, Integer.toUnsignedLong(since));
+        memory.set(ValueLayout.JAVA_LONG, at + SINCE_OFFSET, Integer.toUnsignedLong(since()));
+    }
+
+    /** The first of the calls that this rank has ended with a code, if it ends this one so. */
+    private int since() {
+        return toldSince == 0 ? epoch : toldSince;
     }
 
     /** The flag here that a rank of this node sets. */

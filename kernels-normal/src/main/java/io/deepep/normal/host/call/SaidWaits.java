@@ -29,6 +29,7 @@ final class SaidWaits {
 
     private CallTimeouts timeouts;
     private int epoch;
+    private boolean said;
     private boolean saidToWait;
     private int saidBeat;
 
@@ -51,7 +52,18 @@ final class SaidWaits {
     void enter(int ofCall, CallTimeouts ofWaits) {
         epoch = ofCall;
         timeouts = ofWaits;
+        said = false;
         saidToWait = false;
+    }
+
+    /**
+     * A call ended: what this rank said of its waits holds no longer. After one that it gave up,
+     * ranks that are in the next one have patience until they know of that.
+     */
+    void end() {
+        if (said) {
+            store(0);
+        }
     }
 
     /**
@@ -66,17 +78,22 @@ final class SaidWaits {
             int beat = beat();
             if (saidBeat != beat && waitedNanos > shorterNanos() / BEATS) {
                 saidBeat = beat;
-                store(beat);
+                say(Word.of(epoch, beat));
             }
         } else if (!saidToWait && waitedNanos > timeouts.nanos() / 2) {
             saidToWait = true;
-            store(0);
+            say(Word.of(epoch, 0));
         }
     }
 
-    /** For which beat others have yet to begin; 0 where all have. Pairs with patience. */
-    private void store(int beat) {
-        long word = Word.of(epoch, beat);
+    /** The call, and for which beat others have yet to begin it; 0 where all have. */
+    private void say(long word) {
+        said = true;
+        store(word);
+    }
+
+    /** Pairs with patience. */
+    private void store(long word) {
         for (int peer : masks.rails().near()) {
             nvl.signal(peer, doneFlags.at(topology.nvlRank()) + WAITING_OFFSET, word);
         }
@@ -87,8 +104,9 @@ final class SaidWaits {
 
     /**
      * How much longer than usual to wait for a rank, in nanoseconds, because of what it says of its
-     * own waits. One of another node that exchanges no headers with this rank cannot say so here;
-     * whoever relays its header waits for it too.
+     * own waits. It may wait in the call before: ranks of other nodes go on without it. One of
+     * another node that exchanges no headers with this rank cannot say so here; whoever relays its
+     * header waits for it too.
      */
     long patience(int rank) {
         if (masks.contains(rank)) {
@@ -98,17 +116,18 @@ final class SaidWaits {
         HostHeap heap = contact ? rdma : nvl;
         long at = contact ? endings.at(rank) : doneFlags.at(rank % topology.numNvlRanks());
         long word = heap.flag(at + WAITING_OFFSET);
-        if (Word.epoch(word) != epoch) {
+        // When epochs begin again, one call has no patience for the one before.
+        if (Integer.compareUnsigned(epoch - Word.epoch(word), 1) > 0) {
             return 0;
         }
-        int said = Word.value(word);
-        if (said == 0) {
+        int itsBeat = Word.value(word);
+        if (itsBeat == 0) {
             return timeouts.nanos();
         }
         int now = beat();
         long heard = heap.local().get(ValueLayout.JAVA_LONG, at + HEARD_OFFSET);
-        if (Word.epoch(heard) != said) {
-            heap.local().set(ValueLayout.JAVA_LONG, at + HEARD_OFFSET, Word.of(said, now));
+        if (Word.epoch(heard) != itsBeat) {
+            heap.local().set(ValueLayout.JAVA_LONG, at + HEARD_OFFSET, Word.of(itsBeat, now));
             return timeouts.startNanos();
         }
         return now - Word.value(heard) <= BEATS ? timeouts.startNanos() : 0;
