@@ -7,7 +7,8 @@
 # OUTPUT_DIR  receives NAME.fatbin for each NAME.cu
 # WORK_DIR    keeps dependency lists and NAME.ptxas, what ptxas said of registers and spills
 # NVCC        a path, "auto" (the default) to look for one, "none" to compile nothing
-# SASS        90,100 (the default), one of them, or "local": for the GPUs of this machine, or 90 if it has none of these
+# SASS        90,100 (the default), one of them, or "local": for the GPUs of this machine; if it has none of these, 90
+#             for the kernels that must not spill, to see that they do not
 #
 # A fatbin newer than its source and all that this includes is kept. Code that spills registers is an error, but for
 # the kernels named below. Without nvcc nothing is compiled, in peace, unless NVCC named one.
@@ -76,15 +77,22 @@ if [ "$sass" = local ]; then
     sass=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null |
         sed -n -e 's/^9\.0$/90/p' -e 's/^10\.0$/100/p' | sort -un | paste -sd, || true)
 fi
-code=sm_${sass:-90}
-flags=(
-    -fatbin -std=c++17 -O3 -Werror all-warnings -Xptxas -v -I "$include_dir" -I "$source_dir"
-    # One PTX for all, as the kernels have nothing for sm_100 alone: half of the compiling is to make it.
-    -gencode "arch=compute_90,code=[${code//,/,sm_},compute_90]"
-)
+flags=(-fatbin -std=c++17 -O3 -Werror all-warnings -Xptxas -v -I "$include_dir" -I "$source_dir")
+
+# Kernels that write a card's queues save registers around that, once for each message; those that run while ranks are
+# masked look up who stands in for whom.
+may_spill() {
+    [[ $1 == *_ibgda_* || $1 == *_masked_* ]]
+}
+
+targets() { # NAME: one PTX for all, as the kernels have nothing for sm_100 alone: half of the compiling is to make it
+    local code=sm_${sass:-90}
+    [ -n "$sass" ] || ! may_spill "$1" || code=
+    echo "arch=compute_90,code=[${code//,/,sm_}${code:+,}compute_90]"
+}
 
 mkdir -p "$output_dir" "$work_dir"
-settings="$("$nvcc" --version | tail -1) ${flags[*]}"
+settings="$("$nvcc" --version | tail -1) ${flags[*]} SASS $sass"
 if [ "$(cat "$work_dir/settings" 2>/dev/null)" != "$settings" ]; then
     rm -f "$output_dir"/*.fatbin
     printf '%s\n' "$settings" >"$work_dir/settings"
@@ -105,14 +113,12 @@ compile() { # SOURCE: writes the fatbin in one step, so that a build that was cu
     part=$output_dir/$name.fatbin.part.$$
     # A fatbin is as old as the moment its compilation began: what is saved meanwhile is compiled next time.
     touch "$work_dir/$name.began"
-    if ! "$nvcc" "${flags[@]}" -MD -MF "$work_dir/$name.d" -o "$part" "$source" >"$work_dir/$name.ptxas" 2>&1; then
+    if ! "$nvcc" "${flags[@]}" -gencode "$(targets "$name")" -MD -MF "$work_dir/$name.d" -o "$part" "$source" >"$work_dir/$name.ptxas" 2>&1; then
         grep -v '^ptxas info' "$work_dir/$name.ptxas" >&2 || true
         rm -f "$part" "$work_dir/$name.began"
         return 1
     fi
-    # Kernels that write a card's queues save registers around that, once for each message; those that run while ranks
-    # are masked look up who stands in for whom.
-    if [[ $name != *_ibgda_* && $name != *_masked_* ]] && grep -q '[1-9][0-9]* bytes spill' "$work_dir/$name.ptxas"; then
+    if ! may_spill "$name" && grep -q '[1-9][0-9]* bytes spill' "$work_dir/$name.ptxas"; then
         echo "[cuda] $module: $name spills registers, which its copy loops cannot afford: see $work_dir/$name.ptxas" >&2
         rm -f "$part" "$work_dir/$name.began"
         return 1

@@ -19,6 +19,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** Several communicators in one JVM, on loopback. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -185,6 +187,7 @@ class ProcessCommunicatorTest {
         group.get(0).close();
     }
 
+    @Execution(ExecutionMode.CONCURRENT) // it waits
     @Test
     void namesTheRankThatNeverStarts() throws Exception {
         int port = LoopbackPorts.free();

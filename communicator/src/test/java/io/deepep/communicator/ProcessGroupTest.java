@@ -23,7 +23,7 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
 /** Groups whose ranks are processes, with the variables that launchers set. */
 @Timeout(value = 300, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ProcessGroupTest {
-    private static final long PATIENT = 120_000;
+    private static final long PATIENT = 110_000;
     private static final int FAILURE_SECONDS = 2;
 
     private final List<RankProcess> started = new ArrayList<>();
@@ -200,6 +200,7 @@ class ProcessGroupTest {
         assertLeave(ranks);
     }
 
+    @Execution(ExecutionMode.CONCURRENT) // it waits
     @Test
     void strangersDoNotJoin() throws Exception {
         int port = LoopbackPorts.free();
@@ -233,8 +234,8 @@ class ProcessGroupTest {
     @Test
     void aRankThatNeverComesIsNamed() throws Exception {
         int port = LoopbackPorts.free();
-        RankProcess zero = start(variables(0, 3, port), 20_000);
-        RankProcess one = start(variables(1, 3, port), 20_000);
+        RankProcess zero = start(variables(0, 3, port), 10_000);
+        RankProcess one = start(variables(1, 3, port), 10_000);
         for (RankProcess rank : List.of(zero, one)) {
             assertThat(rank.hear()).contains("for rank 2 in communicator start");
         }

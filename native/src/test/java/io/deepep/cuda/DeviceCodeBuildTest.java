@@ -28,12 +28,14 @@ class DeviceCodeBuildTest {
                 case $1 in
                     -MF) list=$2; shift ;;
                     -o) output=$2; shift ;;
+                    -gencode) target=$2; shift ;;
                     *.cu) source=$1 ;;
                 esac
                 shift
             done
             echo "$output: $source" >"$list"
             cp "$source" "$output"
+            echo "$target" >"$source.target"
             cat "$(dirname "$0")/PTXAS"
             """;
 
@@ -58,13 +60,32 @@ class DeviceCodeBuildTest {
     }
 
     private Programs.Ended build(String nvcc) throws Exception {
+        return build(nvcc, "90,100");
+    }
+
+    private Programs.Ended build(String nvcc, String sass) throws Exception {
         return Programs.run(
+                "env",
+                "PATH=" + module + ":" + System.getenv("PATH"),
                 "bash",
                 SCRIPT.toString(),
                 module.resolve("src/main/cuda").toString(),
                 module.resolve("out").toString(),
                 module.resolve("work").toString(),
-                nvcc);
+                nvcc,
+                sass);
+    }
+
+    /** Has this machine GPUs of these compute capabilities. */
+    private void haveGpus(String... capabilities) throws IOException {
+        Path query = module.resolve("nvidia-smi");
+        Files.writeString(
+                query, "#!/bin/sh\nprintf '" + String.join("\\n", capabilities) + "\\n'\n");
+        Files.setPosixFilePermissions(query, PosixFilePermissions.fromString("rwxr-xr-x"));
+    }
+
+    private String target(String name) throws IOException {
+        return Files.readString(module.resolve("src/main/cuda/" + name + ".cu.target")).strip();
     }
 
     @Test
@@ -89,6 +110,23 @@ class DeviceCodeBuildTest {
         assertThat(outcome.status()).isEqualTo(1);
         assertThat(outcome.output()).contains("copy spills registers");
         assertThat(fatbin).doesNotExist();
+    }
+
+    /** For kernels that may spill, nothing is lost without: half of the compiling is theirs. */
+    @Test
+    void withoutAGpuOnlyCodeThatMustNotSpillIsCompiledToTheEnd() throws Exception {
+        Files.writeString(module.resolve("src/main/cuda/copy_masked_all.cu"), "one");
+        haveGpus();
+        spill(8);
+        assertThat(build(compiler.toString(), "local").status()).isEqualTo(1);
+        spill(0);
+        assertThat(build(compiler.toString(), "local").status()).isZero();
+        assertThat(target("copy")).isEqualTo("arch=compute_90,code=[sm_90,compute_90]");
+        assertThat(target("copy_masked_all")).isEqualTo("arch=compute_90,code=[compute_90]");
+        haveGpus("9.0", "10.0", "8.0");
+        assertThat(build(compiler.toString(), "local").status()).isZero();
+        assertThat(target("copy")).isEqualTo("arch=compute_90,code=[sm_90,sm_100,compute_90]");
+        assertThat(target("copy_masked_all")).isEqualTo(target("copy"));
     }
 
     @Test
