@@ -7,6 +7,7 @@ import io.deepep.bench.lowlatency.CombineRows;
 import io.deepep.bench.lowlatency.DecodeBench;
 import io.deepep.bench.lowlatency.LowLatencyBench;
 import io.deepep.bench.measure.BenchOptions;
+import io.deepep.bench.measure.OperationOptions;
 import io.deepep.bench.normal.NormalBench;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.LaunchedGroup;
@@ -46,7 +47,7 @@ final class BenchCommand implements Runnable {
 
         @Mixin GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
 
-        @Mixin BenchOptions bench = new BenchOptions();
+        @Mixin OperationOptions bench = new OperationOptions();
 
         @Mixin FlightRecorderOption recorder = new FlightRecorderOption();
 

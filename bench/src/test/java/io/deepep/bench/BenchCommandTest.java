@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import org.junit.jupiter.api.Test;
@@ -56,6 +57,46 @@ final class BenchCommandTest {
         assertThat(dispatch.get("maxMicros").asDouble())
                 .isGreaterThanOrEqualTo(dispatch.get("p99Micros").asDouble());
         assertThat(dispatch.get("commit").asText()).isNotEmpty();
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            textBlock =
+                    """
+                    normal      | dispatch-cached            | dispatch-cached fp8_e4m3, dispatch-cached bf16
+                    normal      | combine-zero-copy,combine  | combine-zero-copy bf16, combine fp8_e4m3, combine-zero-copy fp8_e4m3
+                    low-latency | ll-combine-fp8             | ll-combine-fp8 bf16
+                    """)
+    void onlyTheOperationsThatAreNamedAreMeasured(
+            String mode, String names, String measured, @TempDir Path folder) throws Exception {
+        String command = "bench %s --ranks 2 --operations %s".formatted(mode, names);
+        List<String> found = new ArrayList<>();
+        for (JsonNode each : records(folder.resolve("r.json"), command)) {
+            found.add(each.get("op").asText() + " " + each.get("dtype").asText());
+        }
+        assertThat(String.join(", ", found)).isEqualTo(measured);
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            textBlock =
+                    """
+                    normal --operations combine,copy | --operations=copy is no operation of this mode; there are dispatch, dispatch-cached
+                    normal --operations combine-plain       | --operations=combine-plain: nothing to measure with these on the HOST backend
+                    normal --operations dispatch --profile p | --profile needs all operations; leave --operations out
+                    low-latency --operations dispatch       | --operations=dispatch is no operation of this mode; there are ll-dispatch
+                    """)
+    void operationsThatAreNotThereAreRefused(String command, String message) {
+        Outcome refused =
+                CommandLines.runLine(
+                        "bench "
+                                + command
+                                + " --backend host --num-tokens 6 --hidden 256 --num-topk 2"
+                                + " --num-experts 8 --ranks 2");
+        assertThat(refused.exitCode()).isNotZero();
+        assertThat(refused.err()).contains(message);
     }
 
     @Test

@@ -7,10 +7,10 @@ import static io.deepep.bench.lowlatency.LowLatencyFeature.ZERO_COPY;
 
 import io.deepep.LowLatencyFormat;
 import io.deepep.bench.cuda.CudaMeter;
-import io.deepep.bench.measure.BenchOptions;
 import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.MeasuredCall;
 import io.deepep.bench.measure.Meter;
+import io.deepep.bench.measure.OperationOptions;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.run.Case;
 import io.deepep.bench.run.CaseRunner;
@@ -39,8 +39,9 @@ public final class LowLatencyBench {
             Console console,
             Job job,
             List<Integer> tokens,
-            BenchOptions options,
+            OperationOptions options,
             IntFunction<RankSource> ranks) {
+        options.require(LowLatencyOperations.NAMES);
         try (LowLatencySetup setup = LowLatencySetup.open(job, ranks)) {
             console.line("low-latency mode, %s", setup.session().describe());
             return CaseRunner.verify(
@@ -88,21 +89,21 @@ public final class LowLatencyBench {
     }
 
     private static List<OperationRecord> measure(
-            Console console, LowLatencySetup opened, List<Integer> tokens, BenchOptions options) {
+            Console console,
+            LowLatencySetup opened,
+            List<Integer> tokens,
+            OperationOptions options) {
         List<OperationRecord> records = new ArrayList<>();
         try (Meter meter = meter(console, opened)) {
             for (int number : tokens) {
                 LowLatencySetup setup = opened.withNumTokens(number);
-                for (IntFunction<MeasuredCall> bySms : measured(setup)) {
-                    for (int sms : measuredSms(setup.job())) {
-                        records.add(
-                                meter.measure(
-                                        setup.job(),
-                                        bySms.apply(sms),
-                                        options.warmups(),
-                                        options.repeats()));
-                    }
-                }
+                List<Integer> sms = measuredSms(setup.job());
+                records.addAll(
+                        options.measure(
+                                meter,
+                                setup.job(),
+                                measured(setup).stream()
+                                        .flatMap(bySms -> sms.stream().map(bySms::apply))));
             }
         }
         return records;

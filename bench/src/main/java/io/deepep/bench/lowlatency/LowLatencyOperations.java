@@ -12,9 +12,20 @@ import io.deepep.bench.measure.OperationRecord.Subject;
 import io.deepep.bench.run.Session;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.Stream;
 
 /** Operations of low-latency mode with reused plans, as they are measured. */
 final class LowLatencyOperations {
+    private static final String DISPATCH = "ll-dispatch";
+
+    /** What records call them. */
+    static final List<String> NAMES =
+            Stream.of(
+                            Stream.of(DISPATCH, nameOf(false, CombineRows.BF16)),
+                            Stream.of(CombineRows.values()).map(rows -> nameOf(true, rows)))
+                    .flatMap(names -> names)
+                    .toList();
+
     private final Session session;
     private final Verifier verifier;
     private final LowLatencyWorkload workload;
@@ -35,7 +46,7 @@ final class LowLatencyOperations {
         List<LowLatencyDispatchPlan> plans = plans(format, false, sms);
         LowLatencyDispatchResult[] latest = new LowLatencyDispatchResult[plans.size()];
         return new MeasuredCall(
-                new Subject("ll-dispatch", format.name().toLowerCase(Locale.ROOT), sms),
+                new Subject(DISPATCH, format.name().toLowerCase(Locale.ROOT), sms),
                 true,
                 bytes.dispatchWireRowBytes(format),
                 bytes.busiestLinkRows() * bytes.dispatchWireRowBytes(format),

@@ -6,7 +6,7 @@ import java.nio.file.Path;
 import picocli.CommandLine.Option;
 
 /** How often to measure, and where to write. */
-public final class BenchOptions {
+public class BenchOptions {
     private static final int MOST_RUNS = 1_000_000;
 
     @Option(
@@ -43,7 +43,7 @@ public final class BenchOptions {
      *
      * @throws UsageException with the first that cannot be used
      */
-    public void validate() {
+    public final void validate() {
         UsageException.requireIn("--warmups", warmups, 0, MOST_RUNS);
         UsageException.requireIn("--repeats", repeats, 1, MOST_RUNS);
         OutputFile.require("--json", json);
@@ -51,22 +51,22 @@ public final class BenchOptions {
     }
 
     /** The file, or null. */
-    public Path json() {
+    public final Path json() {
         return json;
     }
 
     /** Another library's figures, or null. */
-    public PeerFigures peers() {
+    public final PeerFigures peers() {
         return peers;
     }
 
     /** Runs that are not measured. */
-    public int warmups() {
+    public final int warmups() {
         return warmups;
     }
 
     /** Runs that are. */
-    public int repeats() {
+    public final int repeats() {
         return repeats;
     }
 }

@@ -12,10 +12,10 @@ import static io.deepep.bench.normal.NormalFeature.TOPK;
 
 import io.deepep.CombineFormat;
 import io.deepep.bench.cuda.CudaMeter;
-import io.deepep.bench.measure.BenchOptions;
 import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.MeasuredCall;
 import io.deepep.bench.measure.Meter;
+import io.deepep.bench.measure.OperationOptions;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.run.Case;
 import io.deepep.bench.run.CaseRunner;
@@ -45,11 +45,12 @@ public final class NormalBench {
     public static boolean run(
             Console console,
             Job job,
-            BenchOptions options,
+            OperationOptions options,
             Path profile,
             IntFunction<RankSource> ranks) {
         ProfileOutput output = new ProfileOutput(profile);
-        output.require(job);
+        output.require(job, options);
+        options.require(NormalOperations.NAMES);
         try (NormalSetup setup = NormalSetup.open(job, Map.of(), ranks)) {
             output.require(setup.session());
             console.line("normal mode, %s", setup.session().describe());
@@ -83,7 +84,7 @@ public final class NormalBench {
     }
 
     private static List<OperationRecord> measure(
-            Console console, NormalSetup setup, BenchOptions options) {
+            Console console, NormalSetup setup, OperationOptions options) {
         NormalOperations operations = new NormalOperations(setup);
         List<IntFunction<MeasuredCall>> measured = new ArrayList<>();
         if (setup.session().job().allowsFp8()) {
@@ -102,29 +103,14 @@ public final class NormalBench {
             measured.add(sms -> operations.combine(BUFFER, CombineFormat.FP8, sms));
         }
         try (Meter meter = meter(console, setup)) {
-            return measured.stream()
-                    .flatMap(
-                            bySms ->
-                                    measure(
-                                            meter,
-                                            setup,
-                                            bySms,
-                                            options.warmups(),
-                                            options.repeats()))
-                    .toList();
+            Job job = setup.session().job();
+            return options.measure(meter, job, measured.stream().flatMap(each -> calls(job, each)));
         }
     }
 
     /** With each of the job's numbers of multiprocessors. */
-    static Stream<OperationRecord> measure(
-            Meter meter,
-            NormalSetup setup,
-            IntFunction<MeasuredCall> bySms,
-            int warmups,
-            int repeats) {
-        Job job = setup.session().job();
-        return job.measuredSms().stream()
-                .map(sms -> meter.measure(job, bySms.apply(sms), warmups, repeats));
+    static Stream<MeasuredCall> calls(Job job, IntFunction<MeasuredCall> bySms) {
+        return job.measuredSms().stream().map(bySms::apply);
     }
 
     /** The meter of the setup's backend, after its yardstick was measured. */

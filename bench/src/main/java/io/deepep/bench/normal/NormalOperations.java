@@ -20,6 +20,7 @@ import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.Tokens;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.Stream;
 
 /**
  * Makes the operations of normal mode that are measured. Results are the same bits whatever the
@@ -27,6 +28,17 @@ import java.util.Locale;
  * other goes to the oracle.
  */
 final class NormalOperations {
+    private static final String DISPATCH = "dispatch";
+    private static final String CACHED_DISPATCH = "dispatch-cached";
+    private static final String CAST_COMBINE = "combine";
+
+    /** What records call them. */
+    static final List<String> NAMES =
+            Stream.concat(
+                            Stream.of(DISPATCH, CACHED_DISPATCH, CAST_COMBINE),
+                            Stream.of(CombineSource.values()).map(CombineSource::operation))
+                    .toList();
+
     private final Session session;
     private final TokenPool pool;
     private final NormalWorkload workload;
@@ -62,7 +74,7 @@ final class NormalOperations {
     /** Dispatch with top-k. */
     MeasuredCall dispatch(DType dtype, int sms) {
         return dispatch(
-                new Subject("dispatch", name(dtype), sms),
+                new Subject(DISPATCH, name(dtype), sms),
                 dtype,
                 session.ask(rank -> plan(rank, dtype, sms)),
                 workload.check(dtype));
@@ -71,7 +83,7 @@ final class NormalOperations {
     /** Dispatch with the routing of an earlier one. Dispatches once, for the handles. */
     MeasuredCall cachedDispatch(DType dtype, int sms) {
         return dispatch(
-                new Subject("dispatch-cached", name(dtype), sms),
+                new Subject(CACHED_DISPATCH, name(dtype), sms),
                 dtype,
                 session.ask(
                         rank ->
@@ -120,7 +132,7 @@ final class NormalOperations {
      */
     MeasuredCall combine(CombineSource input, CombineFormat format, int sms) {
         boolean fp8 = format == CombineFormat.FP8;
-        String name = fp8 && input == CombineSource.ELSEWHERE ? "combine" : input.operation();
+        String name = fp8 && input == CombineSource.ELSEWHERE ? CAST_COMBINE : input.operation();
         DType sent = fp8 ? DType.FP8_E4M3 : DType.BF16;
         List<DispatchResult> received = session.ask(rank -> received(rank, DType.BF16, sms));
         List<TensorPair> outputs =

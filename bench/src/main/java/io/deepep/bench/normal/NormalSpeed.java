@@ -6,6 +6,7 @@ import io.deepep.bench.measure.MeasuredCall;
 import io.deepep.bench.measure.Meter;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.run.Job;
 import io.deepep.bench.text.Decimals;
 import java.util.Comparator;
 import java.util.List;
@@ -36,9 +37,12 @@ record NormalSpeed(Console console, NormalSetup setup, Meter meter) {
     }
 
     private void report(String name, IntFunction<MeasuredCall> operation) {
-        int repeats = setup.session().job().placement().isCuda() ? CUDA_REPEATS : HOST_REPEATS;
+        Job job = setup.session().job();
+        int repeats = job.placement().isCuda() ? CUDA_REPEATS : HOST_REPEATS;
         List<OperationRecord> records =
-                NormalBench.measure(meter, setup, operation, WARMUPS, repeats).toList();
+                NormalBench.calls(job, operation)
+                        .map(call -> meter.measure(job, call, WARMUPS, repeats))
+                        .toList();
         if (records.size() > 1) {
             records.forEach(
                     each -> console.line("tuning %s: %2d SMs, %s", name, each.sms(), text(each)));

@@ -1,6 +1,7 @@
 package io.deepep.bench.normal;
 
 import io.deepep.MachineProfile;
+import io.deepep.bench.measure.OperationOptions;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
@@ -31,9 +32,12 @@ record ProfileOutput(Path file) {
     private static final double TOLERANCE = 0.01;
 
     /** Refuses what measures no links, or nothing to choose from, before ranks start. */
-    void require(Job job) {
+    void require(Job job, OperationOptions options) {
         if (file == null) {
             return;
+        }
+        if (!options.isAll()) {
+            throw new UsageException(OPTION + " needs all operations; leave --operations out");
         }
         if (!job.placement().isCuda()) {
             throw new UsageException(

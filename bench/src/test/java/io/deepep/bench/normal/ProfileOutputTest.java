@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Device;
 import io.deepep.MachineProfile;
+import io.deepep.bench.measure.OperationOptions;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.report.BenchRun;
 import io.deepep.bench.run.Job;
@@ -66,8 +67,9 @@ class ProfileOutputTest {
     @Test
     void theHostHasNoLinks() {
         Job host = Job.onHost(2, 2, 128, 4, 2);
-        new ProfileOutput(null).require(host);
-        assertThatThrownBy(() -> new ProfileOutput(Path.of("p")).require(host))
+        new ProfileOutput(null).require(host, new OperationOptions());
+        assertThatThrownBy(
+                        () -> new ProfileOutput(Path.of("p")).require(host, new OperationOptions()))
                 .isInstanceOf(UsageException.class)
                 .hasMessage("--profile=p is for GPUs, but this is the HOST backend");
     }

@@ -1,0 +1,64 @@
+package io.deepep.bench.measure;
+
+import io.deepep.bench.run.Job;
+import io.deepep.bench.run.UsageException;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.stream.Stream;
+import picocli.CommandLine.Option;
+
+/** {@link BenchOptions} of a command that measures several operations. */
+public final class OperationOptions extends BenchOptions {
+    @Option(
+            names = "--operations",
+            paramLabel = "NAME",
+            split = ",",
+            description =
+                    "Measures only these operations, by their names in the table; all are verified"
+                            + " (default: all).")
+    private List<String> operations;
+
+    /** Whether all operations are measured. */
+    public boolean isAll() {
+        return operations == null;
+    }
+
+    /**
+     * Checks the names.
+     *
+     * @throws UsageException with the first that is not among {@code known}
+     */
+    public void require(Collection<String> known) {
+        if (isAll()) {
+            return;
+        }
+        String there = "; there are " + String.join(", ", known);
+        for (String name : operations) {
+            if (!known.contains(name)) {
+                throw new UsageException(
+                        "--operations=" + name + " is no operation of this mode" + there);
+            }
+        }
+        if (operations.isEmpty()) {
+            throw new UsageException("--operations names none" + there);
+        }
+    }
+
+    /**
+     * Measures the calls of these operations, one after the other.
+     *
+     * @throws UsageException if {@code calls} has none of them
+     */
+    public List<OperationRecord> measure(Meter meter, Job job, Stream<MeasuredCall> calls) {
+        List<OperationRecord> records = new ArrayList<>();
+        calls.filter(call -> isAll() || operations.contains(call.subject().op()))
+                .forEach(call -> records.add(meter.measure(job, call, warmups(), repeats())));
+        if (records.isEmpty()) {
+            throw new UsageException(
+                    "--operations=%s: nothing to measure with these on the %s"
+                            .formatted(String.join(",", operations), job.placement().describe()));
+        }
+        return records;
+    }
+}
