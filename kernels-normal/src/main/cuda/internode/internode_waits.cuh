@@ -38,6 +38,8 @@ struct Nodes {
         return false;
     }
 
+    __device__ bool end_together() const { return Routes<Net>::ends_together(b.network); }
+
     // A rank that is neither a neighbour nor a contact cannot say so here; whoever relays its header waits for it too.
     __device__ uint64_t patience(uint32_t epoch, int rank) const {
         if (!is_source(rank)) return g.timeout_ns;  // nobody waits for it

@@ -207,16 +207,18 @@ __device__ __forceinline__ void tell_more(const Group& g, uint32_t epoch, uint64
     store_relaxed_sys(words + kDoneSince, told_since(g, epoch));
 }
 
-// What this rank said of its waits holds no longer. After a call that it gave up, ranks that are in the next one have
-// patience until they know of that. One thread of the block that leaves last; out of line, for its registers.
+// What this rank said of its waits ends with the call: by a word as of the call before, which still counts in this one,
+// where others may be about to read what it stored at the end. Where others may be in the next call, they have patience
+// after one that it gave up, until they know of that. One thread of the block that leaves last; out of line, for its
+// registers.
 template <class Others>
 __device__ __noinline__ void take_back_waits(Others others) {
     LocalState* state = state_of(others.g);
     uint32_t epoch = epoch_after(state->epoch);
     bool said = state->waiting_epoch == epoch || state->waiting_beat != 0;
-    if (!said || has_given_up(others.g, epoch)) return;
+    if (!said || (has_given_up(others.g, epoch) && !others.end_together())) return;
     state->waiting_beat = 0;
-    others.say_to_wait(0);
+    others.say_to_wait(pack_word(epoch - 1, 0));
 }
 
 // Tells every rank of the node that this one is done with the epoch (or has given up), and waits until all are. All

@@ -207,6 +207,9 @@ struct OneNode {
         return false;
     }
 
+    // Whether no rank is in the next call before all have ended this one.
+    static __device__ __forceinline__ bool end_together() { return true; }
+
     // Whether the call is refused while a header is missing: see Nodes.
     static __device__ __forceinline__ bool is_refused(uint32_t, const Wait&) { return false; }
 
@@ -216,7 +219,7 @@ struct OneNode {
                                   : patience_for(g, epoch, done_flag(g, g.rank, rank - g.first_rank));
     }
 
-    // The call, and for which beat others have yet to begin it, or 0 if all have; or 0 if this rank does not wait.
+    // The call, and for which beat others have yet to begin it, or 0 if all have.
     __device__ void say_to_wait(uint64_t word) const {
         for (int i = 0; i < g.num_ranks; ++i)  // pairs with patience_for
             if (takes_part(i)) store_relaxed_sys(done_flag(g, i, g.rank) + kDoneWaiting, word);

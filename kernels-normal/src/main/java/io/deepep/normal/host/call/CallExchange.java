@@ -332,7 +332,13 @@ public final class CallExchange {
             long at = flagOf(peer, doneFlags);
             noteEnd(awaitEnd(nvl, at, peer), nvl, at, peer);
         }
-        if (!FaultMessages.isAbort(FaultCode.of(toldCode()))) {
+        endWaits();
+    }
+
+    /** Where others may be in the next call, they have patience after one that was given up. */
+    private void endWaits() {
+        boolean together = masksTimedOut || !topology.isInternode();
+        if (together || !FaultMessages.isAbort(FaultCode.of(toldCode()))) {
             waits.end();
         }
     }
@@ -360,6 +366,7 @@ public final class CallExchange {
             tellNodes();
         }
         tellNode();
+        endWaits();
         return failure;
     }
 

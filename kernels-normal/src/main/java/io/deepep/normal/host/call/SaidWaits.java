@@ -57,12 +57,12 @@ final class SaidWaits {
     }
 
     /**
-     * A call ended: what this rank said of its waits holds no longer. After one that it gave up,
-     * ranks that are in the next one have patience until they know of that.
+     * What this rank said of its waits ends with the call: by a word as of the call before, which
+     * still counts in this one, where others may be about to read what it stored at the end.
      */
     void end() {
         if (said) {
-            store(0);
+            store(Word.of(epoch - 1, 0));
         }
     }
 
