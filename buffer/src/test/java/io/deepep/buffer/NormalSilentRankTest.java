@@ -18,10 +18,8 @@ import io.deepep.DispatchHandle;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.normal.DoneWord;
 import io.deepep.normal.HeaderWord;
-import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.Word;
 import io.deepep.spi.FaultCode;
-import io.deepep.spi.Region;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.BesideOthers;
@@ -130,9 +128,7 @@ record NormalSilentRankTest(TestBackend backend) {
         }
         openFor(context, culprit);
         if (waited) {
-            NormalRdmaLayout layout = rdmaLayout(context);
-            long waiting = layout.endings().at(culprit) + DoneWord.WAITING.offset();
-            store(context, waiting, true, Word.of(SILENT_EPOCH, 7));
+            store(context, waitOf(context, culprit), true, Word.of(SILENT_EPOCH, 7));
         }
         DeepEpTimeoutException failure = failure(rank, handle);
         assertThat(failure.phase()).contains("combine.rows");
@@ -246,13 +242,12 @@ record NormalSilentRankTest(TestBackend backend) {
     }
 
     private static void giveUpNextCallFor(RankContext context, int ended) {
-        boolean ofOtherNode = context.topology().isInternode();
-        Region region =
-                ofOtherNode ? rdmaLayout(context).endings() : nvlLayout(context).doneFlags();
+        boolean ofOtherNode = isOfOtherNode(context, ended);
+        long words = wordsOf(context, ended);
         int next = Word.epochAfter(SILENT_EPOCH);
-        store(context, region.at(ended) + DoneWord.SINCE.offset(), ofOtherNode, next);
+        store(context, words + DoneWord.SINCE.offset(), ofOtherNode, next);
         long flag = Word.of(next, FaultCode.PEER_GONE.value());
-        store(context, region.at(ended), ofOtherNode, flag);
+        store(context, words, ofOtherNode, flag);
     }
 
     /** A rank stops after it sent its own header, and before it relayed that of its peer. */
@@ -362,14 +357,15 @@ record NormalSilentRankTest(TestBackend backend) {
                 || context.topology().nvlRank() == peer % context.topology().numNvlRanks();
     }
 
-    /** Where a peer says it. */
+    /** Where a peer says how it left a call, and that it waits: {@link DoneWord}. */
+    private static long wordsOf(RankContext context, int peer) {
+        return isOfOtherNode(context, peer)
+                ? rdmaLayout(context).endings().at(peer)
+                : nvlLayout(context).doneFlags().at(peer % context.topology().numNvlRanks());
+    }
+
     private static long waitOf(RankContext context, int peer) {
-        Region region =
-                isOfOtherNode(context, peer)
-                        ? rdmaLayout(context).endings()
-                        : nvlLayout(context).doneFlags();
-        int from = isOfOtherNode(context, peer) ? peer : peer % context.topology().numNvlRanks();
-        return region.at(from) + DoneWord.WAITING.offset();
+        return wordsOf(context, peer) + DoneWord.WAITING.offset();
     }
 
     private static long saidBy(RankContext context, int peer) {

@@ -97,13 +97,8 @@ public final class LowLatencyBench {
         try (Meter meter = meter(console, opened)) {
             for (int number : tokens) {
                 LowLatencySetup setup = opened.withNumTokens(number);
-                List<Integer> sms = measuredSms(setup.job());
-                records.addAll(
-                        options.measure(
-                                meter,
-                                setup.job(),
-                                measured(setup).stream()
-                                        .flatMap(bySms -> sms.stream().map(bySms::apply))));
+                Job job = setup.job();
+                records.addAll(options.measure(meter, job, measured(setup), measuredSms(job)));
             }
         }
         return records;

@@ -2,10 +2,9 @@ package io.deepep.bench.measure;
 
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.UsageException;
-import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
-import java.util.stream.Stream;
+import java.util.function.IntFunction;
 import picocli.CommandLine.Option;
 
 /** {@link BenchOptions} of a command that measures several operations. */
@@ -46,14 +45,20 @@ public final class OperationOptions extends BenchOptions {
     }
 
     /**
-     * Measures the calls of these operations, one after the other.
+     * Measures these operations, one after the other.
      *
-     * @throws UsageException if {@code calls} has none of them
+     * @param all makes the calls of each operation, by multiprocessors
+     * @param sms numbers of multiprocessors to measure each with
+     * @throws UsageException if {@code all} has none of them
      */
-    public List<OperationRecord> measure(Meter meter, Job job, Stream<MeasuredCall> calls) {
-        List<OperationRecord> records = new ArrayList<>();
-        calls.filter(call -> isAll() || operations.contains(call.subject().op()))
-                .forEach(call -> records.add(meter.measure(job, call, warmups(), repeats())));
+    public List<OperationRecord> measure(
+            Meter meter, Job job, List<IntFunction<MeasuredCall>> all, List<Integer> sms) {
+        List<OperationRecord> records =
+                all.stream()
+                        .flatMap(bySms -> sms.stream().map(bySms::apply))
+                        .filter(call -> isAll() || operations.contains(call.subject().op()))
+                        .map(call -> meter.measure(job, call, warmups(), repeats()))
+                        .toList();
         if (records.isEmpty()) {
             throw new UsageException(
                     "--operations=%s: nothing to measure with these on the %s"

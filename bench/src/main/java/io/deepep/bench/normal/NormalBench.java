@@ -29,7 +29,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.IntFunction;
-import java.util.stream.Stream;
 
 /** {@code bench normal}: verifies the operations, then measures them. */
 public final class NormalBench {
@@ -104,13 +103,8 @@ public final class NormalBench {
         }
         try (Meter meter = meter(console, setup)) {
             Job job = setup.session().job();
-            return options.measure(meter, job, measured.stream().flatMap(each -> calls(job, each)));
+            return options.measure(meter, job, measured, job.measuredSms());
         }
-    }
-
-    /** With each of the job's numbers of multiprocessors. */
-    static Stream<MeasuredCall> calls(Job job, IntFunction<MeasuredCall> bySms) {
-        return job.measuredSms().stream().map(bySms::apply);
     }
 
     /** The meter of the setup's backend, after its yardstick was measured. */

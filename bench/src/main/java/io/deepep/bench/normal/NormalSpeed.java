@@ -40,8 +40,8 @@ record NormalSpeed(Console console, NormalSetup setup, Meter meter) {
         Job job = setup.session().job();
         int repeats = job.placement().isCuda() ? CUDA_REPEATS : HOST_REPEATS;
         List<OperationRecord> records =
-                NormalBench.calls(job, operation)
-                        .map(call -> meter.measure(job, call, WARMUPS, repeats))
+                job.measuredSms().stream()
+                        .map(sms -> meter.measure(job, operation.apply(sms), WARMUPS, repeats))
                         .toList();
         if (records.size() > 1) {
             records.forEach(

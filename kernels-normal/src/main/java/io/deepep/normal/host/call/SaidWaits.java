@@ -78,22 +78,20 @@ final class SaidWaits {
             int beat = beat();
             if (saidBeat != beat && waitedNanos > shorterNanos() / BEATS) {
                 saidBeat = beat;
-                say(Word.of(epoch, beat));
+                store(Word.of(epoch, beat));
             }
         } else if (!saidToWait && waitedNanos > timeouts.nanos() / 2) {
             saidToWait = true;
-            say(Word.of(epoch, 0));
+            store(Word.of(epoch, 0));
         }
     }
 
-    /** The call, and for which beat others have yet to begin it; 0 where all have. */
-    private void say(long word) {
-        said = true;
-        store(word);
-    }
-
-    /** Pairs with patience. */
+    /**
+     * The call, and for which beat others have yet to begin it; 0 where all have. Pairs with
+     * patience.
+     */
     private void store(long word) {
+        said = true;
         for (int peer : masks.rails().near()) {
             nvl.signal(peer, doneFlags.at(topology.nvlRank()) + WAITING_OFFSET, word);
         }
