@@ -59,14 +59,7 @@ public final class FaultMessages {
                     capacity(
                             fault,
                             "raise NormalLimits.maxRecvTokens (or numWorstTokens of its plan), or use WORST_CASE");
-            case TIMEOUT ->
-                    timeouts.expired(
-                            fault.phase().begins(),
-                            rank,
-                            fault.peer(),
-                            phase(fault.phase()),
-                            fault.expected(),
-                            fault.seen());
+            case TIMEOUT -> expired(fault);
             case PEER_GONE -> givenUp(fault, fault.peer(), phase(fault.phase()), 0, fault.seen());
             case PEER_ABORTED -> abandoned(fault);
             case OUT_OF_STEP -> tooLate(fault, operation + ", which that rank has left behind");
@@ -152,6 +145,17 @@ public final class FaultMessages {
 
     private static CapacityExceededException capacity(Fault fault, String cure) {
         return new CapacityExceededException(fault.at(), fault.seen(), fault.expected(), cure);
+    }
+
+    /** What was seen is a flag, of which the call counts, or the number of rows that came. */
+    private DeepEpTimeoutException expired(Fault fault) {
+        return timeouts.expired(
+                fault.phase().begins(),
+                rank,
+                fault.peer(),
+                phase(fault.phase()),
+                fault.expected(),
+                Integer.toUnsignedLong(Word.epoch(fault.seen())));
     }
 
     private DeepEpTimeoutException givenUp(

@@ -29,6 +29,15 @@ class FaultMessagesTest {
                 .startsWith("rank 0 waited more than 60.0 s for rank 2 in dispatch.header: ");
     }
 
+    /** Flags are of a call and hold a value as well; counts of rows are numbers by themselves. */
+    @Test
+    void theCallOfTheFlagThatWasSeen() {
+        assertThat(of(Fault.ofWait(FaultCode.TIMEOUT, FaultPhase.HEADER, 0, 2, 9, Word.of(7, 1))))
+                .contains(": expected=9 observed=7; ");
+        assertThat(of(Fault.ofWait(FaultCode.TIMEOUT, FaultPhase.ROWS, 0, 2, 9, 8)))
+                .contains(": expected=9 observed=8; ");
+    }
+
     @Test
     void aRankThatWasLeftBehind() {
         Fault fault = Fault.ofWait(FaultCode.OUT_OF_STEP, FaultPhase.HEADER, 0, 2, 9, 10);

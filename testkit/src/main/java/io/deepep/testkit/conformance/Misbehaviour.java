@@ -16,6 +16,8 @@ import java.time.Duration;
 import java.util.Locale;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 
 /** What the suites of bad input do and expect of both modes. */
@@ -31,6 +33,8 @@ public final class Misbehaviour {
 
     /** A buffer's time-out that is enough to open it on a busy machine. */
     public static final Duration BRIEF = Duration.ofSeconds(1);
+
+    private static final Pattern VALUES = Pattern.compile("expected=(\\d+) observed=(\\d+)");
 
     private Misbehaviour() {}
 
@@ -124,8 +128,9 @@ public final class Misbehaviour {
     }
 
     /**
-     * The error says that the time-out was over; if another rank told before, or an earlier call of
-     * this one had found out, it says that instead.
+     * The error says that the time-out was over, and that what was seen is of before what was
+     * waited for; if another rank told before, or an earlier call of this one had found out, it
+     * says that instead.
      */
     public static void requireWaited(DeepEpTimeoutException error, Duration timeout) {
         if (error.phase().endsWith(" gave up waiting for it")
@@ -140,6 +145,11 @@ public final class Misbehaviour {
                                     timeout.toMillis() / 1e3,
                                     error.peer()));
             assertThat(error.waited()).isEqualTo(timeout);
+            Matcher values = VALUES.matcher(error.getMessage());
+            assertThat(values.find()).as(error.getMessage()).isTrue();
+            assertThat(Long.parseLong(values.group(2)))
+                    .as(error.getMessage())
+                    .isBetween(0L, Long.parseLong(values.group(1)) - 1);
         }
     }
 
