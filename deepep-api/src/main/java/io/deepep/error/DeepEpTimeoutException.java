@@ -40,16 +40,7 @@ public final class DeepEpTimeoutException extends DeepEpException {
      */
     public DeepEpTimeoutException(
             int rank, int peer, String phase, long expected, long observed, long timeoutNanos) {
-        this(
-                rank,
-                peer,
-                phase,
-                expected,
-                observed,
-                timeoutNanos,
-                "more than " + known(timeoutNanos),
-                false,
-                TIMEOUT);
+        this(rank, peer, phase, expected, observed, timeoutNanos, TIMEOUT);
     }
 
     private DeepEpTimeoutException(
@@ -58,15 +49,37 @@ public final class DeepEpTimeoutException extends DeepEpException {
             String phase,
             long expected,
             long observed,
+            long limitNanos,
+            String limit) {
+        this(
+                "rank %s waited more than %sfor rank %s in %s: expected=%s observed=%s; %s"
+                        .formatted(
+                                rank,
+                                known(limitNanos),
+                                peer,
+                                phase,
+                                expected,
+                                observed,
+                                cure(peer, limit)),
+                null,
+                rank,
+                peer,
+                phase,
+                limitNanos,
+                "more than " + known(limitNanos),
+                false);
+    }
+
+    private DeepEpTimeoutException(
+            String message,
+            Throwable cause,
+            int rank,
+            int peer,
+            String phase,
             long waitedNanos,
             String howLong,
-            boolean isAhead,
-            String limit) {
-        super(
-                ("rank %s waited %sfor rank %s in %s: expected=%s observed=%s; check that rank %s is alive"
-                                + " and makes the same calls, or raise the %s")
-                        .formatted(rank, howLong, peer, phase, expected, observed, peer, limit),
-                null);
+            boolean isAhead) {
+        super(message, cause);
         this.rank = rank;
         this.peer = peer;
         this.phase = phase;
@@ -79,13 +92,27 @@ public final class DeepEpTimeoutException extends DeepEpException {
      * Creates the exception for a rank that came too late: {@code peer} has left the call without
      * it.
      *
+     * @param begins whether {@code rank} waited for others to begin the call
+     * @param call the call, such as {@code dispatch}
+     * @param left what the peer did, as part of a sentence
      * @param waitedNanos how long {@code rank} waited until it noticed, or {@link #NOT_KNOWN}
      */
     public static DeepEpTimeoutException tooLate(
-            int rank, int peer, String phase, long expected, long observed, long waitedNanos) {
-        String howLong = known(waitedNanos);
+            boolean begins,
+            int rank,
+            int peer,
+            String call,
+            String phase,
+            String left,
+            long waitedNanos) {
+        String message =
+                begins
+                        ? "rank %s began %s too late: rank %s %s; begin calls together, or raise %s"
+                                .formatted(rank, call, peer, left, START_TIMEOUT)
+                        : "rank %s came too late in %s: rank %s %s; look for what delays rank %s within calls, or raise %s"
+                                .formatted(rank, phase, peer, left, rank, TIMEOUT);
         return new DeepEpTimeoutException(
-                rank, peer, phase, expected, observed, waitedNanos, howLong, true, TIMEOUT);
+                message, null, rank, peer, phase, waitedNanos, known(waitedNanos), true);
     }
 
     /**
@@ -94,9 +121,8 @@ public final class DeepEpTimeoutException extends DeepEpException {
      */
     public static DeepEpTimeoutException notBegun(
             int rank, int peer, String phase, long expected, long observed, long startNanos) {
-        String howLong = "more than " + known(startNanos);
         return new DeepEpTimeoutException(
-                rank, peer, phase, expected, observed, startNanos, howLong, false, START_TIMEOUT);
+                rank, peer, phase, expected, observed, startNanos, START_TIMEOUT);
     }
 
     /**
@@ -107,23 +133,23 @@ public final class DeepEpTimeoutException extends DeepEpException {
      * @param waitedNanos how long {@code rank} waited, or {@link #NOT_KNOWN}
      */
     public static DeepEpTimeoutException givenUp(
-            boolean begins,
-            int rank,
-            int peer,
-            String phase,
-            long expected,
-            long observed,
-            long waitedNanos) {
+            boolean begins, int rank, int peer, String phase, long waitedNanos) {
+        String howLong = known(waitedNanos);
         return new DeepEpTimeoutException(
+                "rank %s waited %sfor rank %s in %s; %s"
+                        .formatted(
+                                rank,
+                                howLong,
+                                peer,
+                                phase,
+                                cure(peer, begins ? START_TIMEOUT : TIMEOUT)),
+                null,
                 rank,
                 peer,
                 phase,
-                expected,
-                observed,
                 waitedNanos,
-                known(waitedNanos),
-                false,
-                begins ? START_TIMEOUT : TIMEOUT);
+                howLong,
+                false);
     }
 
     /**
@@ -145,16 +171,21 @@ public final class DeepEpTimeoutException extends DeepEpException {
             long waitedNanos,
             String howLong,
             Throwable seen) {
-        super(
+        this(
                 "rank %s waited %sfor rank %s in %s, in vain: %s"
                         .formatted(rank, howLong, gone.rank(), phase, gone.reason()),
-                seen);
-        this.rank = rank;
-        this.peer = gone.rank();
-        this.phase = phase;
-        this.waitedNanos = waitedNanos;
-        this.howLong = howLong;
-        this.isAhead = false;
+                seen,
+                rank,
+                gone.rank(),
+                phase,
+                waitedNanos,
+                howLong,
+                false);
+    }
+
+    private static String cure(int peer, String limit) {
+        return "check that rank %s is alive and makes the same calls, or raise %s"
+                .formatted(peer, limit);
     }
 
     /**

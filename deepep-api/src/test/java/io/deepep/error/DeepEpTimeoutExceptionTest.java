@@ -19,18 +19,22 @@ class DeepEpTimeoutExceptionTest {
                 .hasMessage(
                         "rank 3 waited more than 30.0 s for rank 5 in dispatch.rows: expected=17"
                                 + " observed=16; check that rank 5 is alive and makes the same"
-                                + " calls, or raise the timeout");
+                                + " calls, or raise timeout");
         assertThat(error.waited()).isEqualTo(Duration.ofSeconds(30));
         assertThat(DeepEpTimeoutException.notBegun(3, 5, "dispatch.header", 17, 16, 30 * SECOND))
                 .hasMessageContaining("waited more than 30.0 s for rank 5")
-                .hasMessageEndingWith("raise the startTimeout");
+                .hasMessageEndingWith("raise startTimeout");
     }
 
     @Test
     void aWaitThatEndedBeforeIsAsLongAsItWas() {
         DeepEpTimeoutException late =
-                DeepEpTimeoutException.tooLate(3, 5, "dispatch", 17, 18, 2 * SECOND);
-        assertThat(late).hasMessageStartingWith("rank 3 waited 2.0 s for rank 5 in dispatch: ");
+                DeepEpTimeoutException.tooLate(
+                        true, 3, 5, "dispatch", "dispatch.header", "had given it up", 2 * SECOND);
+        assertThat(late)
+                .hasMessage(
+                        "rank 3 began dispatch too late: rank 5 had given it up; begin calls"
+                                + " together, or raise startTimeout");
         assertThat(late.isPeerAhead()).isTrue();
         assertThat(late.waited()).isEqualTo(Duration.ofSeconds(2));
     }
@@ -38,10 +42,10 @@ class DeepEpTimeoutExceptionTest {
     @Test
     void whatIsNotKnownIsNotSaid() {
         DeepEpTimeoutException error =
-                DeepEpTimeoutException.givenUp(true, 3, 5, "dispatch.header", 17, 4, NOT_KNOWN);
+                DeepEpTimeoutException.givenUp(true, 3, 5, "dispatch.header", NOT_KNOWN);
         assertThat(error)
-                .hasMessageStartingWith("rank 3 waited for rank 5 in dispatch.header: ")
-                .hasMessageEndingWith("raise the startTimeout");
+                .hasMessageStartingWith("rank 3 waited for rank 5 in dispatch.header; ")
+                .hasMessageEndingWith("raise startTimeout");
         assertThat(error.waited()).isZero();
         assertThat(error.blaming(List.of(Departure.left(5))))
                 .hasMessageStartingWith(

@@ -1,7 +1,9 @@
 package io.deepep.lowlatency;
 
+import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
+import io.deepep.spi.FaultPhase;
 
 /**
  * The errors that all ranks get alike, on either backend.
@@ -13,7 +15,35 @@ import io.deepep.error.RoutingException;
 public record LowLatencyErrors(Kind kind, int rank, int numExperts) {
     /** The call in messages. */
     public String operation() {
+        return operation(kind);
+    }
+
+    private static String operation(Kind kind) {
         return "low-latency " + kind.text();
+    }
+
+    /** What a call waits for, as time-outs name it. */
+    public static String phase(Kind kind, FaultPhase phase) {
+        return operation(kind) + "." + phase.text();
+    }
+
+    /**
+     * A peer has gone on to later calls without this rank.
+     *
+     * @param epoch of this rank's call
+     * @param seen the epoch that the peer has reached
+     */
+    public static DeepEpTimeoutException tooLate(
+            Kind kind, int rank, int peer, FaultPhase phase, long epoch, long seen, long waited) {
+        return DeepEpTimeoutException.tooLate(
+                phase.begins(),
+                rank,
+                peer,
+                operation(kind),
+                phase(kind, phase),
+                "has gone on without it (expected=%s observed=%s)"
+                        .formatted(CallEpoch.call(epoch), CallEpoch.call(seen)),
+                waited);
     }
 
     /** A selection of {@code source} is neither -1 nor an expert. */

@@ -60,9 +60,13 @@ public final class FaultMessages {
                             fault,
                             "raise NormalLimits.maxRecvTokens (or numWorstTokens of its plan), or use WORST_CASE");
             case TIMEOUT -> expired(fault);
-            case PEER_GONE -> givenUp(fault, fault.peer(), phase(fault.phase()), 0, fault.seen());
+            case PEER_GONE -> givenUp(fault, fault.peer(), phase(fault.phase()), fault.seen());
             case PEER_ABORTED -> abandoned(fault);
-            case OUT_OF_STEP -> tooLate(fault, operation + ", which that rank has left behind");
+            case OUT_OF_STEP ->
+                    tooLate(
+                            fault,
+                            "has gone on without it (expected=%s observed=%s)"
+                                    .formatted(fault.expected(), fault.seen()));
             case TOO_MANY_EXPANDED -> capacity(fault, "raise numWorstTokens of its plan");
             case ROW_OUT_OF_RANGE -> rowOutOfRange(fault);
             case GRID_NOT_RESIDENT ->
@@ -159,27 +163,32 @@ public final class FaultMessages {
     }
 
     private DeepEpTimeoutException givenUp(
-            Fault fault, int peer, String phase, long observed, long waitedNanos) {
+            Fault fault, int peer, String phase, long waitedNanos) {
         return DeepEpTimeoutException.givenUp(
-                fault.phase().begins(), rank, peer, phase, fault.expected(), observed, waitedNanos);
+                fault.phase().begins(), rank, peer, phase, waitedNanos);
     }
 
-    private DeepEpTimeoutException tooLate(Fault fault, String phase) {
+    private DeepEpTimeoutException tooLate(Fault fault, String left) {
         return DeepEpTimeoutException.tooLate(
-                rank, fault.peer(), phase, fault.expected(), fault.seen(), fault.waitedNanos());
+                fault.phase().begins(),
+                rank,
+                fault.peer(),
+                operation,
+                phase(fault.phase()),
+                left,
+                fault.waitedNanos());
     }
 
     /** A peer gave up on somebody before this rank could notice by itself. */
     private DeepEpTimeoutException abandoned(Fault fault) {
         int culprit = fault.k();
-        String phase = phase(fault.phase()) + ", in which rank " + fault.peer();
         return culprit == rank
-                ? tooLate(fault, phase + " gave up waiting for rank " + rank)
+                ? tooLate(fault, "had given it up")
                 : givenUp(
                         fault,
                         culprit,
-                        phase + " gave up waiting for it",
-                        fault.seen(),
+                        "%s, in which rank %s gave up waiting for it"
+                                .formatted(phase(fault.phase()), fault.peer()),
                         fault.waitedNanos());
     }
 

@@ -41,18 +41,38 @@ class FaultMessagesTest {
     @Test
     void aRankThatWasLeftBehind() {
         Fault fault = Fault.ofWait(FaultCode.OUT_OF_STEP, FaultPhase.HEADER, 0, 2, 9, 10);
-        assertThat(of(fault))
-                .startsWith("rank 0 waited for rank 2 in dispatch, which that rank has left");
         assertThat(of(fault.after(2_000_000_000L)))
-                .startsWith("rank 0 waited 2.0 s for rank 2 in dispatch, which that rank has left");
+                .isEqualTo(
+                        "rank 0 began dispatch too late: rank 2 has gone on without it (expected=9"
+                                + " observed=10); begin calls together, or raise startTimeout");
+        assertThat(of(Fault.ofWait(FaultCode.OUT_OF_STEP, FaultPhase.ROWS, 0, 2, 9, 10)))
+                .isEqualTo(
+                        "rank 0 came too late in dispatch.rows: rank 2 has gone on without it"
+                                + " (expected=9 observed=10); look for what delays rank 0 within"
+                                + " calls, or raise timeout");
+    }
+
+    /** The rank that was given up learns so, and is not told to check the others. */
+    @Test
+    void aRankThatWasGivenUp() {
+        assertThat(of(aborted(0)))
+                .isEqualTo(
+                        "rank 0 began dispatch too late: rank 1 had given it up; begin calls"
+                                + " together, or raise startTimeout");
     }
 
     @Test
     void aRankThatAnotherGaveUp() {
-        Fault fault = Fault.ofAborted(FaultPhase.HEADER, 0, 1, 2, 9, FaultCode.TIMEOUT.value());
-        assertThat(of(fault))
-                .startsWith("rank 0 waited for rank 2 in dispatch.header, in which rank 1 gave up");
-        assertThat(of(fault.after(2_000_000_000L)))
+        assertThat(of(aborted(2)))
+                .isEqualTo(
+                        "rank 0 waited for rank 2 in dispatch.header, in which rank 1 gave up"
+                                + " waiting for it; check that rank 2 is alive and makes the same"
+                                + " calls, or raise startTimeout");
+        assertThat(of(aborted(2).after(2_000_000_000L)))
                 .startsWith("rank 0 waited 2.0 s for rank 2 in dispatch.header, in which rank 1");
+    }
+
+    private static Fault aborted(int culprit) {
+        return Fault.ofAborted(FaultPhase.HEADER, 0, 1, culprit, 9, FaultCode.TIMEOUT.value());
     }
 }

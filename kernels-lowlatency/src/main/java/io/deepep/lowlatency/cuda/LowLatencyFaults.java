@@ -36,13 +36,14 @@ record LowLatencyFaults(LowLatencyErrors errors, CallTimeouts timeouts) {
             case SELECTED_TOO_OFTEN -> errors.selectedTooOften(peer, k, seen, expected);
             case SELECTION_CHANGED -> errors.selectionChanged(peer, token, k, seen);
             case HEADER_MISMATCH -> mismatch(peer, k, expected, seen);
-            case TIMEOUT -> timeout(block, FaultPhase.of(intOf(block, "phase")));
-            case PEER_GONE -> givenUp(block, where(FaultPhase.of(intOf(block, "phase"))), 0, seen);
+            case TIMEOUT -> timeout(block, phaseOf(block));
+            case PEER_GONE -> givenUp(block, where(phaseOf(block)), seen);
             case OUT_OF_STEP ->
-                    DeepEpTimeoutException.tooLate(
+                    LowLatencyErrors.tooLate(
+                            errors.kind(),
                             errors.rank(),
                             intOf(block, "peer"),
-                            errors.operation() + ", which that rank has left behind",
+                            phaseOf(block),
                             expected,
                             seen,
                             DeepEpTimeoutException.NOT_KNOWN);
@@ -80,7 +81,6 @@ record LowLatencyFaults(LowLatencyErrors errors, CallTimeouts timeouts) {
             return givenUp(
                     block,
                     ", having given it up in an earlier call",
-                    longOf(block, "seen"),
                     DeepEpTimeoutException.NOT_KNOWN);
         }
         return timeouts.expired(
@@ -92,16 +92,17 @@ record LowLatencyFaults(LowLatencyErrors errors, CallTimeouts timeouts) {
                 longOf(block, "seen"));
     }
 
-    private DeepEpTimeoutException givenUp(
-            MemorySegment block, String where, long observed, long waitedNanos) {
+    private DeepEpTimeoutException givenUp(MemorySegment block, String where, long waitedNanos) {
         return DeepEpTimeoutException.givenUp(
-                FaultPhase.of(intOf(block, "phase")).begins(),
+                phaseOf(block).begins(),
                 errors.rank(),
                 intOf(block, "peer"),
                 errors.operation() + where,
-                longOf(block, "expected"),
-                observed,
                 waitedNanos);
+    }
+
+    private static FaultPhase phaseOf(MemorySegment block) {
+        return FaultPhase.of(intOf(block, "phase"));
     }
 
     private static int intOf(MemorySegment block, String field) {

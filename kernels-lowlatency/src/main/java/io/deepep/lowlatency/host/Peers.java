@@ -14,6 +14,7 @@ import io.deepep.host.HostWait;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LowLatencyErrors;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.FaultPhase;
@@ -223,13 +224,9 @@ final class Peers {
             return false;
         }
         if (!maskTimedOut) {
-            waiter.requireNotInVain(peer, phase(what, kind));
+            waiter.requireNotInVain(peer, LowLatencyErrors.phase(kind, what));
         }
         return Departure.of(waiter.departures(), peer) != null;
-    }
-
-    private static String phase(FaultPhase what, Kind kind) {
-        return "low-latency " + kind.text() + "." + what.text();
     }
 
     /** The epoch of what a peer has stored; if its slots are free, the one that was asked for. */
@@ -257,25 +254,17 @@ final class Peers {
 
     private void giveUp(FaultPhase what, Kind kind, int peer, int epoch, int seen, long start) {
         boolean ahead = seen != 0 && CallEpoch.hasReached(seen, epoch);
-        String phase =
-                ahead
-                        ? "low-latency " + kind.text() + ", which that rank has left behind"
-                        : phase(begun[peer] != 0 ? ROWS : what, kind);
+        FaultPhase phase = !ahead && begun[peer] != 0 ? ROWS : what;
         if (!maskTimedOut && ahead) {
-            throw DeepEpTimeoutException.tooLate(
-                    rank,
-                    peer,
-                    phase,
-                    CallEpoch.call(epoch),
-                    CallEpoch.call(seen),
-                    start == 0 ? 0 : System.nanoTime() - start);
+            long waited = start == 0 ? 0 : System.nanoTime() - start;
+            throw LowLatencyErrors.tooLate(kind, rank, peer, phase, epoch, seen, waited);
         }
         if (!maskTimedOut) {
             throw timeouts.expired(
                     begun[peer] == 0,
                     rank,
                     peer,
-                    phase,
+                    LowLatencyErrors.phase(kind, phase),
                     CallEpoch.call(epoch),
                     CallEpoch.call(seen));
         }
@@ -285,7 +274,7 @@ final class Peers {
                 "rank {0} masks rank {1}: it did not come in {2} (expected={3} observed={4})",
                 rank,
                 peer,
-                phase,
+                LowLatencyErrors.phase(kind, phase),
                 CallEpoch.call(epoch),
                 CallEpoch.call(seen));
     }

@@ -46,14 +46,17 @@ class LowLatencyFaultsTest {
     void theTimeUntilAPeerWasGone() {
         assertThat(failure(FaultCode.PEER_GONE, FaultPhase.HEADER, 2_000_000_000L))
                 .hasMessageStartingWith(
-                        "rank 0 waited 2.0 s for rank 2 in low-latency dispatch.header: ");
+                        "rank 0 waited 2.0 s for rank 2 in low-latency dispatch.header; ");
     }
 
     @Test
     void noneWhereKernelsDoNotTell() {
         DeepEpTimeoutException late = failure(FaultCode.OUT_OF_STEP, FaultPhase.HEADER, 7);
         assertThat(late)
-                .hasMessageStartingWith("rank 0 waited for rank 2 in low-latency dispatch, which");
+                .hasMessage(
+                        "rank 0 began low-latency dispatch too late: rank 2 has gone on without it"
+                                + " (expected=0 observed=6); begin calls together, or raise"
+                                + " startTimeout");
         assertThat(late.isPeerAhead()).isTrue();
         assertThat(failure(FaultCode.TIMEOUT, FaultPhase.NONE, 0))
                 .hasMessageStartingWith(
