@@ -111,9 +111,7 @@ public final class FaultMessages {
         int token = fault.token(), k = fault.k();
         long seen = fault.seen();
         return switch (fault.code()) {
-            case EXPERT_OUT_OF_RANGE ->
-                    "topkIdx[%s][%s]=%s is not in [-1, numExperts=%s); use -1 for no selection"
-                            .formatted(token, k, seen, numExperts);
+            case EXPERT_OUT_OF_RANGE -> outOfRange(token, k, seen, numExperts);
             case LAYOUT_MASK ->
                     "layout.isTokenInRank[%s][%s]=%s but topkIdx says %s; take the layout from the same topkIdx"
                             .formatted(token, k, seen, 1 - seen);
@@ -125,6 +123,16 @@ public final class FaultMessages {
                             .formatted(token, k, seen);
             default -> throw new IllegalArgumentException(fault + " is not about routing");
         };
+    }
+
+    /** Kernels judge a rank's indices by its own numExperts, before ranks compare theirs. */
+    private static String outOfRange(int token, int k, long expert, int numExperts) {
+        String selection = "topkIdx[%s][%s]=%s".formatted(token, k, expert);
+        return expert < -1 || expert >= numExperts
+                ? "%s is not in [-1, numExperts=%s); use -1 for no selection"
+                        .formatted(selection, numExperts)
+                : "%s is out of range for the numExperts of that rank, but not for %s, which this rank gives; %s"
+                        .formatted(selection, numExperts, "give the same numExperts on all ranks");
     }
 
     private RankMismatchException mismatch(Fault fault) {

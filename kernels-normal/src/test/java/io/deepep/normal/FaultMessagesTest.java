@@ -72,6 +72,16 @@ class FaultMessagesTest {
                 .startsWith("rank 0 waited 2.0 s for rank 2 in dispatch.header, in which rank 1");
     }
 
+    @Test
+    void anIndexOutOfTheRangeOfItsRankAlone() {
+        assertThat(of(Fault.ofRouting(FaultCode.EXPERT_OUT_OF_RANGE, 1, 0, 3, 16)))
+                .startsWith("rank 1: topkIdx[0][3]=16 is not in [-1, numExperts=16); ");
+        assertThat(of(Fault.ofRouting(FaultCode.EXPERT_OUT_OF_RANGE, 1, 0, 3, 4)))
+                .startsWith(
+                        "rank 1: topkIdx[0][3]=4 is out of range for the numExperts of that rank,"
+                                + " but not for 16, which this rank gives; ");
+    }
+
     private static Fault aborted(int culprit) {
         return Fault.ofAborted(FaultPhase.HEADER, 0, 1, culprit, 9, FaultCode.TIMEOUT.value());
     }

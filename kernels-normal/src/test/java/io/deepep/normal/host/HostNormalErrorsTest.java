@@ -90,6 +90,22 @@ class HostNormalErrorsTest {
                                 .hasMessageContaining("numExperts: rank 0 has 8, rank 2 has 12"));
     }
 
+    /** Then no rank's indices are judged by the number of another. */
+    @Test
+    void ranksThatDisagreeOnExpertsThatAreSelected() throws Exception {
+        expectEverywhere(
+                limits(),
+                rank -> {
+                    DispatchPlan plan = plan(rank, 4, rank == 2 ? 4 : 8).build();
+                    plan.topkIdx().setLong(7, 3, 0);
+                    return plan;
+                },
+                RankMismatchException.class,
+                failure ->
+                        assertThat(failure)
+                                .hasMessageContaining("numExperts: rank 0 has 8, rank 2 has 4"));
+    }
+
     @Test
     void ranksThatDisagreeOnHidden() throws Exception {
         expectEverywhere(

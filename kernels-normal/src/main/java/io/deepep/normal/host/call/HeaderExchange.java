@@ -330,8 +330,12 @@ public final class HeaderExchange {
         return exchange.masks.rails();
     }
 
-    /** What all ranks conclude alike: a rank's own status first, then words that differ. */
+    /**
+     * What all ranks conclude alike: whether they make the same call with the same experts, without
+     * which indices cannot be judged, then a rank's own status, then other words that differ.
+     */
     private void judge() {
+        requireEqual(0, HeaderWord.HIDDEN.value());
         for (int rank = 0; rank < topology.numRanks(); rank++) {
             int status = isHeard(rank) ? word(rank, HeaderWord.STATUS) : 0;
             if (status != FaultCode.OK.value()) {
@@ -344,12 +348,16 @@ public final class HeaderExchange {
                                 longOf(rank, HeaderWord.STATUS_VALUE_LOW)));
             }
         }
+        requireEqual(HeaderWord.HIDDEN.value(), HeaderWord.NUM_COMPARED);
+    }
+
+    private void requireEqual(int from, int to) {
         int first = 0;
         while (!isHeard(first)) {
             first++;
         }
         for (int rank = first + 1; rank < topology.numRanks(); rank++) {
-            for (int w = 0; w < HeaderWord.NUM_COMPARED && isHeard(rank); w++) {
+            for (int w = from; w < to && isHeard(rank); w++) {
                 if (word(rank, w) != word(first, w)) {
                     throw exchange.raise(
                             new Fault(
