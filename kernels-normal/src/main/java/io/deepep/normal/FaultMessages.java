@@ -11,11 +11,15 @@ import io.deepep.spi.FaultPhase;
 
 /** What a {@link Fault} of an operation means to the caller, on either backend. */
 public final class FaultMessages {
+    /** The limit of a plan, which is below that of the buffer. */
+    private static final String WORST_TOKENS = "raise numWorstTokens of its plan";
+
     private final String operation;
     private final int rank;
     private final int numRanks;
     private final CallTimeouts timeouts;
     private final int numExperts;
+    private final int capacity;
     private final String[] phases;
 
     /**
@@ -25,14 +29,20 @@ public final class FaultMessages {
      * @param topology this rank's place
      * @param timeouts how long it waits
      * @param numExperts of the operation
+     * @param capacity rows that every rank's buffer has room for
      */
     public FaultMessages(
-            NormalCall call, EpTopology topology, CallTimeouts timeouts, int numExperts) {
+            NormalCall call,
+            EpTopology topology,
+            CallTimeouts timeouts,
+            int numExperts,
+            int capacity) {
         this.operation = call.text();
         this.rank = topology.rank();
         this.numRanks = topology.numRanks();
         this.timeouts = timeouts;
         this.numExperts = numExperts;
+        this.capacity = capacity;
         this.phases = new String[FaultPhase.values().length];
         for (FaultPhase phase : FaultPhase.values()) {
             phases[phase.value()] = operation + "." + phase.text();
@@ -58,7 +68,9 @@ public final class FaultMessages {
             case TOO_MANY_ROWS ->
                     capacity(
                             fault,
-                            "raise NormalLimits.maxRecvTokens (or numWorstTokens of its plan), or use WORST_CASE");
+                            fault.expected() < capacity
+                                    ? WORST_TOKENS
+                                    : "raise NormalLimits.maxRecvTokens, or use WORST_CASE for it");
             case TIMEOUT -> expired(fault);
             case PEER_GONE -> givenUp(fault, fault.peer(), phase(fault.phase()), fault.seen());
             case PEER_ABORTED -> abandoned(fault);
@@ -67,7 +79,7 @@ public final class FaultMessages {
                             fault,
                             "has gone on without it (expected=%s observed=%s)"
                                     .formatted(fault.expected(), fault.seen()));
-            case TOO_MANY_EXPANDED -> capacity(fault, "raise numWorstTokens of its plan");
+            case TOO_MANY_EXPANDED -> capacity(fault, WORST_TOKENS);
             case ROW_OUT_OF_RANGE -> rowOutOfRange(fault);
             case GRID_NOT_RESIDENT ->
                     new IllegalStateException(

@@ -15,7 +15,7 @@ class FaultMessagesTest {
             new CallTimeouts(Duration.ofSeconds(1), Duration.ofSeconds(60));
 
     private final FaultMessages messages =
-            new FaultMessages(NormalCall.DISPATCH, new EpTopology(0, 4, 4), TIMEOUTS, 16);
+            new FaultMessages(NormalCall.DISPATCH, new EpTopology(0, 4, 4), TIMEOUTS, 16, 100);
 
     private String of(Fault fault) {
         return messages.failure(fault).getMessage();
@@ -80,6 +80,19 @@ class FaultMessagesTest {
                 .startsWith(
                         "rank 1: topkIdx[0][3]=4 is out of range for the numExperts of that rank,"
                                 + " but not for 16, which this rank gives; ");
+    }
+
+    /** Of two limits, only the one that was reached is to be raised. */
+    @Test
+    void theLimitThatWasReached() {
+        assertThat(of(Fault.ofRoom(FaultCode.TOO_MANY_ROWS, 2, 100, 120)))
+                .isEqualTo(
+                        "rank 2 would receive 120 tokens, but has room for 100; raise"
+                                + " NormalLimits.maxRecvTokens, or use WORST_CASE for it");
+        assertThat(of(Fault.ofRoom(FaultCode.TOO_MANY_ROWS, 2, 99, 120)))
+                .endsWith("has room for 99; raise numWorstTokens of its plan");
+        assertThat(of(Fault.ofRoom(FaultCode.TOO_MANY_EXPANDED, 2, 100, 120)))
+                .endsWith("; raise numWorstTokens of its plan");
     }
 
     private static Fault aborted(int culprit) {

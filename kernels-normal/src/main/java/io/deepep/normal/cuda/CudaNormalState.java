@@ -172,7 +172,9 @@ final class CudaNormalState implements AutoCloseable {
 
     /** The status of an operation, in its slot. */
     StatusBlock status(PinnedSlots.Slot slot, NormalCall call, Plan plan, int numExperts) {
-        FaultMessages messages = new FaultMessages(call, topology, timeouts.of(plan), numExperts);
+        FaultMessages messages =
+                new FaultMessages(
+                        call, topology, timeouts.of(plan), numExperts, nvlLayout.capacity());
         return new StatusBlock(slot, messages, masks);
     }
 

@@ -156,7 +156,7 @@ class HostNormalErrorsTest {
                         assertThat(failure)
                                 .hasMessageContaining(
                                         "rank 1 would receive 12 tokens, but has room for 3; raise"
-                                                + " NormalLimits.maxRecvTokens (or numWorstTokens"));
+                                                + " numWorstTokens of its plan"));
     }
 
     @Test

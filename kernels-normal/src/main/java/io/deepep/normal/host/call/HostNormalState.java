@@ -55,7 +55,7 @@ public final class HostNormalState {
 
     public FaultMessages messages(NormalCall call, Plan plan, int numExperts) {
         CallTimeouts timeouts = context.waiter().timeouts().of(plan);
-        return new FaultMessages(call, topology, timeouts, numExperts);
+        return new FaultMessages(call, topology, timeouts, numExperts, nvlLayout.capacity());
     }
 
     /** Whether {@code tensor} begins in this rank's NVL memory. */
