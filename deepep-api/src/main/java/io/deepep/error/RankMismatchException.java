@@ -24,4 +24,12 @@ public final class RankMismatchException extends DeepEpException {
                 "%s: ranks disagree on %s: rank %s has %s, rank %s has %s; every rank must use the same value"
                         .formatted(operation, property, rank, value, otherRank, other));
     }
+
+    /** Creates the exception for something that one rank gives and another does not. */
+    public static RankMismatchException ofGiven(
+            String operation, String what, int giver, int otherRank) {
+        return new RankMismatchException(
+                "%s: rank %s gives %s, rank %s does not; give it on all ranks or on none"
+                        .formatted(operation, giver, what, otherRank));
+    }
 }

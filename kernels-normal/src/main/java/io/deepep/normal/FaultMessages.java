@@ -1,5 +1,6 @@
 package io.deepep.normal;
 
+import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.DeepEpTimeoutException;
@@ -15,6 +16,7 @@ public final class FaultMessages {
     private static final String WORST_TOKENS = "raise numWorstTokens of its plan";
 
     private final String operation;
+    private final boolean isCombine;
     private final int rank;
     private final int numRanks;
     private final CallTimeouts timeouts;
@@ -38,6 +40,7 @@ public final class FaultMessages {
             int numExperts,
             int capacity) {
         this.operation = call.text();
+        this.isCombine = call == NormalCall.COMBINE;
         this.rank = topology.rank();
         this.numRanks = topology.numRanks();
         this.timeouts = timeouts;
@@ -149,18 +152,37 @@ public final class FaultMessages {
 
     private RankMismatchException mismatch(Fault fault) {
         HeaderWord word = HeaderWord.of(fault.k());
+        String optional = optional(word);
+        if (optional != null && (fault.expected() == 0 || fault.seen() == 0)) {
+            int giver = fault.seen() == 0 ? fault.peer() : fault.at();
+            int other = fault.seen() == 0 ? fault.at() : fault.peer();
+            return RankMismatchException.ofGiven(operation, optional, giver, other);
+        }
         return RankMismatchException.of(
-                "normal mode",
-                word.text(),
+                word == HeaderWord.OP ? "normal mode" : operation,
+                isCombine && word == HeaderWord.NUM_SCALES ? "format" : word.text(),
                 fault.peer(),
-                show(word, fault.expected()),
+                show(word, fault.expected(), fault.seen()),
                 fault.at(),
-                show(word, fault.seen()));
+                show(word, fault.seen(), fault.expected()));
     }
 
-    private Object show(HeaderWord word, long value) {
+    /** What a rank gives whose word is not 0, or null if all ranks give it. */
+    private String optional(HeaderWord word) {
+        return switch (word) {
+            case NUM_EXPERTS -> "topkIdx";
+            case HAS_WEIGHTS -> "topkWeights";
+            case TOPK -> isCombine ? "topkWeights" : null;
+            default -> null;
+        };
+    }
+
+    private Object show(HeaderWord word, long value, long other) {
         return switch (word) {
             case OP -> NormalCall.textOf(value);
+            // Of rows that are equally wide, those in FP8 are shorter, and have the scales.
+            case ROW_BYTES -> value > other ? DType.BF16 : DType.FP8_E4M3;
+            case NUM_SCALES -> value == 0 ? DType.BF16 : isCombine ? "FP8" : DType.FP8_E4M3;
             case HANDLE_EPOCH -> "call " + Word.call((int) value);
             case MASKED -> Masks.describe((int) value, numRanks);
             default -> value;
@@ -182,8 +204,7 @@ public final class FaultMessages {
                 Integer.toUnsignedLong(Word.epoch(fault.seen())));
     }
 
-    private DeepEpTimeoutException givenUp(
-            Fault fault, int peer, String phase, long waitedNanos) {
+    private DeepEpTimeoutException givenUp(Fault fault, int peer, String phase, long waitedNanos) {
         return DeepEpTimeoutException.givenUp(
                 fault.phase().begins(), rank, peer, phase, waitedNanos);
     }

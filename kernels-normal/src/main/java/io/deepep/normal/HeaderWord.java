@@ -22,13 +22,13 @@ public enum HeaderWord implements KernelEnum {
     /** H. */
     HIDDEN("hidden", ""),
     /** Bytes from a row to the next. */
-    ROW_BYTES("bytes of a row", ""),
+    ROW_BYTES("the type of x", ""),
     /** K, 0 without top-k. */
     TOPK("numTopk", ""),
     /** Scales of a row. */
-    NUM_SCALES("number of scales (BF16 rows have none)", ""),
+    NUM_SCALES("the type of x", ""),
     /** 1 if top-k weights travel along. */
-    HAS_WEIGHTS("topkWeights given", ""),
+    HAS_WEIGHTS("topkWeights", ""),
     /** The dispatch whose routing is used, 0 for a new one. */
     HANDLE_EPOCH(
             "the dispatch of the handle",

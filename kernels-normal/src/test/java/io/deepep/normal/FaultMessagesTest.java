@@ -95,6 +95,49 @@ class FaultMessagesTest {
                 .endsWith("; raise numWorstTokens of its plan");
     }
 
+    /** Messages name what callers give, and the call, rather than words of headers. */
+    @Test
+    void whatRanksGiveDifferently() {
+        assertThat(differ(NormalCall.DISPATCH, HeaderWord.ROW_BYTES, 512, 384))
+                .isEqualTo(
+                        "dispatch: ranks disagree on the type of x: rank 0 has BF16, rank 1 has"
+                                + " FP8_E4M3; every rank must use the same value");
+        assertThat(differ(NormalCall.CACHED_DISPATCH, HeaderWord.NUM_SCALES, 1, 0))
+                .startsWith(
+                        "cached dispatch: ranks disagree on the type of x: rank 0 has FP8_E4M3,"
+                                + " rank 1 has BF16; ");
+        assertThat(differ(NormalCall.COMBINE, HeaderWord.NUM_SCALES, 0, 2))
+                .startsWith("combine: ranks disagree on format: rank 0 has BF16, rank 1 has FP8; ");
+        assertThat(differ(NormalCall.DISPATCH, HeaderWord.HAS_WEIGHTS, 1, 0))
+                .isEqualTo(
+                        "dispatch: rank 0 gives topkWeights, rank 1 does not; give it on all ranks"
+                                + " or on none");
+        assertThat(differ(NormalCall.COMBINE, HeaderWord.TOPK, 0, 8))
+                .startsWith("combine: rank 1 gives topkWeights, rank 0 does not; ");
+        assertThat(differ(NormalCall.DISPATCH, HeaderWord.NUM_EXPERTS, 0, 8))
+                .startsWith("dispatch: rank 1 gives topkIdx, rank 0 does not; ");
+        assertThat(differ(NormalCall.DISPATCH, HeaderWord.NUM_EXPERTS, 4, 8))
+                .startsWith("dispatch: ranks disagree on numExperts: rank 0 has 4, rank 1 has 8; ");
+        assertThat(differ(NormalCall.DISPATCH, HeaderWord.OP, 1, 3))
+                .startsWith("normal mode: ranks disagree on the operation: rank 0 has dispatch, ");
+    }
+
+    private static String differ(NormalCall call, HeaderWord word, long first, long second) {
+        Fault fault =
+                new Fault(
+                        FaultCode.HEADER_MISMATCH,
+                        FaultPhase.NONE,
+                        1,
+                        0,
+                        -1,
+                        word.value(),
+                        first,
+                        second);
+        return new FaultMessages(call, new EpTopology(0, 4, 4), TIMEOUTS, 16, 100)
+                .failure(fault)
+                .getMessage();
+    }
+
     private static Fault aborted(int culprit) {
         return Fault.ofAborted(FaultPhase.HEADER, 0, 1, culprit, 9, FaultCode.TIMEOUT.value());
     }

@@ -384,7 +384,8 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
                 CombinePlan.builder(rank.outputs(), result.handle())
                         .format(context.isCulprit() ? CombineFormat.FP8 : CombineFormat.BF16)
                         .build();
-        requireMismatch(() -> rank.call(plan), "scales", "BF16 rows have none");
+        requireMismatch(
+                () -> rank.call(plan), "combine: ranks disagree on format", "has BF16", "has FP8");
         rank.combineFp8(result.handle());
     }
 }
