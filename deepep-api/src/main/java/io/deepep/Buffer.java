@@ -2,7 +2,6 @@ package io.deepep;
 
 import io.deepep.observe.BufferObserver;
 import io.deepep.spi.BufferProvider;
-import io.deepep.spi.NodeSize;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Objects;
@@ -431,8 +430,7 @@ public interface Buffer extends AutoCloseable {
          *     named
          */
         public Buffer open() {
-            BufferProvider provider = BufferProvider.load();
-            return provider.open(given.agreed(provider, NodeSize.Call.OPEN));
+            return given.open();
         }
 
         /**
@@ -442,8 +440,7 @@ public interface Buffer extends AutoCloseable {
          * DeepEpUnavailableException} also if ranks cannot reach each other's memory.
          */
         public Buffer join() {
-            BufferProvider provider = BufferProvider.load();
-            return provider.join(given.agreed(provider, NodeSize.Call.JOIN));
+            return given.join();
         }
     }
 }

@@ -1,5 +1,6 @@
 package io.deepep;
 
+import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.observe.BufferObserver;
 import io.deepep.spi.BufferProvider;
 import io.deepep.spi.NodeSize;
@@ -7,6 +8,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.BiFunction;
 
 /**
  * The options that a {@link Buffer.Builder} has been given, and how they become {@link
@@ -34,6 +36,28 @@ final class GivenOptions {
 
     GivenOptions(Communicator communicator) {
         this.communicator = Objects.requireNonNull(communicator, "communicator");
+    }
+
+    /** See {@link Buffer.Builder#open}. */
+    Buffer open() {
+        return open(NodeSize.Call.OPEN, "open its buffer", BufferProvider::open);
+    }
+
+    /** See {@link Buffer.Builder#join}. */
+    Buffer join() {
+        return open(NodeSize.Call.JOIN, "join or admit", BufferProvider::join);
+    }
+
+    private Buffer open(
+            NodeSize.Call call,
+            String text,
+            BiFunction<BufferProvider, BufferOptions, Buffer> open) {
+        BufferProvider provider = BufferProvider.load();
+        try {
+            return open.apply(provider, agreed(provider, call));
+        } catch (DeepEpTimeoutException late) {
+            throw late.inMeeting(text);
+        }
     }
 
     /** Builds the options with the node size that all ranks agree on. Collective. */

@@ -124,12 +124,25 @@ final class RankBuffer implements Buffer {
     @Override
     public void cleanLowLatencyBuffer() {
         LowLatencyKernels lowLatency = lowLatency();
-        resources.becomeIdle();
-        lowLatency.quiet();
-        resources.mendNetwork();
-        membership.group().barrier(options.meetingTimeout());
-        lowLatency.reset();
-        membership.group().barrier(options.meetingTimeout());
+        meet(
+                "clean its low-latency buffer",
+                () -> {
+                    resources.becomeIdle();
+                    lowLatency.quiet();
+                    resources.mendNetwork();
+                    membership.group().barrier(options.meetingTimeout());
+                    lowLatency.reset();
+                    membership.group().barrier(options.meetingTimeout());
+                });
+    }
+
+    /** Time-outs of what all ranks do together outside calls name it. */
+    private static void meet(String what, Runnable steps) {
+        try {
+            steps.run();
+        } catch (DeepEpTimeoutException late) {
+            throw late.inMeeting(what);
+        }
     }
 
     @Override
@@ -151,13 +164,13 @@ final class RankBuffer implements Buffer {
     @Override
     public void rejoin() {
         requireUsable();
-        membership.rejoin();
+        meet("rejoin", membership::rejoin);
     }
 
     @Override
     public void admit(Communicator group) {
         Objects.requireNonNull(group, "group");
-        membership.admit(group, this::requireUsable);
+        meet("join or admit", () -> membership.admit(group, this::requireUsable));
         forgetEnd.run();
         closeAtEndOfGroup();
     }

@@ -28,6 +28,9 @@ public final class DeepEpTimeoutException extends DeepEpException {
 
     private final boolean isAhead;
 
+    /** Whether the message says why the peer is gone. */
+    private final boolean isGone;
+
     /**
      * Creates the exception for a wait that a time-out ended.
      *
@@ -67,6 +70,7 @@ public final class DeepEpTimeoutException extends DeepEpException {
                 phase,
                 limitNanos,
                 "more than " + known(limitNanos),
+                false,
                 false);
     }
 
@@ -78,7 +82,8 @@ public final class DeepEpTimeoutException extends DeepEpException {
             String phase,
             long waitedNanos,
             String howLong,
-            boolean isAhead) {
+            boolean isAhead,
+            boolean isGone) {
         super(message, cause);
         this.rank = rank;
         this.peer = peer;
@@ -86,6 +91,7 @@ public final class DeepEpTimeoutException extends DeepEpException {
         this.waitedNanos = Math.max(0, waitedNanos);
         this.howLong = howLong;
         this.isAhead = isAhead;
+        this.isGone = isGone;
     }
 
     /**
@@ -112,7 +118,7 @@ public final class DeepEpTimeoutException extends DeepEpException {
                         : "rank %s came too late in %s: rank %s %s; look for what delays rank %s within calls, or raise %s"
                                 .formatted(rank, phase, peer, left, rank, TIMEOUT);
         return new DeepEpTimeoutException(
-                message, null, rank, peer, phase, waitedNanos, known(waitedNanos), true);
+                message, null, rank, peer, phase, waitedNanos, known(waitedNanos), true, false);
     }
 
     /**
@@ -149,6 +155,7 @@ public final class DeepEpTimeoutException extends DeepEpException {
                 phase,
                 waitedNanos,
                 howLong,
+                false,
                 false);
     }
 
@@ -180,7 +187,8 @@ public final class DeepEpTimeoutException extends DeepEpException {
                 phase,
                 waitedNanos,
                 howLong,
-                false);
+                false,
+                true);
     }
 
     private static String cure(int peer, String limit) {
@@ -202,6 +210,28 @@ public final class DeepEpTimeoutException extends DeepEpException {
                                 new DeepEpTimeoutException(
                                         rank, gone, phase, waitedNanos, howLong, this))
                 .orElse(this);
+    }
+
+    /**
+     * Returns an exception for the same wait, of ranks that met for a call of their buffers, which
+     * the start time-out limits. Returns this exception if it tells why the peer is gone.
+     *
+     * @param call what the peer did not do, such as "open its buffer"
+     */
+    public DeepEpTimeoutException inMeeting(String call) {
+        return isGone
+                ? this
+                : new DeepEpTimeoutException(
+                        "rank %s waited %sfor rank %s to %s; %s"
+                                .formatted(rank, howLong, peer, call, cure(peer, START_TIMEOUT)),
+                        this,
+                        rank,
+                        peer,
+                        phase,
+                        waitedNanos,
+                        howLong,
+                        isAhead,
+                        false);
     }
 
     private static String known(long nanos) {

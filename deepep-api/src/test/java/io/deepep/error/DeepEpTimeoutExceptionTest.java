@@ -51,4 +51,23 @@ class DeepEpTimeoutExceptionTest {
                 .hasMessageStartingWith(
                         "rank 3 waited for rank 5 in dispatch.header, in vain: rank 5 ");
     }
+
+    /** Ranks that meet wait in the communicator, whose words and limit are not the caller's. */
+    @Test
+    void ranksThatMeetNameTheCallAndItsLimit() {
+        DeepEpTimeoutException error =
+                new DeepEpTimeoutException(0, 3, "communicator exchange", 4, 3, SECOND);
+        DeepEpTimeoutException named = error.inMeeting("open its buffer");
+        assertThat(named)
+                .hasMessage(
+                        "rank 0 waited more than 1.0 s for rank 3 to open its buffer; check that"
+                                + " rank 3 is alive and makes the same calls, or raise"
+                                + " startTimeout")
+                .hasCause(error);
+        assertThat(named.peer()).isEqualTo(3);
+        assertThat(named.waited()).isEqualTo(Duration.ofSeconds(1));
+        DeepEpTimeoutException gone =
+                new DeepEpTimeoutException(0, Departure.left(3), "communicator exchange", SECOND);
+        assertThat(gone.inMeeting("open its buffer")).isSameAs(gone);
+    }
 }

@@ -3,6 +3,7 @@ package io.deepep.testkit.conformance.normal;
 import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.SHORT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireFailed;
+import static io.deepep.testkit.conformance.Misbehaviour.requirePeer;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRefused;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
 import static io.deepep.testkit.conformance.Misbehaviour.withoutOneRank;
@@ -124,7 +125,11 @@ public record BadInputConformance(TestBackend backend) implements MisusedGroup {
                             Ranks.builder(backend(), communicator, topology)
                                     .normal(LIMITS)
                                     .timeout(SHORT);
-                    requireTimeout(communicator.rank(), "", builder::open);
+                    DeepEpTimeoutException error = requirePeer(CULPRIT, builder::open);
+                    assertThat(error.rank()).isEqualTo(communicator.rank());
+                    assertThat(error.waited()).isEqualTo(SHORT);
+                    assertThat(error)
+                            .hasMessageContaining("for rank " + CULPRIT + " to open its buffer; ");
                 });
     }
 
