@@ -20,9 +20,10 @@ import java.util.Objects;
  * <ul>
  *   <li>{@link IllegalArgumentException} for invalid arguments. Nothing was started: correct the
  *       arguments and repeat the call.
- *   <li>{@link IllegalStateException} on a closed or failed buffer, in a mode that the buffer was
- *       opened without, and for a low-latency call out of order: a hook that has already run, or a
- *       third call sent before the first has been received. Nothing was started here either.
+ *   <li>{@link IllegalStateException} on a closed or failed buffer, while another thread makes a
+ *       call on it, in a mode that the buffer was opened without, and for a low-latency call out of
+ *       order: a hook that has already run, or a third call sent before the first has been
+ *       received. Nothing was started here either.
  *   <li>{@link io.deepep.error.DeepEpException}: {@code RankMismatchException}, {@code
  *       RoutingException} and {@code CapacityExceededException} are thrown on every rank and leave
  *       the buffer usable. After a {@code DeepEpTimeoutException} the buffer refuses further calls,

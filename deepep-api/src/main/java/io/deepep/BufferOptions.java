@@ -74,7 +74,7 @@ public record BufferOptions(
         }
         if (lowLatency != null && lowLatency.numExperts() % topology.numRanks() != 0) {
             throw new IllegalArgumentException(
-                    "numExperts=%s is not a multiple of numRanks=%s"
+                    "numExperts=%s is not a multiple of numRanks=%s; every rank must hold the same number of experts"
                             .formatted(lowLatency.numExperts(), topology.numRanks()));
         }
         if (communicationStream != null && !communicationStream.device().equals(device)) {

@@ -161,7 +161,7 @@ class SettingsTest {
             requireMessage(() -> options.of(normal, null, 0, Duration.ZERO), "timeout=PT0S");
             requireMessage(
                     () -> options.of(null, three, 0, second),
-                    "numExperts=3 is not a multiple of numRanks=2");
+                    "numExperts=3 is not a multiple of numRanks=2; every rank must hold");
             requireMessage(
                     () -> Buffer.builder(group.communicator(0)).ranksPerNode(0), "ranksPerNode=0");
         }

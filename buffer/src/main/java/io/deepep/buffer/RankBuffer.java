@@ -48,6 +48,7 @@ final class RankBuffer implements Buffer {
     private final Resources resources;
     private final Membership membership;
     private final CallObservers observers;
+    private final OneThread oneThread;
     private volatile Throwable failure;
     private volatile boolean closed;
 
@@ -59,6 +60,7 @@ final class RankBuffer implements Buffer {
         this.resources = resources;
         this.membership = membership;
         this.observers = new CallObservers(options);
+        this.oneThread = new OneThread(options.topology().rank());
     }
 
     @Override
@@ -70,8 +72,13 @@ final class RankBuffer implements Buffer {
     public DispatchLayout getDispatchLayout(
             Tensor topkIdx, int numExperts, CallOptions callOptions) {
         NormalKernels normal = normal();
-        resources.await(Objects.requireNonNull(callOptions, "options"));
-        return normal.layout(topkIdx, numExperts, Event.completed());
+        Thread before = oneThread.enter();
+        try {
+            resources.await(Objects.requireNonNull(callOptions, "options"));
+            return normal.layout(topkIdx, numExperts, Event.completed());
+        } finally {
+            oneThread.leave(before);
+        }
     }
 
     @Override
@@ -270,8 +277,13 @@ final class RankBuffer implements Buffer {
     /** Runs the receive half of a hook. */
     void receive(PreparedOperation<?> prepared) {
         requireUsable();
-        prepared.memory().requireOutputsUsable();
-        resources.receive(prepared);
+        Thread before = oneThread.enter();
+        try {
+            prepared.memory().requireOutputsUsable();
+            resources.receive(prepared);
+        } finally {
+            oneThread.leave(before);
+        }
     }
 
     /**
@@ -362,14 +374,19 @@ final class RankBuffer implements Buffer {
             CallOptions callOptions,
             CallKind kind,
             BiFunction<K, P, Operation<R>> prepare) {
-        PreparedOperation<R> prepared = preparedOf(plan, callOptions);
-        if (prepared == null) {
-            resources.requirePreparable(callOptions);
-            PlanMemory memory = PlanMemory.of(plan, resources.ownMemory());
-            prepared = keep(plan, memory, prepare.apply(kernels, plan), kind);
+        Thread before = oneThread.enter();
+        try {
+            PreparedOperation<R> prepared = preparedOf(plan, callOptions);
+            if (prepared == null) {
+                resources.requirePreparable(callOptions);
+                PlanMemory memory = PlanMemory.of(plan, resources.ownMemory());
+                prepared = keep(plan, memory, prepare.apply(kernels, plan), kind);
+            }
+            prepared.memory().requireUsable();
+            return resources.run(prepared, callOptions);
+        } finally {
+            oneThread.leave(before);
         }
-        prepared.memory().requireUsable();
-        return resources.run(prepared, callOptions);
     }
 
     @SuppressWarnings("unchecked") // of the result type of the one method that takes the plan

@@ -32,6 +32,7 @@ public final class LowLatencyChecks {
     /** Checks a dispatch. */
     public void dispatch(LowLatencyDispatchPlan plan) {
         Tensor x = plan.x();
+        requireHidden(x, 1);
         tensors.require("x", x, DType.BF16, TensorChecks.ANY, limits.hidden());
         tensors.requireContiguousRows("x", x);
         if (x.size(0) > limits.maxTokens()) {
@@ -64,6 +65,7 @@ public final class LowLatencyChecks {
     public void combine(LowLatencyCombinePlan plan, boolean weighted) {
         long numTokens = plan.handle().numTokens();
         int numTopk = plan.handle().numTopk();
+        requireHidden(plan.x(), 2);
         tensors.require("x", plan.x(), DType.BF16, numLocalExperts, numSlots, limits.hidden());
         tensors.requireContiguousRows("x", plan.x());
         tensors.require("topkIdx", plan.topkIdx(), DType.I64, numTokens, numTopk);
@@ -81,6 +83,15 @@ public final class LowLatencyChecks {
             tensors.requireContiguousRows("out", plan.out());
         }
         optional("waitCostStats", plan.waitCostStats(), DType.I64, numRanks);
+    }
+
+    /** Low-latency mode has one hidden size: says whose it is that the rows lack. */
+    private void requireHidden(Tensor x, int last) {
+        if (x.rank() == last + 1 && x.size(last) != limits.hidden()) {
+            throw new IllegalArgumentException(
+                    "x is %s; its last size must be %s, which is LowLatencyLimits.hidden"
+                            .formatted(x, limits.hidden()));
+        }
     }
 
     private void optional(String name, Tensor tensor, DType dtype, long size) {

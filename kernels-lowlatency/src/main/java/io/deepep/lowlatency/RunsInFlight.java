@@ -43,8 +43,12 @@ public final class RunsInFlight {
         forgetCleaned();
         if (oldest != NONE && oldest != run) {
             throw new CallOrderException(
-                    "this is not the next dispatch of its plan to be received; run the receive hooks of a plan in"
-                            + " the order of its calls, each once");
+                    run < oldest
+                            ? "the receive hook of dispatch %s has already run; next is dispatch %s"
+                                    .formatted(run, oldest)
+                            : ("dispatch %s is not the next of its plan to be received; run the receive hooks of a"
+                                            + " plan in the order of its calls, next that of dispatch %s")
+                                    .formatted(run, oldest));
         }
     }
 

@@ -64,7 +64,7 @@ public record LowLatencyAgreementConformance(TestBackend backend) implements Ran
         requireOrder(() -> second.receiveHook().run(), "in the order of its calls");
         first.receiveHook().run();
         rank.verify(first, FP8);
-        requireOrder(() -> first.receiveHook().run(), "in the order of its calls");
+        requireOrder(() -> first.receiveHook().run(), "has already run; next is dispatch ");
         second.receiveHook().run();
         requireOrder(() -> second.receiveHook().run(), "there is nothing to receive");
         rank.verify(second, FP8);

@@ -252,7 +252,7 @@ public record LowLatencyBadInputConformance(TestBackend backend) implements Rank
                     Buffer.Builder builder = Ranks.builder(backend(), communicator, topology);
                     requireRefused(
                             IllegalArgumentException.class,
-                            "numExperts=6 is not a multiple of numRanks=4",
+                            "numExperts=6 is not a multiple of numRanks=4; every rank must hold",
                             builder.lowLatency(new LowLatencyLimits(8, 128, 6, 2))::open);
                 });
     }

@@ -108,7 +108,8 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
     }
 
     private void dispatches() {
-        dispatch("x has another hidden size", "256", r -> r.withX(r.tensor(BF16, 10, 256)));
+        String hidden = "128, which is LowLatencyLimits.hidden";
+        dispatch("x has another hidden size", hidden, r -> r.withX(r.tensor(BF16, 10, 256)));
         dispatch("x is FP8", "x", r -> r.withX(r.tensor(FP8_E4M3, 10, 128)));
         dispatch("x has one dimension", "x", r -> r.withX(r.tensor(BF16, 10)));
         dispatch(
