@@ -71,7 +71,7 @@ final class DispatchChecks {
     }
 
     private void withoutTopk() {
-        if (plan.expanded()) {
+        if (plan.handle() == null && plan.expanded()) {
             throw new IllegalArgumentException(
                     "expanded rows are grouped by expert, but the routing names none; give"
                             + " topk(...)");
@@ -88,6 +88,13 @@ final class DispatchChecks {
             throw new IllegalArgumentException(
                     "x is %s but the handle is of a dispatch of [%s, %s]; use a handle of the same shape"
                             .formatted(plan.x(), handle.numTokens(), handle.hidden()));
+        }
+        Boolean given = plan.expandedGiven();
+        if (given != null && given != handle.expanded()) {
+            throw new IllegalArgumentException(
+                    ("expanded=%s but the handle is of a dispatch with expanded=%s, whose rows come as they did"
+                                    + " there; leave it out")
+                            .formatted(given, handle.expanded()));
         }
     }
 

@@ -84,8 +84,13 @@ public final class DispatchPlan extends Plan {
         return from.numWorstTokens;
     }
 
-    /** Whether received rows are grouped by local expert. */
+    /** Whether received rows are grouped by local expert; with a handle, as it says. */
     public boolean expanded() {
+        return handle() != null ? handle().expanded() : Boolean.TRUE.equals(expandedGiven());
+    }
+
+    /** What the builder was told, or null. */
+    Boolean expandedGiven() {
         return from.expanded;
     }
 
@@ -166,8 +171,9 @@ public final class DispatchPlan extends Plan {
         }
 
         /**
-         * Routes tokens as an earlier dispatch did, in the same order of rows. The shape of {@code
-         * x} must be that of the earlier dispatch; no indices, weights or counts are exchanged.
+         * Routes tokens as an earlier dispatch did, in the same order of rows, and {@linkplain
+         * Builder#expanded expanded} if that was. The shape of {@code x} must be that of the
+         * earlier dispatch; no indices, weights or counts are exchanged.
          */
         public Builder cached(DispatchHandle handle) {
             Builder b = new Builder(x, scales);
@@ -187,7 +193,7 @@ public final class DispatchPlan extends Plan {
         private DispatchHandle handle;
         private int expertAlignment = 1;
         private int numWorstTokens;
-        private boolean expanded;
+        private Boolean expanded;
         private Receive receive = Receive.VIEW;
         private Config config;
         private int numSms;
@@ -230,7 +236,8 @@ public final class DispatchPlan extends Plan {
         /**
          * Groups received rows by local expert, for grouped GEMMs: a token appears once for each
          * local expert that it selects. Off by default; needs routing by {@linkplain Tokens#topk
-         * experts}.
+         * experts}. A {@linkplain Tokens#cached cached} dispatch does as the dispatch of its handle
+         * did: leave it out there, or give the same.
          */
         public Builder expanded(boolean on) {
             this.expanded = on;

@@ -22,7 +22,7 @@ class DispatchPlanTest {
         assertThatIllegalArgumentException().isThrownBy(plan::build).withMessageContaining(message);
     }
 
-    private record Handle(int numTokens, int hidden) implements DispatchHandle {
+    private record Handle(int numTokens, int hidden, boolean expanded) implements DispatchHandle {
         @Override
         public int numRecvTokens() {
             return 3;
@@ -36,11 +36,6 @@ class DispatchPlanTest {
         @Override
         public int numExperts() {
             return 0;
-        }
-
-        @Override
-        public boolean expanded() {
-            return false;
         }
     }
 
@@ -62,8 +57,13 @@ class DispatchPlanTest {
         DispatchPlan byLayout = DispatchPlan.builder(x).layout(layout).build();
         assertThat(byLayout.layout()).isSameAs(layout);
         assertThat(byLayout.topkIdx()).isNull();
-        Handle handle = new Handle(TOKENS, HIDDEN);
+        Handle handle = new Handle(TOKENS, HIDDEN, false);
         assertThat(DispatchPlan.builder(x).cached(handle).build().handle()).isSameAs(handle);
+        Handle grouped = new Handle(TOKENS, HIDDEN, true);
+        assertThat(DispatchPlan.builder(x).cached(handle).build().expanded()).isFalse();
+        assertThat(DispatchPlan.builder(x).cached(grouped).build().expanded()).isTrue();
+        assertThat(DispatchPlan.builder(x).cached(grouped).expanded(true).build().expanded())
+                .isTrue();
         DispatchPlan both = DispatchPlan.builder(x).topk(idx, null, 8).expectLayout(layout).build();
         assertThat(both.layout()).isSameAs(layout);
     }
@@ -107,15 +107,17 @@ class DispatchPlanTest {
                 tokens.layout(layout(3, 2)),
                 "layout.isTokenInRank is BOOL[3, 2] on host; it must be BOOL[4, 2]");
         refuse(
-                tokens.cached(new Handle(TOKENS, 128)),
+                tokens.cached(new Handle(TOKENS, 128, false)),
                 "the handle is of a dispatch of [4, 128]; use a handle of the same shape");
     }
 
     @Test
     void options() {
         DispatchPlan.Tokens tokens = DispatchPlan.builder(x);
-        Handle handle = new Handle(TOKENS, HIDDEN);
-        refuse(tokens.cached(handle).expanded(true), "the routing names none; give topk(...)");
+        Handle handle = new Handle(TOKENS, HIDDEN, false);
+        refuse(tokens.cached(handle).expanded(true), "dispatch with expanded=false");
+        Handle grouped = new Handle(TOKENS, HIDDEN, true);
+        refuse(tokens.cached(grouped).expanded(false), "dispatch with expanded=true");
         refuse(tokens.layout(layout(4, 2)).expanded(true), "expanded rows");
         refuse(tokens.cached(handle).expectLayout(layout(4, 2)), "expectLayout needs topk");
         refuse(tokens.topk(idx, null, 8).expertAlignment(0), "expertAlignment=0");
