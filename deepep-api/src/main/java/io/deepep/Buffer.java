@@ -25,9 +25,10 @@ import java.util.Objects;
  *       order: a hook that has already run, or a third call sent before the first has been
  *       received. Nothing was started here either.
  *   <li>{@link io.deepep.error.DeepEpException}: {@code RankMismatchException}, {@code
- *       RoutingException} and {@code CapacityExceededException} are thrown on every rank and leave
- *       the buffer usable. After a {@code DeepEpTimeoutException} the buffer refuses further calls,
- *       unless it {@linkplain Builder#maskTimedOutRanks masks} the missing rank.
+ *       RoutingException} and {@code CapacityExceededException} are thrown on every rank (by {@link
+ *       #getDispatchLayout}, which is not collective, on its rank alone) and leave the buffer
+ *       usable. After a {@code DeepEpTimeoutException} the buffer refuses further calls, unless it
+ *       {@linkplain Builder#maskTimedOutRanks masks} the missing rank.
  * </ul>
  *
  * <p>On the host backend, interrupting a thread that waits for other ranks ends the wait with an
@@ -96,6 +97,8 @@ public interface Buffer extends AutoCloseable {
      * The buffer's own memory for combine inputs, BF16 [N,H] for {@code handle}. Rows computed into
      * it are combined without a copy. Every handle gets the same memory; it is valid until the next
      * normal dispatch on the buffer.
+     *
+     * @throws IllegalArgumentException if {@code handle} is expanded
      */
     Tensor getCombineBuffer(DispatchHandle handle);
 
@@ -157,13 +160,15 @@ public interface Buffer extends AutoCloseable {
      * the same calls while it was masked can be unmasked between any two of them.
      *
      * <p>With {@link Builder#maskTimedOutRanks}, a rank that does not come in time is masked. In
-     * low-latency mode the call continues without it. In normal mode the call fails on all others
-     * with a {@code DeepEpTimeoutException} that names it; the buffer stays usable, and the call
-     * can be repeated without the rank. If several ranks did not come, ranks that the exception
-     * does not name may be masked too. If the remaining ranks have masked different ranks, their
-     * next call is refused once with a {@code RankMismatchException}, and they adopt each other's
-     * masks. Make sure that a masked rank is dead, or end its process: a rank that was stopped
-     * while it sent rows in normal mode, and continues later, overwrites rows of later calls.
+     * low-latency mode the call continues without it; as each rank finds out by itself, it is
+     * masked in that mode alone, and normal mode would wait for it once more: call this method for
+     * it on all others. In normal mode the call fails on all others with a {@code
+     * DeepEpTimeoutException} that names it; the buffer stays usable, and calls of both modes can
+     * be made without the rank. If several ranks did not come, ranks that the exception does not
+     * name may be masked too. If the remaining ranks have masked different ranks, their next call
+     * is refused once with a {@code RankMismatchException}, and they adopt each other's masks. Make
+     * sure that a masked rank is dead, or end its process: a rank that was stopped while it sent
+     * rows in normal mode, and continues later, overwrites rows of later calls.
      *
      * <p>A rank that was masked by a time-out, or that made no calls while it was masked, is out of
      * step. {@link #rejoin} brings it back; {@link #admit} replaces a dead rank by a new process.
@@ -211,9 +216,7 @@ public interface Buffer extends AutoCloseable {
      * repeated with another new group. If a new rank is lost at the last moment, some of the others
      * may already have admitted it: their next call then names the missing rank, and all ranks can
      * meet in another new group. Once this method has returned, the buffer no longer uses the old
-     * group.
-     *
-     * <p>Make sure that the replaced ranks are dead: see {@link #updateMask}.
+     * group. Make sure that the replaced ranks are dead: see {@link #updateMask}.
      *
      * @param group the new group, of the same size; must stay open as long as this buffer
      * @throws IllegalArgumentException if {@code group} has another size, or this rank has another
@@ -354,10 +357,7 @@ public interface Buffer extends AutoCloseable {
             return this;
         }
 
-        /**
-         * Configuration of normal combines; {@link #profile} describes the default. The same on
-         * every rank.
-         */
+        /** Configuration of normal combines, as {@link #dispatchConfig} of dispatches. */
         public Builder combineConfig(Config config) {
             given.combineConfig = config;
             return this;
@@ -403,8 +403,8 @@ public interface Buffer extends AutoCloseable {
         /**
          * Masks a rank that does not come in time: low-latency calls continue without it; a call of
          * normal mode fails, and later calls continue without the rank. Off by default. See {@link
-         * Buffer#updateMask} for the effects of masks, and {@link Buffer#rejoin} for how the rank
-         * comes back.
+         * Buffer#updateMask} for the effects of masks and what it does for the other mode, and
+         * {@link Buffer#rejoin} for how the rank comes back.
          */
         public Builder maskTimedOutRanks(boolean on) {
             given.maskTimedOutRanks = on;
@@ -421,10 +421,13 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Opens the buffer. Collective: all ranks call it, with the same options.
+         * Opens the buffer. Collective: all ranks call it, with the same options. Only GPU, stream,
+         * observers, names of NICs and time-outs are not compared; time-outs should be equal too.
          *
          * @throws IllegalArgumentException if this rank's options contradict each other
          * @throws io.deepep.error.RankMismatchException on every rank, if the ranks' options differ
+         * @throws OutOfMemoryError on the host, if there is too little memory for the limits; on
+         *     GPUs, {@code NativeCallException} or {@code DeepEpUnavailableException}
          * @throws io.deepep.error.DeepEpUnavailableException if the device or the network cannot be
          *     used
          * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is
