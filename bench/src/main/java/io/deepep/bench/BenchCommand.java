@@ -43,7 +43,7 @@ final class BenchCommand implements Runnable {
     abstract static class Operations implements Callable<Integer> {
         final Console console;
 
-        @Mixin JobOptions options = new JobOptions();
+        @Mixin JobOptions options;
 
         @Mixin GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
 
@@ -51,8 +51,9 @@ final class BenchCommand implements Runnable {
 
         @Mixin FlightRecorderOption recorder = new FlightRecorderOption();
 
-        Operations(Console console) {
+        Operations(Console console, SmsOptions sms) {
             this.console = console;
+            this.options = new JobOptions(sms);
         }
 
         /** Measures with ranks that are threads, or processes if a launcher started several. */
@@ -78,7 +79,7 @@ final class BenchCommand implements Runnable {
         private Path profile;
 
         Normal(Console console) {
-            super(console);
+            super(console, new SmsOptions.Normal());
         }
 
         @Override
@@ -99,7 +100,7 @@ final class BenchCommand implements Runnable {
         @Mixin private MeasuredTokens tokens = new MeasuredTokens();
 
         LowLatency(Console console) {
-            super(console);
+            super(console, new SmsOptions.LowLatency());
         }
 
         @Override
@@ -122,7 +123,7 @@ final class BenchCommand implements Runnable {
     static final class Decode implements Callable<Integer> {
         private final Console console;
 
-        @Mixin private JobOptions options = new JobOptions();
+        @Mixin private JobOptions options = new JobOptions(new SmsOptions.LowLatency());
 
         @Mixin private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
 

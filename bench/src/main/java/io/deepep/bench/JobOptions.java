@@ -1,6 +1,5 @@
 package io.deepep.bench;
 
-import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
@@ -16,7 +15,6 @@ import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
-import java.util.List;
 import java.util.function.IntFunction;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -25,7 +23,6 @@ import picocli.CommandLine.Option;
 final class JobOptions {
     private static final int DEFAULT_TOPK = 8;
     private static final int MOST_EXPERTS = 1 << 16;
-    private static final int MOST_SMS = 1024;
 
     /** More than a week, and far from where nanoseconds overflow. */
     private static final long MOST_SECONDS = 1_000_000;
@@ -64,17 +61,6 @@ final class JobOptions {
     private int numExperts;
 
     @Option(
-            names = "--sms",
-            paramLabel = "N",
-            split = ",",
-            description =
-                    "Multiprocessors per operation, an even number; half of it is the number of RDMA"
-                            + " channels, on the host too. Of several numbers, each is measured, and"
-                            + " checks run with the first (default: the library's default; on GPUs,"
-                            + " it and others from 8 to 64 are measured).")
-    private List<Integer> sms = List.of();
-
-    @Option(
             names = "--timeout",
             paramLabel = "SECONDS",
             description = "Seconds that a rank waits for another (default: ${DEFAULT-VALUE}).")
@@ -90,6 +76,12 @@ final class JobOptions {
     @Mixin private NetworkOptions network = new NetworkOptions();
 
     @Mixin private RoutingOptions routing = new RoutingOptions();
+
+    @Mixin private SmsOptions sms;
+
+    JobOptions(SmsOptions sms) {
+        this.sms = sms;
+    }
 
     /**
      * Makes the job and does it. With {@link BackendName#AUTO} on GPUs if they can be used and have
@@ -173,23 +165,12 @@ final class JobOptions {
         if (!(routing.maskedRatio >= 0 && routing.maskedRatio <= 1)) {
             throw new UsageException("--masked-ratio=" + routing.maskedRatio + " is not in [0, 1]");
         }
-        for (int number : sms) {
-            UsageException.requireIn("--sms", number, 1, MOST_SMS);
-            requireUsable(number);
-        }
-    }
-
-    private static void requireUsable(int numSms) {
-        try {
-            Config.recommended(1).withNumSms(numSms);
-        } catch (IllegalArgumentException refused) {
-            throw new UsageException("--sms: " + refused.getMessage());
-        }
+        sms.validate();
     }
 
     private void requireRoom(Placement placement, int numRanks) {
         int room = placement.smsPerRank(numRanks);
-        for (int number : sms) {
+        for (int number : sms.numbers()) {
             if (number > room) {
                 throw new UsageException(
                         ("--sms=%s exceeds the %s that each of %s ranks can have on %s; lower it, or use more"
@@ -260,6 +241,6 @@ final class JobOptions {
                 hidden,
                 Duration.ofSeconds(timeoutSeconds),
                 masksTimedOut,
-                sms);
+                sms.numbers());
     }
 }

@@ -13,15 +13,20 @@ abstract class TestCommand implements Callable<Integer> {
     private final ShapeDefaults defaults;
     private final JobOptions.Work cases;
 
-    @Mixin private JobOptions options = new JobOptions();
+    @Mixin private JobOptions options;
 
     @Mixin private FlightRecorderOption recorder = new FlightRecorderOption();
 
     @Mixin private GroupOptions group;
 
     TestCommand(
-            Console console, GroupOptions group, ShapeDefaults defaults, JobOptions.Work cases) {
+            Console console,
+            GroupOptions group,
+            SmsOptions sms,
+            ShapeDefaults defaults,
+            JobOptions.Work cases) {
         this.console = console;
+        this.options = new JobOptions(sms);
         this.group = group;
         this.defaults = defaults;
         this.cases = cases;
@@ -44,7 +49,12 @@ abstract class TestCommand implements Callable<Integer> {
             mixinStandardHelpOptions = true)
     static final class Intranode extends TestCommand {
         Intranode(Console console) {
-            super(console, new GroupOptions.OneNode(), ShapeDefaults.INTRANODE, NormalTest::run);
+            super(
+                    console,
+                    new GroupOptions.OneNode(),
+                    new SmsOptions.Normal(),
+                    ShapeDefaults.INTRANODE,
+                    NormalTest::run);
         }
     }
 
@@ -56,7 +66,12 @@ abstract class TestCommand implements Callable<Integer> {
             mixinStandardHelpOptions = true)
     static final class Internode extends TestCommand {
         Internode(Console console) {
-            super(console, new GroupOptions.AnyNodes(2), ShapeDefaults.INTERNODE, NormalTest::run);
+            super(
+                    console,
+                    new GroupOptions.AnyNodes(2),
+                    new SmsOptions.Normal(),
+                    ShapeDefaults.INTERNODE,
+                    NormalTest::run);
         }
     }
 
@@ -71,6 +86,7 @@ abstract class TestCommand implements Callable<Integer> {
             super(
                     console,
                     new GroupOptions.AnyNodes(),
+                    new SmsOptions.LowLatency(),
                     ShapeDefaults.LOW_LATENCY,
                     LowLatencyTest::run);
         }

@@ -38,7 +38,7 @@ final class CommandLineTest {
                 "test-internode --nodes 2 --ranks-per-node 2 --num-experts 16",
                 "test-internode --nodes 3 --ranks 1 --num-experts 12 --sms 4",
                 "test-internode --nodes 2 --ranks-per-node 2 --num-experts 32 --num-topk-groups 2",
-                "test-low-latency --ranks 2 --num-experts 8",
+                "test-low-latency --ranks 2 --num-experts 8 --sms 5",
                 "test-low-latency --nodes 2 --ranks-per-node 2 --num-experts 8"
             })
     void testsPass(String arguments) {
@@ -108,6 +108,7 @@ final class CommandLineTest {
                         + " and --strict-ordering need --network=ibgda",
                 "bench put --network ibgda | deepep: bench put measures peer memory and nvshmem; give --network=nvshmem, or"
                         + " leave it out",
+                "test-low-latency --sms 0 | deepep: --sms=0 is not in [1, 1024]",
                 "bench put --sms 0 | deepep: --sms=0 is not in [1, 1024]",
                 "test-intranode --routing /no/such.npy | deepep: --routing: there is no file /no/such.npy",
                 "test-intranode --ranks x | deepep: Invalid value for option '--ranks': 'x' is not an int;"
@@ -206,7 +207,8 @@ final class CommandLineTest {
         assertThat(help.exitCode()).isZero();
         // Where lines break depends on the defaults.
         assertThat(String.join(" ", help.outLines()).replaceAll("\\s+", " "))
-                .contains("(default: 288)", "--num-topk", "--routing: 128.");
+                .contains("(default: 288)", "--num-topk", "--routing: 128.", "any number from 1")
+                .doesNotContain("RDMA channels");
         assertThat(String.join(" ", runLine("--help").outLines()).replaceAll(" +", " "))
                 .contains("2 for wrong options", "test-internode");
     }

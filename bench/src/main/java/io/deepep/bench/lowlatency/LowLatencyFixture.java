@@ -43,14 +43,12 @@ public final class LowLatencyFixture implements AutoCloseable {
 
     /** Dispatch. */
     public RankTeam.Work dispatch(LowLatencyFormat format) {
-        return operations.dispatch(format, setup.job().dispatchConfig().numSms()).synchronous();
+        return operations.dispatch(format, setup.job().numSms()).synchronous();
     }
 
     /** Combine of rows in the buffer's combine memory, else of staged ones. */
     public RankTeam.Work combine(boolean zeroCopy, CombineRows rows) {
-        return operations
-                .combine(zeroCopy, rows, setup.job().dispatchConfig().numSms())
-                .synchronous();
+        return operations.combine(zeroCopy, rows, setup.job().numSms()).synchronous();
     }
 
     /** Bytes of a dispatch. */

@@ -77,7 +77,7 @@ public final class LowLatencyTest {
 
     private static void reportSpeed(Console console, LowLatencySetup setup) {
         LowLatencyOperations operations = new LowLatencyOperations(setup);
-        int sms = setup.job().dispatchConfig().numSms();
+        int sms = setup.job().numSms();
         line(console, setup, "dispatch (FP8) ", operations.dispatch(LowLatencyFormat.FP8, sms));
         line(console, setup, "dispatch (BF16)", operations.dispatch(BF16, sms));
         line(console, setup, "combine (BF16) ", operations.combine(true, CombineRows.BF16, sms));

@@ -53,7 +53,15 @@ record NormalSetup(
             MemoryNeed.require(job.numRanks(), perRank(job, limits));
         }
         Session session =
-                Session.open(job, ranks.apply(job.numRanks()), builder -> builder.normal(limits));
+                Session.open(
+                        job,
+                        ranks.apply(job.numRanks()),
+                        builder ->
+                                builder.normal(limits)
+                                        .dispatchConfig(
+                                                job.dispatchConfig().withNumSms(job.mostSms()))
+                                        .combineConfig(
+                                                job.combineConfig().withNumSms(job.mostSms())));
         TokenPool pool = new TokenPool(session, maxTokens);
         Map<String, NormalWorkload> others = new LinkedHashMap<>();
         routings.forEach(

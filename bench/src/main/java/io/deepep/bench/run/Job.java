@@ -122,12 +122,20 @@ public record Job(
         return NormalDefaults.of(topology, placement.device(0));
     }
 
-    /** The first given number, else the default one as far as ranks that share a GPU let it. */
     private Config withSms(Config byDefault) {
-        return byDefault.withNumSms(
-                sms.isEmpty()
-                        ? Math.min(byDefault.numSms(), placement.smsPerRank(numRanks()))
-                        : sms.getFirst());
+        return byDefault.withNumSms(numSms(byDefault));
+    }
+
+    /** The first given number, else the default one as far as ranks that share a GPU let it. */
+    private int numSms(Config byDefault) {
+        return sms.isEmpty()
+                ? Math.min(byDefault.numSms(), placement.smsPerRank(numRanks()))
+                : sms.getFirst();
+    }
+
+    /** The multiprocessors of a dispatch, also those that no configuration can have. */
+    public int numSms() {
+        return numSms(defaults().dispatch());
     }
 
     /**
@@ -136,12 +144,10 @@ public record Job(
      */
     public List<Integer> measuredSms() {
         if (!sms.isEmpty() || !placement.isCuda()) {
-            return sms.isEmpty() ? List.of(dispatchConfig().numSms()) : sms;
+            return sms.isEmpty() ? List.of(numSms()) : sms;
         }
         int room = placement.smsPerRank(numRanks());
-        return IntStream.concat(
-                        SWEEP.stream().mapToInt(number -> number),
-                        IntStream.of(dispatchConfig().numSms()))
+        return IntStream.concat(SWEEP.stream().mapToInt(number -> number), IntStream.of(numSms()))
                 .filter(number -> number <= room)
                 .sorted()
                 .distinct()
@@ -151,7 +157,7 @@ public record Job(
 
     /** The largest number that any operation uses. */
     public int mostSms() {
-        return Math.max(Collections.max(measuredSms()), dispatchConfig().numSms());
+        return Math.max(Collections.max(measuredSms()), numSms());
     }
 
     /** The shape in a line. */

@@ -85,8 +85,6 @@ public final class Session implements AutoCloseable {
                         .ranksPerNode(job.topology().numNvlRanks())
                         .device(job.placement().device(rank))
                         .network(job.network())
-                        .dispatchConfig(job.dispatchConfig().withNumSms(job.mostSms()))
-                        .combineConfig(job.combineConfig().withNumSms(job.mostSms()))
                         .timeout(job.timeout())
                         .maskTimedOutRanks(job.masksTimedOut());
         limits.accept(builder);
