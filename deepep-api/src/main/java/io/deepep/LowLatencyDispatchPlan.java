@@ -5,7 +5,7 @@ import java.util.function.BiConsumer;
 
 /**
  * A low-latency dispatch, prepared once and run many times. Its results belong to the buffer, and
- * are valid until the second next low-latency dispatch. See {@link Plan}.
+ * each is valid until the buffer's second low-latency dispatch after it. See {@link Plan}.
  *
  * <p>The inputs must stay unchanged until the dispatch has finished; with a hook, until its send
  * half has.

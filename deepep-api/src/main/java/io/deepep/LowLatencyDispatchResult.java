@@ -3,7 +3,7 @@ package io.deepep;
 /**
  * The rows that a low-latency dispatch received, packed per local expert. They are ordered by
  * (source rank, token, selection), so that every run gives the same order. The tensors belong to
- * the buffer and are valid until the second next low-latency dispatch on it.
+ * the buffer and are valid until the buffer's second low-latency dispatch after this one.
  *
  * @param recvX BF16 or FP8_E4M3 [El, R*maxTokens, H]; only the first {@code recvCount[e]} rows of
  *     local expert e are defined

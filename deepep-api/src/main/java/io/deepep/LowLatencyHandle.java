@@ -2,8 +2,8 @@ package io.deepep;
 
 /**
  * The routing of one low-latency dispatch, for {@link Buffer#lowLatencyCombine}. Like the result
- * that it comes with, it is valid until the second next low-latency dispatch on the buffer; later
- * use is refused.
+ * that it comes with, it is valid until the buffer's second low-latency dispatch after this one;
+ * later use is refused.
  *
  * <p>If every dispatch of a plan is combined, the plan returns two results with their handles
  * alternately, so that a loop makes no garbage and can reuse its combine plans too. Such a handle

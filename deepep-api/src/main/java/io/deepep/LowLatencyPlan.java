@@ -47,8 +47,8 @@ public abstract sealed class LowLatencyPlan extends Plan
     /**
      * The multiprocessors that a call on one node of at most 8 GPU ranks uses by default: 48 for up
      * to 32 selections, 80 for up to 128, one for each selection above that, and at most the rank's
-     * share of its GPU. More would only be more that must begin and report together, which costs 5
-     * % of a call of 4 tokens on an H200.
+     * share of its GPU. More multiprocessors only add synchronization, because all must start and
+     * report. This costs 5 % of a call of 4 tokens on an H200.
      *
      * @param numSelections of the call, T * K; ranks with more tokens send more than this one
      * @param share multiprocessors that the rank has to itself

@@ -37,8 +37,8 @@ public abstract class Bank {
     final void open(long number, int tokens, int topk) {
         if (phase == Phase.SENT) {
             throw new CallOrderException(
-                    ("dispatch %s has been sent but not received; run its receive hook before the second next"
-                                    + " dispatch")
+                    ("dispatch %s has been sent but not received; run its receive hook before the second dispatch"
+                                    + " after it")
                             .formatted(dispatch));
         }
         dispatch = number;

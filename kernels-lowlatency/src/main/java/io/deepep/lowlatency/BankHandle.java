@@ -72,7 +72,7 @@ public final class BankHandle<B extends Bank> implements LowLatencyHandle {
         return bank.dispatch() == dispatch
                 ? null
                 : ("the handle is of dispatch %s but its memory now holds dispatch %s; a low-latency result is"
-                                + " valid until the second next dispatch")
+                                + " valid until the buffer's second dispatch after its own")
                         .formatted(dispatch, bank.dispatch());
     }
 

@@ -199,8 +199,8 @@ final class CudaLowLatencyState implements AutoCloseable {
         int run = (int) ((numCombines + 1) % Banks.COUNT);
         if (unreceived[run]) {
             throw new CallOrderException(
-                    ("combine %s has been sent but not received; run its receive hook before the second next"
-                                    + " combine")
+                    ("combine %s has been sent but not received; run its receive hook before the second combine"
+                                    + " after it")
                             .formatted(numCombines - 1));
         }
         numCombines++;

@@ -81,7 +81,7 @@ final class Combiner {
         int parity = CallEpoch.parity(call);
         if (unreceived[parity] != 0) {
             throw new CallOrderException(
-                    "combine %s has been sent but not received; run its receive hook before the second next combine"
+                    "combine %s has been sent but not received; run its receive hook before the second combine after it"
                             .formatted(unreceived[parity]));
         }
         calls = call;
