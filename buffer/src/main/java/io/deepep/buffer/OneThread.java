@@ -30,7 +30,7 @@ final class OneThread {
     /** Comes in; returns whom to give to {@link #leave}. */
     Thread enter() {
         Thread current = Thread.currentThread();
-        Thread other = (Thread) INSIDE.compareAndExchange(this, null, current);
+        Thread other = (Thread) INSIDE.compareAndExchange(this, (Thread) null, current);
         if (other != null && !other.equals(current)) {
             throw new IllegalStateException(
                     "threads %s and %s use the buffer of rank %s at once; use one thread at a time"
