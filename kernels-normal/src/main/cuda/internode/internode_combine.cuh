@@ -61,7 +61,7 @@ template <class Net, class Wire>
 __device__ inline void internode_combine(const InternodeCombineParams& params) {
     await_previous_launch();
     uint8_t* slots = dynamic_shared();
-    __shared__ InternodeCombineShared shared;
+    InternodeCombineShared& shared = combine_shared();
     const CombineParams& p = params.local;
     const Internode& b = params.between;
     const Group& g = p.group;
@@ -79,6 +79,8 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
     int num_rings = for_owners ? Homes<Net>::size(b.network) : Forwarders<Net>::size(b.network);  // of a set
     for (int i = threadIdx.x; i < block_rings.num_sets * num_rings * kRingStateBytes / 4; i += blockDim.x)
         reinterpret_cast<uint32_t*>(rings)[i] = 0;
+    for (int i = threadIdx.x; i < sizeof(params) / 4; i += blockDim.x)
+        reinterpret_cast<uint32_t*>(&shared.params)[i] = reinterpret_cast<const uint32_t*>(&params)[i];
     if (threadIdx.x == 0) shared.state = 0;
     if (blockIdx.x == 0) {
         __shared__ int32_t words[kHeaderWords];
@@ -106,9 +108,9 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
     if (ok && warp == 0) {
         fence_async_proxy();  // rows that peers wrote by ordinary stores, now loaded by the copy engine
         if (for_owners)
-            load_for_homes<Net, Wire>(params, epoch, shared);
+            load_for_homes<Net, Wire>(epoch);
         else
-            load_own_tokens<Net, Wire>(params, epoch, shared);
+            load_own_tokens<Net, Wire>(epoch);
     } else if (ok && warp == 1) {
         if (for_owners)
             tell_peers<Homes<Net>, true>(b, epoch, block_rings, rings, &shared.state, 1);

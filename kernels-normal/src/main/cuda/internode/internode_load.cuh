@@ -26,11 +26,16 @@ struct LaneDeal {
     __device__ uint32_t lanes_of(int i) const { return (~0u >> (32 - width)) << (i * width); }
 };
 
+// How many parts of a ring have come.
+__device__ __forceinline__ const uint64_t* tail_of(const Internode& b, int node, int channel) {
+    return at<const uint64_t>(incoming(b.network, b.tails, node)) + channel;
+}
+
 // Waits for more than `taken` parts of a ring, and returns how many have come. Out of line, for its registers.
 template <class Net>
 __device__ __noinline__ uint32_t await_part(Nodes<Net> nodes, uint32_t epoch, int node, int channel, uint32_t taken) {
-    auto word = at<const uint64_t>(incoming(nodes.b.network, nodes.b.tails, node)) + channel;
-    return await_count<Forwarders<Net>>(nodes, epoch, node, word, taken);  // acquire; pairs with tell_peers
+    // acquire; pairs with tell_peers
+    return await_count<Forwarders<Net>>(nodes, epoch, node, tail_of(nodes.b, node, channel), taken);
 }
 
 constexpr int32_t kNoRow = -1, kNoData = -2;  // nothing; a batch without rows, for a token that has none
@@ -50,7 +55,18 @@ struct OwnTokens {
     RingHead* heads;
     uint32_t epoch;
     BlockRings rings;
-    int order = 0;  // of this lane's part among those of its ring that are at hand
+    uint32_t rivals;  // lanes whose parts come by the ring of this lane's
+    int order = 0;    // of this lane's part among those of its ring that are at hand
+
+    __device__ OwnTokens(const InternodeCombineParams& p, const PeerRows& rows, uint32_t e, const LaneDeal& deal)
+        : params(p), peers(rows), heads(rings_of_block<RingHead>(p.local)), epoch(e), rings(combine_rings(p.between)),
+          rivals(__match_any_sync(~0u, deal.item % rings.num_sets * 32 + deal.source)) {
+        const Network& net = between().network;
+        for (int r = threadIdx.x % 32; r < rings.num_sets * net.num_nodes; r += 32)
+            heads[r].begin = incoming(net, between().slots, r % net.num_nodes) +
+                             slot_offset(between(), rings.channel(r / net.num_nodes), 0);
+        __syncwarp();
+    }
 
     __device__ const Internode& between() const { return params.between; }
     __device__ int num_ranks() const { return params.local.group.num_ranks; }
@@ -82,32 +98,29 @@ struct OwnTokens {
 
     __device__ const uint8_t* from(int i, int source, int32_t row, uint32_t begin) const {
         if (source < num_ranks()) return peer_chunk(peers, source, row, begin);
-        const Internode& b = between();
-        uint64_t slot = slot_offset(b, rings.channel(set(i)), heads[ring(i, source)].taken + order);
-        return at<const uint8_t>(incoming(b.network, b.slots, node(source)) + begin, slot);
+        const RingHead& head = heads[ring(i, source)];
+        uint32_t slot = head.slot + order, num_slots = between().num_slots;
+        if (slot >= num_slots) slot -= num_slots;  // no more parts are at hand than a ring has slots
+        return at<const uint8_t>(head.begin + begin, static_cast<uint64_t>(slot) * between().slot_bytes);
     }
 
     // Those of the lanes `left` that come before all whose part is missing: those of one item at least, for which this
     // waits. None after a fault. All lanes; comes: this lane's part does, and it is among them.
     __device__ uint32_t arrived(uint32_t left, bool comes, int i, int source, const LaneDeal& deal) {
-        int lane = threadIdx.x % 32, my_ring = comes ? ring(i, source) : -1 - lane;
-        order = __popc(__match_any_sync(~0u, my_ring) & ((1u << lane) - 1));
-        RingHead& head = heads[max(my_ring, 0)];
-        for (;;) {
+        uint32_t before_me = (1u << threadIdx.x % 32) - 1;
+        order = __popc(__ballot_sync(~0u, comes) & rivals & before_me);
+        RingHead& head = heads[comes ? ring(i, source) : 0];
+        for (bool looked = false;; looked = true) {
             bool missing = comes && static_cast<int>(head.put - head.taken) <= order;
             uint32_t blocked = __ballot_sync(~0u, missing);
             if (blocked == 0) return left;
             int first = (__ffs(blocked) - 1) / deal.width;
             uint32_t ready = left & ((1u << (first * deal.width)) - 1);
-            if (ready != 0) return ready;
+            if (looked && ready != 0) return ready;
             bool here = true;
             __syncwarp();  // all have looked at the count
-            if (missing && deal.item == first) {  // the first of its ring
-                uint32_t put = await_part(Nodes<Net>{params.local.group, between()}, epoch, node(source),
-                                          rings.channel(set(i)), head.taken);
-                here = put != head.taken;
-                head.put = put;
-            }
+            bool leads = missing && (blocked & rivals & before_me) == 0;  // the first of its ring
+            if (leads && (!looked || deal.item == first)) here = look(head, i, source, looked);
             here = __all_sync(~0u, here);
             __syncwarp();
             fence_async_proxy();  // the counts were read by ordinary loads, the rows will be by the copy engine
@@ -115,12 +128,33 @@ struct OwnTokens {
         }
     }
 
+    // How many parts have come by now; waits: for one more at least. False after a fault.
+    __device__ bool look(RingHead& head, int i, int source, bool waits) const {
+        int channel = rings.channel(set(i));
+        uint32_t put = head.put;
+        if (waits) {
+            put = await_part(Nodes<Net>{params.local.group, params.between}, epoch, node(source), channel, head.taken);
+        } else {
+            // as in await_part
+            uint64_t word = load_acquire_sys(tail_of(params.between, node(source), channel));
+            if (word_epoch(word) == epoch) put = word_value(word);
+        }
+        bool here = !waits || put != head.taken;
+        head.put = put;
+        return here;
+    }
+
     // The last chunks of parts have been asked for.
     __device__ void take(bool comes, int i, int source) {
-        int lane = threadIdx.x % 32, my_ring = comes ? ring(i, source) : -1 - lane;
-        uint32_t same = __match_any_sync(~0u, my_ring);
+        uint32_t taken = __popc(__ballot_sync(~0u, comes) & rivals);
         __syncwarp();  // all have looked at it
-        if (comes && order == 0) heads[my_ring].taken += __popc(same);
+        if (comes && order == 0) {
+            RingHead& head = heads[ring(i, source)];
+            head.taken += taken;
+            head.slot += taken;
+            uint32_t num_slots = between().num_slots;
+            if (head.slot >= num_slots) head.slot -= num_slots;
+        }
         __syncwarp();
     }
 };
@@ -239,8 +273,7 @@ __device__ inline bool load_large(const CombineParams& p, Items& items, Internod
 // Warp 0 of a block, all lanes.
 template <bool kMany, class Wire, class Items>
 __device__ inline void load_items(const CombineParams& p, Items items, InternodeCombineShared& shared,
-                                  BatchWriter<Wire>& writer) {
-    LaneDeal deal(items.num_sources());
+                                  BatchWriter<Wire>& writer, const LaneDeal& deal) {
     bool ok = true;
     if constexpr (kMany) {
         for (int i = 0; ok && items.has(i); ++i)
@@ -265,22 +298,25 @@ __device__ inline void load_items(const CombineParams& p, Items items, Internode
 // The loading warps' functions are out of line: what the rest of the kernel keeps would cost them registers.
 // They are static, because a relocatable function has as many registers as it likes, also more than its kernel.
 template <class Net, class Wire>
-static __device__ __noinline__ void load_own_tokens(const InternodeCombineParams& params, uint32_t epoch,
-                                                    InternodeCombineShared& shared) {
+static __device__ __noinline__ void load_own_tokens(uint32_t epoch) {
+    InternodeCombineShared& shared = combine_shared();
+    const InternodeCombineParams& params = shared.params;
     const CombineParams& p = params.local;
-    OwnTokens<Net> tokens{params, shared.peers, rings_of_block<RingHead>(p), epoch, combine_rings(params.between)};
+    LaneDeal deal(num_sources(params));
+    OwnTokens<Net> tokens(params, shared.peers, epoch, deal);
     BatchWriter<Wire> writer(p, shared.ring, dynamic_shared(), num_slots_of_block(params), false);
     if (num_sources(params) <= 32)
-        load_items<false>(p, tokens, shared, writer);
+        load_items<false>(p, tokens, shared, writer, deal);
     else
-        load_items<true>(p, tokens, shared, writer);
+        load_items<true>(p, tokens, shared, writer, deal);
 }
 
 // Notes in the tail of the i-th ring of the block whose turn is the i-th.
 template <class Net, class Wire>
-static __device__ __noinline__ void load_for_homes(const InternodeCombineParams& params, uint32_t epoch,
-                                                   InternodeCombineShared& shared) {
+static __device__ __noinline__ void load_for_homes(uint32_t epoch) {
     using Homes = normal::Homes<Net>;
+    InternodeCombineShared& shared = combine_shared();
+    const InternodeCombineParams& params = shared.params;
     const Internode& b = params.between;
     auto tails = rings_of_block<RingTail>(params.local);
     int lane = threadIdx.x % 32, size = Homes::size(b.network), most = 0, turns = 0;
@@ -296,7 +332,7 @@ static __device__ __noinline__ void load_for_homes(const InternodeCombineParams&
     most = __reduce_max_sync(~0u, most);  // 0 without homes
     HomeTokens<Net> tokens{params, shared.peers, epoch, combine_rings(b), tails, most, max(turns, 1)};
     BatchWriter<Wire> writer(params.local, shared.ring, dynamic_shared(), num_slots_of_block(params), false);
-    load_items<kIsWide>(params.local, tokens, shared, writer);
+    load_items<kIsWide>(params.local, tokens, shared, writer, LaneDeal(tokens.num_sources()));
 }
 
 }  // namespace deepep::normal

@@ -33,7 +33,8 @@ struct RingHead {   // of the ring here that a warp empties
     uint32_t put;    // rows that are known to be there
     uint32_t taken;  // rows whose loads have begun
     uint32_t total;  // dispatch: rows that come in all, or kNotTold
-    uint32_t reserved[3];
+    uint32_t slot;   // combine: of the next row
+    uint64_t begin;  // combine: where the ring's slots are
 };
 constexpr uint32_t kNotTold = ~0u;
 static_assert(sizeof(RingTail) == kRingStateBytes && sizeof(RingHead) == kRingStateBytes);

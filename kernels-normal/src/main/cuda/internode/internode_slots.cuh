@@ -12,6 +12,7 @@ constexpr int kSumStages = 3;
 constexpr int kPutsPending = 4;  // stores of a putting warp that may be on their way
 
 struct InternodeCombineShared {
+    InternodeCombineParams params;  // for functions out of line, to which they would be memory that acquires make slow
     BatchRing ring;
     PeerRows peers;
     int32_t ring_of[kMaxBatches][kBatchRows];  // the block's ring that gets a slot back once this row is here, or -1
@@ -21,6 +22,12 @@ struct InternodeCombineShared {
     uint32_t state;  // of the warp that fills or empties rings
     bool goes_on;    // the verdict
 };
+
+// The block's. Functions out of line that name it need no register for where it is.
+__device__ __forceinline__ InternodeCombineShared& combine_shared() {
+    __shared__ InternodeCombineShared shared;
+    return shared;
+}
 
 // The first num_home_blocks blocks compute this rank's tokens, the others sum for peers. Both kinds deal out tokens
 // in turn, and num_channels is the least common multiple of their numbers: token t goes by the ring of channel t %
