@@ -24,8 +24,8 @@ public record CombineRoles(int numHomeBlocks, int numSummingBlocks) {
 
     /**
      * What putting a sum into a ring takes, in rows that are loaded. Fitted to 2 x 2 GPUs, as are
-     * the other numbers here. In FP8, which 12 and 12 of 24 blocks combine in 397 us and 16 and 8
-     * in 447, it is the cast that takes the time.
+     * the other numbers here. In FP8, which 12 and 12 of 24 blocks combine in 349 us and 14 and 10
+     * in 407, it is the cast that takes the time.
      */
     private static final double PUT_BF16 = 0.3;
 
@@ -33,7 +33,7 @@ public record CombineRoles(int numHomeBlocks, int numSummingBlocks) {
 
     /**
      * How much longer than the best division another may take by this count to be preferred for
-     * having more home blocks. In BF16, 16 and 8 of 24 blocks take 579 us, 12 and 12 take 616.
+     * having more home blocks. In BF16, 16 and 8 of 24 blocks take 560 us, 12 and 12 take 632.
      */
     private static final double WORTH_MORE_HOMES = 1.15;
 
