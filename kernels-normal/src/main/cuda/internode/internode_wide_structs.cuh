@@ -160,7 +160,7 @@ static_assert(offsetof(RailTable, ends_together) == 44);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0x35c2ab20f2ac4ac1;
+__device__ uint64_t deepep_internode_structs = 0x55b9a394a288ad0d;
 }
 
 }  // namespace deepep::normal

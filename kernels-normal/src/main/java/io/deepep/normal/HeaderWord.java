@@ -15,6 +15,11 @@ import io.deepep.spi.KernelEnum;
  * #HEADER_WORDS}, and the selections follow those.
  */
 public enum HeaderWord implements KernelEnum {
+    /**
+     * The ranks that are left out. The first word: who learns that masks differ knows why others
+     * make another call.
+     */
+    MASKED("masked ranks", "bit r for rank r, or a hash: see Masks"),
     /** A {@link NormalCall}. */
     OP("the operation", ""),
     /** E, 0 without top-k. */
@@ -37,8 +42,6 @@ public enum HeaderWord implements KernelEnum {
     NUM_BLOCKS("numSms", "several nodes"),
     /** Slots of a ring between nodes. */
     NUM_SLOTS("slots of a ring (rdmaRecvChunk)", "several nodes: of a ring"),
-    /** The ranks that are left out. */
-    MASKED("masked ranks", "bit r for rank r, or a hash: see Masks"),
     /** What is wrong with the rank's routing, a {@link io.deepep.spi.FaultCode}. */
     STATUS("", "the words before this one must agree on all ranks"),
     /** The token that the status is about. */
