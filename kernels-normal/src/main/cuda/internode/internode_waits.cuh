@@ -49,17 +49,17 @@ struct Nodes {
         return patience_for(g, epoch, ending_of<Net>(g, b, Contacts::place(g, rank)));
     }
 
-    // Whether a rank that came has masked the one whose header is waited for, and this rank has not. Then masks differ,
-    // and all refuse the call: nobody waits for a rank that others have given up. Where none are masked by a time-out,
-    // such a rank may still be in the call before. Masks of larger groups are hashes.
+    // Whether a rank that came has another mask than this one: then all refuse the call. They do not wait for more
+    // headers: which ranks exchange them depends on the masks, and others may have given up those that are missing.
+    // Where none are masked by a time-out, those may still be in the call before.
     __device__ bool is_refused(uint32_t epoch, const Wait& wait) const {
         if constexpr (Routes<Net>::kMaskable) {
-            bool may = wait.phase == kPhaseHeader && Routes<Net>::ends_together(b.network) && b.num_ranks <= 32;
+            bool may = wait.phase == kPhaseHeader && Routes<Net>::ends_together(b.network);
             int num_ranks = may ? b.num_ranks : 0;
             for (int rank = 0; rank < num_ranks; ++rank) {
                 if (!is_source(rank)) continue;
                 uint64_t word = load_relaxed_sys(header_slot(g, g.rank, rank, epoch) + kMasked);
-                if (word_epoch(word) == epoch && (word_value(word) >> wait.peer & 1) != 0) return true;
+                if (word_epoch(word) == epoch && word_value(word) != Routes<Net>::word(g)) return true;
             }
         }
         return false;

@@ -7,7 +7,6 @@ import io.deepep.host.HostHeap;
 import io.deepep.normal.Fault;
 import io.deepep.normal.FaultMessages;
 import io.deepep.normal.HeaderWord;
-import io.deepep.normal.Masks;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
@@ -251,25 +250,18 @@ public final class HeaderExchange {
     }
 
     /**
-     * Whether all that are missing are masked by ranks that came: then masks differ, and all refuse
-     * the call, without waiting for ranks that others have given up. Where none are masked by a
-     * time-out, such a rank may still be in the call before.
+     * Whether a rank that came has another mask than this one: then all refuse the call. They do
+     * not wait for more headers: which ranks exchange them depends on the masks, and others may
+     * have given up those that are missing. Where none are masked by a time-out, those may still be
+     * in the call before.
      */
     private boolean isRefused() {
-        if (!exchange.masksTimedOut) {
-            return false;
-        }
-        Masks masks = exchange.masks;
-        int named = 0;
-        for (int rank = 0; rank < topology.numRanks(); rank++) {
-            named |= isHeard(rank) ? word(rank, HeaderWord.MASKED) : 0;
-        }
-        for (int rank = 0; rank < topology.numRanks(); rank++) {
-            if (!isMasked(rank) && !isHeard(rank) && !masks.names(named, rank)) {
-                return false;
+        for (int rank = 0; rank < topology.numRanks() && exchange.masksTimedOut; rank++) {
+            if (isHeard(rank) && word(rank, HeaderWord.MASKED) != exchange.masks.word()) {
+                return true;
             }
         }
-        return true;
+        return false;
     }
 
     /** Whether a rank takes part, and its header of this call is here. */

@@ -13,6 +13,7 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
+import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.NormalWorld;
@@ -117,6 +118,41 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
                 backend,
                 builder -> withMasks(backend, builder),
                 context -> NormalMaskConformance.goOnWithout(context, absent, ROUNDS, rest, whole));
+    }
+
+    /**
+     * A rank stopped after a call of which one other rank alone saw no end: that one has masked it.
+     * The others hear that, are refused with it, and mask the rank too; nobody else is given up.
+     */
+    @Cases
+    @GroupSource({"2, 2", "3, 2"})
+    public void maskedByOneRank(int nodes, int ranksPerNode) {
+        NormalShape shape = shape(nodes, ranksPerNode);
+        NormalWorld whole = shape.world();
+        int stopped = shape.topology().numRanks() - 1;
+        NormalWorld rest = whole.without(stopped);
+        shape.run(
+                backend,
+                builder ->
+                        builder.timeout(Duration.ofSeconds(2))
+                                .maskTimedOutRanks(true)
+                                .network(backend.networkWithMasks()),
+                context -> {
+                    NormalMaskConformance.calls(new NormalRank(context, whole));
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    Buffer buffer = context.buffer();
+                    if (context.rank() == stopped - 1) {
+                        buffer.updateMask(stopped, true);
+                    }
+                    if (context.rank() != stopped) {
+                        NormalRank rank = new NormalRank(context, whole);
+                        Misbehaviour.requireMismatch(
+                                () -> buffer.dispatch(rank.plan().build()), "masked ranks");
+                        NormalMaskConformance.requireMasked(context, Set.of(stopped));
+                        NormalMaskConformance.calls(new NormalRank(context, rest));
+                    }
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                });
     }
 
     /** What went by other forwarders is refused on all ranks. */
