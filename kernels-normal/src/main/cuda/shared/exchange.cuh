@@ -218,6 +218,7 @@ __device__ __noinline__ void take_back_waits(Others others) {
     bool said = state->waiting_epoch == epoch || state->waiting_beat != 0;
     if (!said || (has_given_up(others.g, epoch) && !others.end_together())) return;
     state->waiting_beat = 0;
+    fence_sys();  // pairs with go_on
     others.say_to_wait(pack_word(epoch - 1, 0));
 }
 

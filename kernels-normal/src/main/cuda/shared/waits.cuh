@@ -283,6 +283,8 @@ __device__ inline LateWait go_on(const Others& others, uint32_t epoch, const Wai
             return late;
         }
         if (wait.peer == my_rank(g)) fault.code = kGridNotResident;  // this rank's blocks wait for each other
+        fence_sys();  // pairs with take_back_waits: whoever no longer says that it waits has told why before
+        others.somebody_left(epoch, wait.phase, fault);
     }
     record_fault(g, epoch, fault);
     return late;

@@ -132,6 +132,7 @@ public final class CallExchange {
         waits.say(phase.begins(), waited);
         waiter.rest(peer, messages.phase(phase));
         if (waiter.waitedNanos() > waiter.timeoutNanos() + waits.patience(peer)) {
+            requireNobodyGaveUp(phase); // whoever no longer says that it waits has told why before
             int silent = isSilent(relay) ? relay : peer;
             throw messages.failure(waitFault(FaultCode.TIMEOUT, phase, silent, expected, seen));
         }
