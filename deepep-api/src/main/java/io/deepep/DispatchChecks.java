@@ -108,6 +108,7 @@ final class DispatchChecks {
                 DType.BOOL,
                 numTokens,
                 perRank.size(0));
+        tensors.requireContiguous("layout.isTokenInRank", layout.isTokenInRank());
         Tensor perExpert = layout.numTokensPerExpert();
         if (plan.topkIdx() != null && perExpert != null) {
             tensors.requireForm(

@@ -9,6 +9,7 @@ import static io.deepep.DType.I64;
 import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
+import io.deepep.DispatchLayout;
 import io.deepep.DispatchPlan;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
@@ -202,6 +203,10 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
 
     private void forms() {
         missing("no layout", "layout", r -> r.bare().layout(null));
+        dispatch(
+                "the mask of a layout is part of a wider tensor",
+                "layout.isTokenInRank",
+                r -> r.bare().layout(withWideMask(r)));
         missing("no handle", "handle", r -> r.bare().cached(null));
         dispatch(
                 "handle of another number of tokens",
@@ -226,5 +231,17 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
                 "numWorstTokens=2147483647",
                 r -> r.plan().expanded(true).numWorstTokens(Integer.MAX_VALUE));
         dispatch("negative worst case", "numWorstTokens=-1", r -> r.plan().numWorstTokens(-1));
+    }
+
+    private static DispatchLayout withWideMask(Rank r) {
+        DispatchLayout layout = r.buffer().getDispatchLayout(r.topkIdx(), EXPERTS);
+        int numRanks = (int) layout.isTokenInRank().size(1);
+        Tensor mask = HostTensors.allocate(DType.BOOL, TOKENS, numRanks);
+        return new DispatchLayout(
+                layout.numTokensPerRank(),
+                layout.numTokensPerRdmaRank(),
+                layout.numTokensPerExpert(),
+                r.upload(HostTensors.withColumnGap(mask)),
+                layout.event());
     }
 }
