@@ -29,6 +29,9 @@ final class CudaDispatchHandle extends NormalHandle {
     /** i32 [capacity][K]: expanded row of each selection; null unless expanded. */
     final DevicePool.Block expandedRows;
 
+    /** i32 [El + 1]: where the rows of each local expert begin; null unless expanded. */
+    final DevicePool.Block expertOffsets;
+
     final int expertAlignment;
     private final int numTokens;
     private int numReceived;
@@ -67,6 +70,8 @@ final class CudaDispatchHandle extends NormalHandle {
                 numTopk == 0 ? null : owner.memory.allocateZeroed(4L * (numExperts / numRanks));
         this.expandedRows =
                 expanded ? owner.memory.allocate(4L * owner.nvlLayout.capacity() * numTopk) : null;
+        this.expertOffsets =
+                expanded ? owner.memory.allocate(4L * (numExperts / numRanks + 1)) : null;
     }
 
     /** The handle as one of {@code state}'s. */

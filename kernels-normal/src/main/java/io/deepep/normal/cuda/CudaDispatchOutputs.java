@@ -34,7 +34,6 @@ final class CudaDispatchOutputs {
     private final DevicePool.Block deviceCounts;
     private final DevicePool.Block topkIdx;
     private final DevicePool.Block topkWeights;
-    private final DevicePool.Block offsets;
     private DevicePool.Block rows;
     private DevicePool.Block scales;
     private DevicePool.Block expandedWeights;
@@ -67,10 +66,6 @@ final class CudaDispatchOutputs {
         this.counts =
                 topk ? Tensor.allocate(Arena.ofAuto(), DType.I32, handle.numLocalExperts()) : null;
         this.deviceCounts = topk ? state.memory.allocate(4L * handle.numLocalExperts()) : null;
-        this.offsets =
-                topk && handle.expanded()
-                        ? state.memory.allocate(4L * (handle.numLocalExperts() + 1))
-                        : null;
     }
 
     /** Bytes of the slot that {@code plan} needs. */
@@ -188,8 +183,9 @@ final class CudaDispatchOutputs {
 
     /** Computes the expert offsets of the expanded layout. */
     void runOffsets(LaunchConfig oneWarp, OffsetsParams params) {
-        if (offsets != null) {
-            params.set(deviceCounts.address(), offsets.address(), handle.numLocalExperts());
+        if (!cached) {
+            long offsets = handle.expertOffsets.address();
+            params.set(deviceCounts.address(), offsets, handle.numLocalExperts());
             state.kernels.offsets.launch(oneWarp, params.memory(), state.stream);
         }
     }
@@ -197,9 +193,9 @@ final class CudaDispatchOutputs {
     DispatchResult result(Event event) {
         if (result == null || !result.event().equals(event)) {
             Tensor expertOffsets =
-                    offsets == null
-                            ? null
-                            : offsets.tensor(DType.I32, handle.numLocalExperts() + 1);
+                    handle.expanded()
+                            ? handle.expertOffsets.tensor(DType.I32, handle.numLocalExperts() + 1)
+                            : null;
             result =
                     new DispatchResult(
                             recvX,

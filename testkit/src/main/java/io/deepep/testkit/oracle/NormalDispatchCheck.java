@@ -192,13 +192,13 @@ public record NormalDispatchCheck(
         }
 
         private void checkCounts() {
-            if (!withTopk) {
+            if (withTopk) {
+                int[] counts = oracle.counts(rank, alignment);
+                String what = at + "numRecvTokensPerExpert";
+                RowBits.requireInts(counts, result.numRecvTokensPerExpert(), what);
+            } else {
                 OracleMismatch.requireNull(at + "counts", result.numRecvTokensPerExpert());
-                return;
             }
-            int[] counts = oracle.counts(rank, alignment);
-            String what = at + "numRecvTokensPerExpert";
-            RowBits.requireInts(counts, result.numRecvTokensPerExpert(), what);
             int[] ends = oracle.expertOffsets(rank, alignment);
             Tensor offsets =
                     fetch(

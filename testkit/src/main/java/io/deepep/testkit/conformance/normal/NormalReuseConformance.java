@@ -49,6 +49,18 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
         }
     }
 
+    /** A cached dispatch has the layout of its handle, and says where experts begin. */
+    @Cases
+    @MethodSource(FEW)
+    public void cachedExpandedHandle(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context, 5);
+        NormalRank expanded = rank.expecting(rank.check().expanded(4));
+        DispatchResult first = expanded.dispatch(rank.plan().expanded(true).expertAlignment(4));
+        DispatchPlan again = rank.bare().cached(first.handle()).build();
+        NormalRank cached = rank.expecting(rank.check().expanded(4).withoutTopk());
+        cached.verify(context.buffer().dispatch(again));
+    }
+
     /** What was received as a copy survives later dispatches of other plans. */
     @Cases
     @MethodSource(FEW)
