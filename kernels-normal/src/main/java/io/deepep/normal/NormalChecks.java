@@ -171,7 +171,8 @@ public final class NormalChecks {
     }
 
     /**
-     * Demands that rows lie outside the combine region, into which they are to be cast or packed.
+     * Demands that rows lie outside the combine region, into which they are to be cast, summed or
+     * packed.
      *
      * @param layout of the memory at {@code heap}
      */
@@ -179,8 +180,11 @@ public final class NormalChecks {
         if (plan.scales() == null) {
             if (layout.combineRegionHas(heap, plan.x())) {
                 throw new IllegalArgumentException(
-                        "x lies in the buffer's combine region, into which format=FP8 casts rows; give rows in"
-                                + " other memory, or FP8 rows as getFp8CombineBuffer has them");
+                        plan.format() == CombineFormat.FP8
+                                ? "x lies in the buffer's combine region, into which format=FP8 casts rows; give rows in"
+                                        + " other memory, or FP8 rows as getFp8CombineBuffer has them"
+                                : "x lies in the buffer's combine region, into which its rows are to be brought; give"
+                                        + " rows in other memory, or in place as getCombineBuffer has them");
             }
         } else if (layout.combineRegionHas(heap, plan.x())
                 || layout.combineRegionHas(heap, plan.scales())) {

@@ -51,6 +51,7 @@ enum RowsAccess {
         long stride = x.stride(0) * DType.BF16.sizeBytes();
         boolean aligned = x.address() % UNIT_BYTES == 0 && stride % UNIT_BYTES == 0;
         if (handle.expanded() || !aligned) {
+            NormalChecks.combineFromElsewhere(plan, state.nvlLayout, state.heap());
             return STAGED;
         }
         if (state.heapContains(x.address())) {

@@ -51,14 +51,12 @@ public final class CombineInput {
                                 .combineWeights()
                                 .of((long) Float.BYTES * handle.numTopk());
         this.sum = new RowSum(Math.max(1, handle.numTopk()), handle.hidden());
-        this.inPlace = NormalRows.travelAsTheyAre(plan) && state.nvlContains(plan.x());
-        if (plan.format() == CombineFormat.FP8 && !inPlace) {
+        this.inPlace =
+                !handle.expanded()
+                        && NormalRows.travelAsTheyAre(plan)
+                        && state.nvlContains(plan.x());
+        if (handle.expanded() || (plan.format() == CombineFormat.FP8 && !inPlace)) {
             NormalChecks.combineFromElsewhere(plan, state.nvlLayout, nvlAddress());
-        }
-        if (inPlace && handle.expanded()) {
-            throw new IllegalArgumentException(
-                    "x lies in the buffer, where the expanded rows of a token are summed; compute"
-                            + " them into memory of your own");
         }
     }
 

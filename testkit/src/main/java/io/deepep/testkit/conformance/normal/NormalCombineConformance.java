@@ -1,6 +1,7 @@
 package io.deepep.testkit.conformance.normal;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CombineFormat;
@@ -53,6 +54,23 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
         checkWeights(rank, rank.plan());
         DispatchPlan.Builder plan = rank.plan().expanded(true).expertAlignment(4);
         checkWeights(rank.expecting(rank.check().expanded(4)), plan);
+    }
+
+    /** Rows that are summed into the combine region must not be read from there meanwhile. */
+    @Cases
+    @MethodSource(FEW)
+    public void expandedRowsInTheCombineRegion(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context);
+        Buffer buffer = context.buffer();
+        DispatchResult plain = rank.dispatch();
+        Tensor region = buffer.getCombineBuffer(plain.handle());
+        DispatchResult expanded = buffer.dispatch(rank.plan().expanded(true).build());
+        Tensor x = HostTensors.view(region, expanded.recvX().shape(), new long[] {0, 1});
+        CombinePlan plan = CombinePlan.builder(x, expanded.handle()).build();
+        assertThatThrownBy(() -> buffer.combine(plan))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("combine region");
+        rank.roundTrip();
     }
 
     private static void checkWeights(NormalRank rank, DispatchPlan.Builder plan) {
