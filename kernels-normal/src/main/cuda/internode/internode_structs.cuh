@@ -160,7 +160,7 @@ static_assert(offsetof(RailTable, ends_together) == 44);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0x8e65e9148f045267;
+__device__ uint64_t deepep_internode_structs = 0x613d87785bbf7e27;
 }
 
 }  // namespace deepep::normal

@@ -10,7 +10,7 @@
 // Launch: any number of blocks, any number of threads that is a multiple of 32; no dynamic shared memory.
 #include "copy_unaligned.cuh"
 #include "deepep/fp8.cuh"
-#include "normal_params.cuh"
+#include "stage_rows.cuh"
 
 namespace deepep::normal {
 
@@ -120,7 +120,7 @@ __device__ inline void cast_row(const StageParams& p, int row, int lane) {
     uint64_t to = p.out + static_cast<uint64_t>(row) * p.out_stride;
     if (!p.expanded_rows) return cast_row(p, AnyRow{from}, to, lane);
     bool selects = lane < p.topk;
-    int selection = selects ? at<const int32_t>(p.expanded_rows)[static_cast<size_t>(row) * p.topk + lane] : -1;
+    int selection = selected_row(p, row, lane);
     cast_row(p, SummedRow{p, selection, __ballot_sync(~0u, selection >= 0)}, to, lane);
     if (selects && p.weights)
         at<float>(p.out_weights)[static_cast<size_t>(row) * p.topk + lane] =
@@ -151,7 +151,7 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1)
     deepep_normal_cast(const __grid_constant__ StageParams p) {
     await_previous_launch();
     int num_warps = gridDim.x * (blockDim.x / 32), lane = threadIdx.x % 32;
-    int num_rows = *at<const int32_t>(p.num_rows), warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    int num_rows = num_staged_rows(p), warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (p.scales) {
         for (int row = warp; row < num_rows; row += num_warps) pack_row(p, row, lane);
         return;

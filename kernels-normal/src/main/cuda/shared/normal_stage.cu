@@ -8,7 +8,7 @@
 //
 // Launch: any number of blocks, any number of threads that is a multiple of 32; no dynamic shared memory.
 #include "deepep/bf16.cuh"
-#include "normal_params.cuh"
+#include "stage_rows.cuh"
 
 namespace deepep::normal {
 
@@ -31,7 +31,7 @@ __device__ inline void copy_row(const StageParams& p, int row, int lane) {
 
 __device__ inline void sum_row(const StageParams& p, int row, int lane) {
     uint64_t to = p.out + static_cast<uint64_t>(row) * p.out_stride;
-    int from = lane < p.topk ? at<const int32_t>(p.expanded_rows)[static_cast<size_t>(row) * p.topk + lane] : -1;
+    int from = selected_row(p, row, lane);
     uint32_t selections = __ballot_sync(~0u, from >= 0);
     int num_vectors = p.hidden / 8;
     for (int c = 0; c < num_vectors; c += 32) {
@@ -54,10 +54,10 @@ __device__ inline void copy_for_peers(const StageParams& p, int warp, int num_wa
     int dealt = 0;  // rows before this source's
     for (int s = 0; s < p.num_sources; ++s) {
         if (s % p.num_ranks == p.rank) continue;
-        int begin = first_row[s], count = first_row[s + 1] - begin;
+        int begin = first_row[s], count = min(first_row[s + 1], p.x_rows) - begin;
         for (int i = (warp + num_warps - dealt % num_warps) % num_warps; i < count; i += num_warps)
             copy_row(p, begin + i, lane);
-        dealt += count;
+        dealt += max(count, 0);
     }
 }
 
@@ -65,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1)
     deepep_normal_stage(const __grid_constant__ StageParams p) {
     await_previous_launch();
     int num_warps = gridDim.x * (blockDim.x / 32), lane = threadIdx.x % 32;
-    int num_rows = *at<const int32_t>(p.num_rows), warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    int num_rows = num_staged_rows(p), warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (p.source_rows) {
         copy_for_peers(p, warp, num_warps, lane);
     } else {

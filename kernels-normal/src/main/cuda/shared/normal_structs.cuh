@@ -408,7 +408,7 @@ struct StageParams {
     int32_t num_sources;                // ranks of all nodes
     int32_t num_ranks;                  // of the node; rows of sources s = rank mod num_ranks stay
     int32_t rank;                       // within the node
-    int32_t reserved;
+    int32_t x_rows;                     // rows of x
 };
 static_assert(sizeof(StageParams) == 120);
 static_assert(offsetof(StageParams, x) == 0);
@@ -428,7 +428,7 @@ static_assert(offsetof(StageParams, topk) == 100);
 static_assert(offsetof(StageParams, num_sources) == 104);
 static_assert(offsetof(StageParams, num_ranks) == 108);
 static_assert(offsetof(StageParams, rank) == 112);
-static_assert(offsetof(StageParams, reserved) == 116);
+static_assert(offsetof(StageParams, x_rows) == 116);
 
 // See normal_layout.cu. Counters start zeroed.
 struct LayoutParams {
@@ -461,7 +461,7 @@ static_assert(offsetof(LayoutParams, reserved) == 68);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0xe6411495d6c7048;
+__device__ uint64_t deepep_normal_structs = 0xd4fc061067c3a9a8;
 }
 
 }  // namespace deepep::normal

@@ -231,6 +231,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
             numRows = handle.numResultRows();
             // Expanded: the rows peers read are the received ones, at most the region's.
             params.setInt("num_rows", handle.expanded() ? state.nvlLayout.capacity() : numRows);
+            stageParams.setInt("x_rows", numRows);
         }
         if (!state.stream.isCapturing()) {
             event.synchronize();

@@ -78,7 +78,7 @@ public final class NormalStructs {
                     .i32("num_sources", "ranks of all nodes")
                     .i32("num_ranks", "of the node; rows of sources s = rank mod num_ranks stay")
                     .i32("rank", "within the node")
-                    .i32("reserved", "")
+                    .i32("x_rows", "rows of x")
                     .build();
 
     public static final KernelStruct LAYOUT =
