@@ -35,10 +35,10 @@ public final class Ibgda implements AutoCloseable {
         this.meetingTimeout = meetingTimeout;
     }
 
-    private Meeting meeting(Communicator group) {
+    private static Meeting meeting(Communicator group, Duration limit) {
         return new Meeting(
                 group,
-                meetingTimeout,
+                limit,
                 "the network of the GPUs cannot be opened",
                 "check the machine with deepep doctor");
     }
@@ -72,7 +72,7 @@ public final class Ibgda implements AutoCloseable {
 
     /** What ranks that are new and those that take them in do in the same order. */
     private void meet(Communicator group, Supplier<String> address, Runnable connection) {
-        Meeting meeting = meeting(group);
+        Meeting meeting = meeting(group, meetingTimeout);
         List<String> all = meeting.together(address);
         addresses.clear();
         all.stream().map(CardAddress::decode).forEach(addresses::add);
@@ -164,12 +164,14 @@ public final class Ibgda implements AutoCloseable {
      * @throws io.deepep.error.DeepEpUnavailableException on every rank, if one cannot
      */
     public void mend(Communicator group) {
-        Meeting meeting = meeting(group);
         String failed = "failed";
+        // Others may be there long before one that waits for its card.
+        Meeting first = meeting(group, meetingTimeout.plus(timeout));
         boolean any =
-                meeting.together(() -> quiet(timeout) ? "" : failed).stream()
+                first.together(() -> quiet(timeout) ? "" : failed).stream()
                         .anyMatch(failed::equals);
         if (any) {
+            Meeting meeting = meeting(group, meetingTimeout);
             meeting.step(
                     () -> {
                         nics.forEach(IbgdaNic::requireActive);

@@ -52,6 +52,11 @@ final class IbgdaGroup implements AutoCloseable {
     /** The places of the ranks that queue pairs lead to. */
     private final int[] placeOf;
 
+    /**
+     * False while queue pairs are reset: what the tables say was sent is not under way any more.
+     */
+    private boolean connected;
+
     IbgdaGroup(
             CudaContext context,
             IbgdaOptions options,
@@ -183,6 +188,7 @@ final class IbgdaGroup implements AutoCloseable {
             write(image, addresses);
             tables.copyFrom(0, image);
         }
+        connected = true;
     }
 
     private int peerOf(int queue) {
@@ -280,11 +286,14 @@ final class IbgdaGroup implements AutoCloseable {
 
     /**
      * Waits until what kernels have sent has arrived, once no kernel sends any more. What a queue
-     * pair that has failed has not sent, is lost.
+     * pair that has failed has not sent, is lost, and so is all if the queue pairs are reset.
      *
      * @return whether all of it has arrived
      */
     boolean quiet(long deadlineNanos) {
+        if (!connected) {
+            return false;
+        }
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment image = arena.allocate(tablesBytes(), Long.BYTES);
             tables.copyTo(0, image);
@@ -320,6 +329,7 @@ final class IbgdaGroup implements AutoCloseable {
 
     /** All queue pairs as they were before {@link #connect}: what was sent is forgotten. */
     void reset() {
+        connected = false;
         pairs.forEach(QueuePair::reset);
         slab.clear();
         faults.memory().fill((byte) 0);

@@ -25,6 +25,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 
 /**
@@ -55,6 +56,11 @@ final class CardRanks implements AutoCloseable {
 
     /** Opens all ranks. */
     CardRanks(int numRanks, int queuesPerPeer, IbgdaOptions options) {
+        this(numRanks, queuesPerPeer, _ -> options);
+    }
+
+    /** The same with options that differ from rank to rank. */
+    CardRanks(int numRanks, int queuesPerPeer, IntFunction<IbgdaOptions> options) {
         group = InProcessGroup.of(numRanks);
         opened = new Ibgda[numRanks];
         for (int rank = 0; rank < numRanks; rank++) {
@@ -63,7 +69,7 @@ final class CardRanks implements AutoCloseable {
                             context, 2 * NETWORK_BYTES + IbgdaOptions.NetworkMemory.LANDING_BYTES));
         }
         try {
-            onEach(rank -> opened[rank] = open(rank, rank, queuesPerPeer, options));
+            onEach(rank -> opened[rank] = open(rank, rank, queuesPerPeer, options.apply(rank)));
         } catch (RuntimeException e) {
             close();
             throw e;

@@ -14,10 +14,11 @@ import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A GPU with two ports: both carry, and one that was down is named and mended. */
+/** Two ports: both carry, and one that was down is named and mended, of all ranks or of one. */
 class IbgdaPortsTest {
     private static final Duration LONG = Duration.ofSeconds(20);
     private static final Duration SHORT = Duration.ofMillis(300);
@@ -40,31 +41,37 @@ class IbgdaPortsTest {
     }
 
     @BeforeEach
-    void open() {
+    void withoutFaults() {
         card.faults("");
-        ranks =
-                new CardRanks(
-                        2,
-                        CardRanks.BLOCKS,
-                        new IbgdaOptions(
-                                PORTS,
-                                Network.Path.DEFAULT,
-                                IbgdaOptions.Doorbells.AUTO,
-                                true,
-                                true,
-                                IbgdaOptions.MAX_MESSAGE_BYTES,
-                                LONG,
-                                LONG));
     }
 
     @AfterEach
     void close() {
-        ranks.close();
+        if (ranks != null) {
+            ranks.close();
+        }
         card.faults("");
+    }
+
+    private void open() {
+        ranks = new CardRanks(2, CardRanks.BLOCKS, options(PORTS));
+    }
+
+    private static IbgdaOptions options(List<IbgdaOptions.Port> ports) {
+        return new IbgdaOptions(
+                ports,
+                Network.Path.DEFAULT,
+                IbgdaOptions.Doorbells.AUTO,
+                true,
+                true,
+                IbgdaOptions.MAX_MESSAGE_BYTES,
+                LONG,
+                LONG);
     }
 
     @Test
     void bothCarryHalfOfAllBytes() throws Exception {
+        open();
         Map<String, Long> before = card.bytesByPort();
         assertThat(ranks.exchange(module, NUM_ROUNDS, LONG)).isZero();
         Map<String, Long> after = card.bytesByPort();
@@ -80,6 +87,7 @@ class IbgdaPortsTest {
     @ParameterizedTest
     @ValueSource(strings = {"mlx5_0:1", "mlx5_0:2"})
     void onePortIsDownForAWhile(String port) {
+        open();
         card.faults("port down " + port);
         assertThat(ranks.exchange(module, 1, SHORT)).isPositive();
         ranks.onEach(
@@ -92,5 +100,30 @@ class IbgdaPortsTest {
         ranks.onEach(rank -> assertThat(ranks.failure(rank)).isEmpty());
         ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
         assertThat(ranks.exchange(module, NUM_ROUNDS, LONG)).isZero();
+    }
+
+    /**
+     * A rank that cannot mend leaves the others reset. None of these waits later for what it sent
+     * before: the card has forgotten that, though nothing has failed there.
+     */
+    @Test
+    @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+    void thePortOfOneRankIsDownForAWhile() {
+        int lost = 2;
+        ranks = new CardRanks(3, 1, rank -> options(List.of(PORTS.get(rank == lost ? 1 : 0))));
+        assertThat(ranks.exchange(module, 1, LONG)).isZero();
+        ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
+        card.faults("port down mlx5_0:2");
+        assertThat(ranks.exchange(module, 1, SHORT)).isPositive();
+        ranks.onEach(
+                rank ->
+                        assertThatThrownBy(() -> ranks.mend(rank))
+                                .hasMessageContaining("rank 2: port mlx5_0:2 is not active"));
+        card.faults("");
+        ranks.onEach(rank -> assertThat(ranks.ibgda(rank).quiet(Duration.ofDays(1))).isFalse());
+        ranks.onEach(rank -> ranks.mend(rank));
+        ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
+        assertThat(ranks.exchange(module, NUM_ROUNDS, LONG)).isZero();
+        ranks.onEach(rank -> assertThat(ranks.failure(rank)).isEmpty());
     }
 }

@@ -70,22 +70,22 @@ class IbgdaTest {
     private static IbgdaOptions options(
             IbgdaOptions.Doorbells doorbells,
             boolean inGpu,
-            boolean relaxed,
             long maxMessage,
-            Duration timeout) {
+            Duration timeout,
+            Duration meetingTimeout) {
         return new IbgdaOptions(
                 List.of(new IbgdaOptions.Port("mlx5_0", 1, List.of())),
                 PATH,
                 doorbells,
                 inGpu,
-                relaxed,
+                true,
                 maxMessage,
                 timeout,
-                timeout);
+                meetingTimeout);
     }
 
     private static IbgdaOptions options(Duration timeout) {
-        return options(IbgdaOptions.Doorbells.AUTO, true, true, 1 << 30, timeout);
+        return options(IbgdaOptions.Doorbells.AUTO, true, 1 << 30, timeout, timeout);
     }
 
     private void open(int numRanks, int queuesPerPeer, IbgdaOptions options) {
@@ -173,7 +173,7 @@ class IbgdaTest {
     })
     void movesData(IbgdaOptions.Doorbells doorbells, boolean inGpu, long maxMessage) {
         SoftwareCard.requireReachOfGpu(doorbells == IbgdaOptions.Doorbells.GPU);
-        open(2, 1, options(doorbells, inGpu, true, maxMessage, LONG));
+        open(2, 1, options(doorbells, inGpu, maxMessage, LONG, LONG));
         MemorySegment outbox =
                 ranks.memory(0).asSlice(CardRanks.NETWORK_BYTES + CardRanks.SLOTS_STRIDE, 8192);
         for (int i = 0; i < 1024; i++) {
@@ -322,7 +322,7 @@ class IbgdaTest {
             names = {"GPU", "THREAD"})
     void aPortThatStaysDownFailsItsQueues(IbgdaOptions.Doorbells doorbells) {
         SoftwareCard.requireReachOfGpu(doorbells == IbgdaOptions.Doorbells.GPU);
-        open(2, 1, options(doorbells, true, true, 1 << 30, LONG));
+        open(2, 1, options(doorbells, true, 1 << 30, LONG, LONG));
         card.faults("port down");
         command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
         runQuiet();
@@ -342,6 +342,18 @@ class IbgdaTest {
         runCommands();
         assertThat(ranks.ibgda(0).quiet(LONG)).isFalse();
         assertThat(ranks.failure(0)).get().asString().contains("REMOTE_OPERATION_ERROR");
+    }
+
+    /** Ranks that have sent nothing are there at once, and the one that has comes later. */
+    @Test
+    void mendingWaitsForTheCardOfAnyRank() {
+        open(2, 1, options(IbgdaOptions.Doorbells.AUTO, true, 1 << 30, LONG, SHORT));
+        card.faults("stall 0 1000");
+        command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
+        runCommands();
+        ranks.onEach(rank -> ranks.mend(rank));
+        assertThat(flag(1, 0)).isEqualTo(1);
+        requireNoFailure();
     }
 
     @Test
