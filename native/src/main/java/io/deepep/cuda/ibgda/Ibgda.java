@@ -82,8 +82,8 @@ public final class Ibgda implements AutoCloseable {
     /**
      * Takes in the memory and the queue pairs of new ranks, and connects all anew: collective with
      * their {@link #open}, while no kernel of this rank runs. Tables stay where they are, for
-     * kernels and captured graphs. A new rank that does not come to its connection leaves the
-     * others connected.
+     * kernels and captured graphs. A new rank that does not come to its connection, or cannot be
+     * connected to, leaves the others connected.
      */
     public void admit(Communicator group) {
         CardAddress own = addresses.get(group.rank());
@@ -120,10 +120,22 @@ public final class Ibgda implements AutoCloseable {
                 groups.stream().map(IbgdaGroup::numbers).toList());
     }
 
+    /** All that can be connected, whatever fails. */
     private void connect() {
+        List<RuntimeException> failures = new ArrayList<>();
         for (int i = 0; i < groups.size(); i++) {
-            groups.get(i).connect(addresses, i);
+            failures.addAll(groups.get(i).connect(addresses, i));
         }
+        Optional<RuntimeException> failure = first(failures);
+        if (failure.isPresent()) {
+            throw failure.get();
+        }
+    }
+
+    /** The first, with the others as suppressed. */
+    private static <E extends RuntimeException> Optional<E> first(List<E> failures) {
+        failures.stream().skip(1).forEach(later -> failures.getFirst().addSuppressed(later));
+        return failures.stream().findFirst();
     }
 
     /** What kernels of a group are given: {@code Network.queues}. */
@@ -136,10 +148,7 @@ public final class Ibgda implements AutoCloseable {
      * suppressed. Names the peer, and the entry and the syndrome of an error completion.
      */
     public Optional<NativeCallException> failure(IntPredicate peers) {
-        List<NativeCallException> failures =
-                groups.stream().flatMap(group -> group.failures(peers).stream()).toList();
-        failures.stream().skip(1).forEach(later -> failures.getFirst().addSuppressed(later));
-        return failures.stream().findFirst();
+        return first(groups.stream().flatMap(group -> group.failures(peers).stream()).toList());
     }
 
     /**

@@ -7,9 +7,10 @@ import io.deepep.error.NativeCallException;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Why a queue pair has failed, as the kernel that saw it first wrote it.
+ * Why a queue pair has failed, as whoever saw it first wrote it: a kernel, or the host if it could
+ * not connect it.
  *
- * @param kind what the kernel saw
+ * @param kind what was seen
  * @param peer rank at the other end
  * @param queue number of the queue pair
  * @param syndrome of an error completion, otherwise 0
@@ -30,6 +31,9 @@ record IbgdaFault(
     static final int NO_ROOM = 2;
     static final int NO_TURN = 3;
     static final int NO_COMPLETION = 4;
+
+    /** Kernels know nothing of it: they only see that the queue pair has failed. */
+    static final int NOT_CONNECTED = -1;
 
     /** Reads the fault; null if there is none. */
     static IbgdaFault read(MemorySegment memory) {
@@ -63,6 +67,22 @@ record IbgdaFault(
                 0);
     }
 
+    /** Of a queue pair that could not be connected. */
+    static IbgdaFault ofConnection(int peer, int number) {
+        return new IbgdaFault(NOT_CONNECTED, peer, number, 0, 0, 0, 0);
+    }
+
+    /** Writes it where {@link #read} finds it, before any kernel does. */
+    void write(MemorySegment memory) {
+        setInt(memory, "peer", peer);
+        setInt(memory, "queue", queue);
+        setInt(memory, "kind", kind);
+    }
+
+    private static void setInt(MemorySegment memory, String field, int value) {
+        memory.set(JAVA_INT, IbgdaStructs.FAULT.offset(field), value);
+    }
+
     private static int getInt(MemorySegment memory, String field) {
         return memory.get(JAVA_INT, IbgdaStructs.FAULT.offset(field));
     }
@@ -83,6 +103,7 @@ record IbgdaFault(
                             "the queue stayed full: entry " + (waitedFor - 1) + " did not complete";
                     case NO_TURN -> "entries before " + waitedFor + " were never written";
                     case NO_COMPLETION -> "entry " + (waitedFor - 1) + " did not complete";
+                    case NOT_CONNECTED -> "it could not be connected";
                     default -> "fault " + kind;
                 };
         return new NativeCallException("put", syndrome, name, where, false);

@@ -167,21 +167,23 @@ final class IbgdaGroup implements AutoCloseable {
     }
 
     /**
-     * Connects all queue pairs, and writes the tables.
+     * Connects all queue pairs, and writes the tables. One that cannot be connected has failed, and
+     * the others work.
      *
      * @param addresses of all ranks
      * @param idx this group's place among those of a rank
+     * @return why queue pairs are not connected
      */
-    void connect(List<CardAddress> addresses, int idx) {
+    List<RuntimeException> connect(List<CardAddress> addresses, int idx) {
+        List<RuntimeException> failures = new ArrayList<>();
         for (int queue = 0; queue < pairs.size(); queue++) {
-            CardAddress peer = addresses.get(peerOf(queue));
-            int there = group.ownPlace() * group.queuesPerPeer() + idxOf(queue);
-            pairs.get(queue)
-                    .connect(
-                            nic(queue).endpoint(),
-                            port(peer, queue).endpoint(),
-                            peer.groups().get(idx).get(there),
-                            options.path());
+            try {
+                connect(queue, addresses.get(peerOf(queue)), idx);
+            } catch (RuntimeException e) {
+                failures.add(e);
+                IbgdaFault.ofConnection(peerOf(queue), pairs.get(queue).number())
+                        .write(faultMemory(queue));
+            }
         }
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment image = arena.allocate(tablesBytes(), Long.BYTES);
@@ -189,6 +191,17 @@ final class IbgdaGroup implements AutoCloseable {
             tables.copyFrom(0, image);
         }
         connected = true;
+        return failures;
+    }
+
+    private void connect(int queue, CardAddress peer, int idx) {
+        int there = group.ownPlace() * group.queuesPerPeer() + idxOf(queue);
+        pairs.get(queue)
+                .connect(
+                        nic(queue).endpoint(),
+                        port(peer, queue).endpoint(),
+                        peer.groups().get(idx).get(there),
+                        options.path());
     }
 
     private int peerOf(int queue) {
@@ -248,6 +261,7 @@ final class IbgdaGroup implements AutoCloseable {
                     .set("landing", memory.address() + memory.landings())
                     .set("fault", faults.deviceAddress() + FAULT.numBytes() * queue)
                     .setInt("number", pairs.get(queue).number())
+                    .setInt("failed", IbgdaFault.read(faultMemory(queue)) == null ? 0 : 1)
                     .setInt("local_key", nic(queue).region().localKey())
                     .setInt("remote_key", port(addresses.get(peerOf(queue)), queue).remoteKey());
         }
@@ -273,8 +287,7 @@ final class IbgdaGroup implements AutoCloseable {
     }
 
     private IbgdaFault fault(int queue) {
-        long numBytes = FAULT.numBytes();
-        IbgdaFault seen = IbgdaFault.read(faults.memory().asSlice(numBytes * queue, numBytes));
+        IbgdaFault seen = IbgdaFault.read(faultMemory(queue));
         if (seen != null) {
             return seen;
         }
@@ -282,6 +295,10 @@ final class IbgdaGroup implements AutoCloseable {
             return IbgdaFault.ofCompletion(
                     peerOf(queue), pairs.get(queue).number(), slab.completion(queue, arena));
         }
+    }
+
+    private MemorySegment faultMemory(int queue) {
+        return faults.memory().asSlice(FAULT.numBytes() * queue, FAULT.numBytes());
     }
 
     /**
@@ -303,7 +320,8 @@ final class IbgdaGroup implements AutoCloseable {
                         image.get(
                                 ValueLayout.JAVA_LONG,
                                 queueAt(inTable(queue)) + QUEUE.offset("ready"));
-                all &= ready == 0 || await(queue, ready, deadlineNanos);
+                boolean unconnected = ready == 0 && IbgdaFault.read(faultMemory(queue)) != null;
+                all &= !unconnected && (ready == 0 || await(queue, ready, deadlineNanos));
             }
             return all;
         }

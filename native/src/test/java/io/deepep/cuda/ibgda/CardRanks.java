@@ -15,7 +15,10 @@ import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.memory.PinnedMemory;
+import io.deepep.cuda.rdma.Endpoint;
+import io.deepep.cuda.rdma.Gid;
 import io.deepep.error.NativeCallException;
+import io.deepep.spi.Meeting;
 import io.deepep.testkit.conformance.RequiredBackends;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -23,6 +26,7 @@ import java.net.URL;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.IntFunction;
@@ -145,6 +149,22 @@ final class CardRanks implements AutoCloseable {
         } else {
             opened[rank].admit(group.communicator(rank));
         }
+    }
+
+    /** The same where the new rank says that it is on RoCE: nobody can connect to it. */
+    void replaceByStranger(int rank, int dead) {
+        if (rank != dead) {
+            opened[rank].admit(group.communicator(rank));
+            return;
+        }
+        Endpoint roce = new Endpoint(true, 0, 5, new Gid(0, 0, 1), true);
+        List<Integer> numbers = Collections.nCopies(opened.length, 1);
+        CardAddress address =
+                new CardAddress(0, List.of(new CardAddress.Port(roce, 0)), List.of(numbers));
+        Meeting meeting =
+                new Meeting(group.communicator(rank), Duration.ofSeconds(20), "no network", "");
+        meeting.together(address::encode);
+        meeting.step(() -> {});
     }
 
     /** A rank's part in mending what has failed. */

@@ -264,6 +264,28 @@ class IbgdaTest {
         requireNoFailure();
     }
 
+    @Test
+    void aPeerThatCannotBeConnectedLeavesTheOthersConnected() {
+        open(3, 1, options(LONG));
+        exchange(20);
+        ranks.ibgda(1).close();
+        ranks.onEach(
+                rank ->
+                        assertThatThrownBy(() -> ranks.replaceByStranger(rank, 1))
+                                .isInstanceOf(DeepEpUnavailableException.class)
+                                .hasMessageContaining("rank 0: one rank's NIC is RoCE"));
+        command(NicCheckStructs.SIGNAL, 1).flag(8, 99);
+        command(NicCheckStructs.SIGNAL, 2).flag(8, 99);
+        runQuiet();
+        assertThat(flag(2, 8)).isEqualTo(99);
+        assertThat(ranks.failure(0)).get().asString().contains("rank 1: it could not be connected");
+        assertThat(ranks.ibgda(0).quiet(LONG)).isFalse();
+        ranks.onEach(rank -> ranks.replace(rank, 1, 1, options(LONG)));
+        ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
+        exchange(20);
+        requireNoFailure();
+    }
+
     /** Each ends, names peer, syndrome and entry, and is mended. */
     @ParameterizedTest
     @CsvSource({
