@@ -2,8 +2,10 @@ package io.deepep.cuda.ibgda;
 
 import io.deepep.Communicator;
 import io.deepep.cuda.CudaContext;
+import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import io.deepep.spi.Meeting;
+import io.deepep.spi.PartOfGroup;
 import io.deepep.spi.Undo;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -49,7 +51,7 @@ public final class Ibgda implements AutoCloseable {
      *
      * @param memory zeroed where flags are
      * @param groups the same number on all ranks, in the same order
-     * @throws io.deepep.error.DeepEpUnavailableException on every rank, if one cannot
+     * @throws DeepEpUnavailableException on every rank, if one cannot
      */
     public static Ibgda open(
             Communicator communicator,
@@ -73,10 +75,33 @@ public final class Ibgda implements AutoCloseable {
     /** What ranks that are new and those that take them in do in the same order. */
     private void meet(Communicator group, Supplier<String> address, Runnable connection) {
         Meeting meeting = meeting(group, meetingTimeout);
-        List<String> all = meeting.together(address);
+        List<CardAddress> all =
+                meeting.together(address).stream().map(CardAddress::decode).toList();
+        requireAsManyQueues(group, all);
         addresses.clear();
-        all.stream().map(CardAddress::decode).forEach(addresses::add);
+        addresses.addAll(all);
         meeting.step(connection);
+    }
+
+    /** Ranks find each other's queue pairs by their places. All see the same, so all throw. */
+    private void requireAsManyQueues(Communicator group, List<CardAddress> all) {
+        for (int i = 0; i < groups.size(); i++) {
+            int first = groups.get(i).queuesPerPeer(all.getFirst(), i);
+            for (int rank = 1; rank < all.size(); rank++) {
+                int other = groups.get(i).queuesPerPeer(all.get(rank), i);
+                if (other != first) {
+                    throw new DeepEpUnavailableException(
+                            "queue pairs to each peer: rank %s has %s, rank %s has %s, and all ranks must have as many"
+                                    .formatted(
+                                            PartOfGroup.nameOf(group, 0),
+                                            first,
+                                            PartOfGroup.nameOf(group, rank),
+                                            other),
+                            "give the GPUs of all ranks as many ports by nicMapping, and bring up all links of bonds;"
+                                    + " deepep doctor lists both");
+                }
+            }
+        }
     }
 
     /**
@@ -170,7 +195,7 @@ public final class Ibgda implements AutoCloseable {
      * connects those of all ranks anew, and what was under way is lost: collective, while no rank's
      * kernels send. May be called again if it fails, as where a port is still down.
      *
-     * @throws io.deepep.error.DeepEpUnavailableException on every rank, if one cannot
+     * @throws DeepEpUnavailableException on every rank, if one cannot
      */
     public void mend(Communicator group) {
         String failed = "failed";

@@ -162,6 +162,11 @@ final class IbgdaGroup implements AutoCloseable {
         return List.of(numbers);
     }
 
+    /** What a rank has told of {@link #numbers} of this group, the one at {@code idx}. */
+    int queuesPerPeer(CardAddress rank, int idx) {
+        return rank.groups().get(idx).size() / group.peers().size();
+    }
+
     private int inTable(int queue) {
         return placeOf[queue] * group.queuesPerPeer() + idxOf(queue);
     }

@@ -30,6 +30,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.IntFunction;
+import java.util.function.IntUnaryOperator;
 import java.util.stream.IntStream;
 
 /**
@@ -60,11 +61,11 @@ final class CardRanks implements AutoCloseable {
 
     /** Opens all ranks. */
     CardRanks(int numRanks, int queuesPerPeer, IbgdaOptions options) {
-        this(numRanks, queuesPerPeer, _ -> options);
+        this(numRanks, _ -> queuesPerPeer, _ -> options);
     }
 
-    /** The same with options that differ from rank to rank. */
-    CardRanks(int numRanks, int queuesPerPeer, IntFunction<IbgdaOptions> options) {
+    /** The same where ranks differ. */
+    CardRanks(int numRanks, IntUnaryOperator queuesPerPeer, IntFunction<IbgdaOptions> options) {
         group = InProcessGroup.of(numRanks);
         opened = new Ibgda[numRanks];
         for (int rank = 0; rank < numRanks; rank++) {
@@ -73,7 +74,14 @@ final class CardRanks implements AutoCloseable {
                             context, 2 * NETWORK_BYTES + IbgdaOptions.NetworkMemory.LANDING_BYTES));
         }
         try {
-            onEach(rank -> opened[rank] = open(rank, rank, queuesPerPeer, options.apply(rank)));
+            onEach(
+                    rank ->
+                            opened[rank] =
+                                    open(
+                                            rank,
+                                            rank,
+                                            queuesPerPeer.applyAsInt(rank),
+                                            options.apply(rank)));
         } catch (RuntimeException e) {
             close();
             throw e;

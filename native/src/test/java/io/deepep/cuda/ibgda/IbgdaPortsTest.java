@@ -110,7 +110,7 @@ class IbgdaPortsTest {
     @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
     void thePortOfOneRankIsDownForAWhile() {
         int lost = 2;
-        ranks = new CardRanks(3, 1, rank -> options(List.of(PORTS.get(rank == lost ? 1 : 0))));
+        ranks = new CardRanks(3, _ -> 1, rank -> options(List.of(PORTS.get(rank == lost ? 1 : 0))));
         assertThat(ranks.exchange(module, 1, LONG)).isZero();
         ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
         card.faults("port down mlx5_0:2");
@@ -125,5 +125,16 @@ class IbgdaPortsTest {
         ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
         assertThat(ranks.exchange(module, NUM_ROUNDS, LONG)).isZero();
         ranks.onEach(rank -> assertThat(ranks.failure(rank)).isEmpty());
+    }
+
+    /** As where the GPUs of one host have more ports: no queue pair would lead to its other end. */
+    @Test
+    void ranksHaveAsManyQueuePairsToAPeer() {
+        assertThatThrownBy(
+                        () ->
+                                new CardRanks(3, rank -> rank < 2 ? 1 : 2, _ -> options(PORTS))
+                                        .close())
+                .hasStackTraceContaining(
+                        "queue pairs to each peer: rank 0 has 1, rank 2 has 2, and all ranks must have as many");
     }
 }
