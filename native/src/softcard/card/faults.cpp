@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "settings.h"
@@ -22,6 +23,9 @@ const std::map<std::string, ibv_wc_status> kErrors = {
     {"remote-access", IBV_WC_REM_ACCESS_ERR},   {"remote-operation", IBV_WC_REM_OP_ERR},
     {"retry-exceeded", IBV_WC_RETRY_EXC_ERR},   {"receiver-not-ready", IBV_WC_RNR_RETRY_EXC_ERR},
 };
+
+// What a card or its driver does not do.
+const std::set<std::string> kLimits = {"real-time"};
 
 }  // namespace
 
@@ -49,6 +53,7 @@ void Faults::refresh(Clock::time_point now) {
     max_hold_ = kUsualHold;
     down_until_.clear();
     rules_.clear();
+    limits_.clear();
     read(text.str());
 }
 
@@ -74,6 +79,10 @@ bool Faults::read_rule(const std::string& line) {
     if (verb == "delay") return static_cast<bool>(words >> max_delay_);
     if (verb == "hold") return static_cast<bool>(words >> max_hold_);
     if (verb == "bandwidth") return static_cast<bool>(words >> megabytes_);
+    if (kLimits.contains(verb)) {
+        limits_.insert(verb);
+        return true;
+    }
     if (verb == "port") {
         if (!(words >> word) || (word != "up" && word != "down")) return false;
         std::string port;

@@ -7,6 +7,7 @@
 #include <map>
 #include <cstdint>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ class Faults {
     std::chrono::microseconds hold() { return std::chrono::microseconds(random(max_hold_)); }
 
     bool port_up(const std::string& port) const;
+    bool limited(const std::string& limit) const { return limits_.contains(limit); }
     uint64_t random(uint64_t below) { return below == 0 ? 0 : random_() % below; }
 
   private:
@@ -61,6 +63,7 @@ class Faults {
     uint64_t megabytes_ = 0;                          // per second; 0: no limit
     std::map<std::string, Clock::time_point> down_until_;  // by port; that of all is empty
     std::vector<Rule> rules_;
+    std::set<std::string> limits_;
 };
 
 }  // namespace card

@@ -60,6 +60,8 @@ constexpr Field kSendCompletions = Field{0x3e8, 24}.in(kPairContext);
 constexpr Field kReceiveCompletions = Field{0x4e8, 24}.in(kPairContext);
 constexpr Field kReceiveQueue = Field{0x568, 24}.in(kPairContext), kLogEntries = Field{0x51, 4}.in(kPairContext);
 constexpr Field kRecordMemory = Field{0x720, 32}.in(kPairContext), kRecordOffset = Field{0x500, 64}.in(kPairContext);
+constexpr Field kTimeStamps = Field{0x58, 2}.in(kPairContext);
+constexpr uint64_t kFreeRunning = 0;
 constexpr Field kPort = Field{0x1e8, 8}.in(kPairContext);
 constexpr Field kPeer = Field{0xa8, 24}.in(kPairContext);
 constexpr Field kReadAccess = Field{0x490, 1}.in(kPairContext), kWriteAccess = Field{0x491, 1}.in(kPairContext);

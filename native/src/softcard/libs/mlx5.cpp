@@ -69,6 +69,9 @@ mlx5dv_devx_obj* create_queue_pair(const void* in, void* out) {
     if (transport != devx::kConnectedTransport && transport != devx::kDynamicInitiatorTransport) {
         return refuse(out, "queue pair of that transport");
     }
+    if (card.faults().limited("real-time") && devx::get(in, devx::kTimeStamps) == devx::kFreeRunning) {
+        return refuse(out, "queue pair with free-running time stamps");
+    }
     setup.kind = transport == devx::kConnectedTransport ? QueuePair::Kind::kConnected
                                                         : QueuePair::Kind::kDynamicInitiator;
     setup.domain = static_cast<uint32_t>(devx::get(in, devx::kDomain));

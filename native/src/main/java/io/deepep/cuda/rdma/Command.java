@@ -55,11 +55,19 @@ final class Command {
         static final int NO_RECEIVES = 3;
         static final int ATOMICS_UP_TO_8_BYTES = 3;
 
+        /**
+         * In {@link #TIME_STAMPS}, {@code ts_format} of {@code mlx5_ifc_qpc_bits} in rdma-core's
+         * {@code mlx5_ifc.h}: whichever the card has. Cards set to real time refuse 0, those that
+         * run freely.
+         */
+        static final int DEFAULT_TIME_STAMPS = 1;
+
         static final Field PATH_STATE = new Field(CONTEXT + 0x13, 2);
         static final Field DOMAIN = new Field(CONTEXT + 0x28, 24);
         static final Field MTU = new Field(CONTEXT + 0x40, 3);
         static final Field LOG_MAX_MESSAGE = new Field(CONTEXT + 0x43, 5);
         static final Field LOG_ENTRIES = new Field(CONTEXT + 0x51, 4);
+        static final Field TIME_STAMPS = new Field(CONTEXT + 0x58, 2);
         static final Field DOORBELL_PAGE = new Field(CONTEXT + 0x68, 24);
         static final Field PEER = new Field(CONTEXT + 0xa8, 24);
         static final Field LOG_ATOMICS_SENT = new Field(CONTEXT + 0x388, 3);

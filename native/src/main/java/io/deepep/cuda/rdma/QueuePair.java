@@ -80,6 +80,7 @@ public final class QueuePair implements AutoCloseable {
                                 .set(Pair.DOORBELL_PAGE, doorbell.page())
                                 .set(Pair.RECEIVE_TYPE, Pair.NO_RECEIVES)
                                 .set(Pair.LOG_ENTRIES, log(numEntries))
+                                .set(Pair.TIME_STAMPS, Pair.DEFAULT_TIME_STAMPS)
                                 .set(Pair.RECORD_VALID, 1)
                                 .set(Pair.RECORD_MEMORY, memory.number())
                                 .set(Pair.RECORD_OFFSET, place.record());
