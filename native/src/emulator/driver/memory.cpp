@@ -216,6 +216,9 @@ EMULATED cuMemFreeHost(void* address) {
 
 EMULATED cuMemHostRegister_v2(void* address, size_t num_bytes, unsigned) {
     std::lock_guard lock(mutex);
+    if (find(reinterpret_cast<CUdeviceptr>(address)) != allocations.end()) {
+        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    }
     allocations[reinterpret_cast<CUdeviceptr>(address)] = {num_bytes, Kind::kHost, current_device(), -1, 0};
     return CUDA_SUCCESS;
 }

@@ -98,15 +98,20 @@ void Card::remove_queue_pair(uint32_t number) {
     changed_ = true;
 }
 
-DoorbellPage& Card::add_doorbell_page() {
+DoorbellPage& Card::add_doorbell_page(const void* sharers) {
+    for (auto& [number, page] : pages_) {
+        if (sharers == nullptr || page->sharers != sharers) continue;
+        page->num_users++;
+        return *page;
+    }
     void* page = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     uint32_t number = ++last_page_;
-    return *(pages_[number] = std::make_unique<DoorbellPage>(DoorbellPage{static_cast<uint64_t*>(page), number}));
+    return *(pages_[number] = std::make_unique<DoorbellPage>(DoorbellPage{static_cast<uint64_t*>(page), number, sharers}));
 }
 
 void Card::remove_doorbell_page(uint32_t number) {
     DoorbellPage* page = find(pages_, number);
-    if (page == nullptr) return;
+    if (page == nullptr || --page->num_users > 0) return;
     munmap(page->address, kPageBytes);
     pages_.erase(number);
 }

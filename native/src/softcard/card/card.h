@@ -21,6 +21,8 @@ namespace card {
 struct DoorbellPage {
     uint64_t* address;
     uint32_t number;
+    const void* sharers = nullptr;  // null: it has one user
+    int num_users = 1;
     uint64_t last = 0;
 };
 
@@ -58,7 +60,7 @@ class Card {
     QueuePair& add(const QueuePair::Setup& setup);
     void remove_queue_pair(uint32_t number);
 
-    DoorbellPage& add_doorbell_page();
+    DoorbellPage& add_doorbell_page(const void* sharers);  // a new one, or that of these sharers
     void remove_doorbell_page(uint32_t number);
     void forget_doorbells(uint32_t queue);  // the next one may have the same value as the last
 

@@ -25,6 +25,7 @@ struct mlx5dv_devx_obj {
 namespace {
 
 constexpr uint32_t kLogPageBytes = 9;
+constexpr uint32_t kDedicatedRegister = 1u << 31;  // of mlx5dv.h since rdma-core 45
 
 struct QueueMemory : mlx5dv_devx_umem {
     uint8_t* address;
@@ -171,11 +172,16 @@ int mlx5dv_devx_query_eqn(ibv_context*, uint32_t, uint32_t* number) {
     return 0;
 }
 
-mlx5dv_devx_uar* mlx5dv_devx_alloc_uar(ibv_context*, uint32_t) {
+mlx5dv_devx_uar* mlx5dv_devx_alloc_uar(ibv_context* context, uint32_t kind) {
     Card& card = Card::get();
     std::lock_guard guard(card.lock());
+    bool only_one = card.faults().limited("one-register");
+    if (only_one && kind == kDedicatedRegister) {
+        errno = EOPNOTSUPP;
+        return nullptr;
+    }
     if (!card.may_make()) return nullptr;
-    DoorbellPage& page = card.add_doorbell_page();
+    DoorbellPage& page = card.add_doorbell_page(only_one ? context : nullptr);
     auto* uar = new mlx5dv_devx_uar{};
     uar->reg_addr = uar->base_addr = page.address;
     uar->page_id = page.number;

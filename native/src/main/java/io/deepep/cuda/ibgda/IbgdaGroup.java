@@ -144,6 +144,11 @@ final class IbgdaGroup implements AutoCloseable {
                 if (options.doorbells() == IbgdaOptions.Doorbells.GPU) {
                     throw notMapped;
                 }
+                System.getLogger(IbgdaGroup.class.getName())
+                        .log(
+                                System.Logger.Level.DEBUG,
+                                "a thread rings the doorbells: {0}",
+                                notMapped.getMessage());
             }
         }
         for (int queue = 0; queue < registers.size(); queue++) {

@@ -7,6 +7,7 @@ import io.deepep.cuda.memory.VirtualMemory;
 import io.deepep.cuda.rdma.DoorbellRegister;
 import io.deepep.cuda.rdma.RdmaDevice;
 import io.deepep.error.DeepEpException;
+import io.deepep.spi.Undo;
 import java.util.List;
 
 /**
@@ -59,9 +60,16 @@ public record IbgdaTrial(String dmaBuf, String peerMem, String queues, String do
                 .close();
     }
 
+    /** As many as two queue pairs have, which may be one: a start maps each of hundreds. */
     private static void tryDoorbells(CudaContext context, RdmaDevice device) {
-        try (DoorbellRegister register = DoorbellRegister.allocate(device)) {
-            MappedRegister.of(context, register.address(), register.numBytes()).close();
+        try (Undo made = new Undo()) {
+            for (int i = 0; i < 2; i++) {
+                DoorbellRegister register =
+                        made.made(DoorbellRegister.allocate(device), DoorbellRegister::close);
+                made.made(
+                        MappedRegister.of(context, register.address(), register.numBytes()),
+                        MappedRegister::close);
+            }
         }
     }
 

@@ -7,6 +7,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
+import io.deepep.spi.Undo;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -32,12 +33,12 @@ public final class PinnedMemory implements AutoCloseable {
     private final long deviceAddress;
     private final AtomicBoolean closed = new AtomicBoolean();
 
-    private PinnedMemory(CudaContext context, Arena arena, MemorySegment segment) {
+    private PinnedMemory(
+            CudaContext context, Arena arena, MemorySegment segment, long deviceAddress) {
         this.context = context;
         this.arena = arena;
         this.segment = segment;
-        GET_DEVICE_POINTER.call(CallSlots.first(), segment, 0);
-        this.deviceAddress = CallSlots.asLong(CallSlots.first());
+        this.deviceAddress = deviceAddress;
     }
 
     /** Allocates page-locked memory, aligned to a page, zeroed. */
@@ -45,12 +46,19 @@ public final class PinnedMemory implements AutoCloseable {
         CudaMemory.checkSize(numBytes);
         context.makeCurrent();
         HOST_ALLOC.call(CallSlots.first(), numBytes, PORTABLE_AND_MAPPED);
-        long address = CallSlots.asLong(CallSlots.first());
-        // Shared, so that any thread may read, and later reads fail cleanly instead of crashing.
-        Arena arena = Arena.ofShared();
-        MemorySegment segment = MemorySegment.ofAddress(address).reinterpret(numBytes, arena, null);
-        segment.fill((byte) 0);
-        return new PinnedMemory(context, arena, segment);
+        MemorySegment address = MemorySegment.ofAddress(CallSlots.asLong(CallSlots.first()));
+        try (Undo made = new Undo()) {
+            made.made(address, FREE_HOST::call);
+            GET_DEVICE_POINTER.call(CallSlots.first(), address, 0);
+            long deviceAddress = CallSlots.asLong(CallSlots.first());
+            // Shared, so that any thread may read, and later reads fail cleanly instead of
+            // crashing.
+            Arena arena = Arena.ofShared();
+            MemorySegment segment = address.reinterpret(numBytes, arena, null);
+            segment.fill((byte) 0);
+            made.forget();
+            return new PinnedMemory(context, arena, segment, deviceAddress);
+        }
     }
 
     /** The memory as Java sees it. */

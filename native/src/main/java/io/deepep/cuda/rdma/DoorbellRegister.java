@@ -19,7 +19,10 @@ public final class DoorbellRegister implements AutoCloseable {
         this.numBytes = numBytes;
     }
 
-    /** A register of its own, mapped into this process: not cached, where the driver can. */
+    /**
+     * A register, mapped into this process: not cached, where the driver can. With rdma-core before
+     * version 45, those that are not cached are one for the whole device.
+     */
     public static DoorbellRegister allocate(RdmaDevice device) {
         NativeCallException failure = null;
         for (int kind : new int[] {NOT_CACHED_DEDICATED, NOT_CACHED, WRITE_COMBINING}) {

@@ -62,4 +62,13 @@ class IbgdaCardsTest {
         open(2, IbgdaOptions.Doorbells.AUTO);
         requireExchange();
     }
+
+    /** As with rdma-core before 45. Nothing is sent: the card may lose what two queues ring. */
+    @Test
+    void queuesShareARegister() {
+        SoftwareCard.requireReachOfGpu(true);
+        card.faults("one-register");
+        open(2, IbgdaOptions.Doorbells.GPU);
+        assertThat(ranks.ibgda(0).quiet(LONG)).isTrue();
+    }
 }

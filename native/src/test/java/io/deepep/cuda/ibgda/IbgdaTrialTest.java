@@ -49,6 +49,12 @@ class IbgdaTrialTest {
         assertThat(trial.doorbells()).isEmpty();
     }
 
+    @Test
+    void oneRegisterForAllQueuesWorks() {
+        card.faults("one-register");
+        assertThat(attempt().doorbells()).isEmpty();
+    }
+
     /** Whichever call fails: its part says so, and the trial goes on. */
     @Test
     void whatIsRefusedSaysWhy() {
