@@ -106,7 +106,8 @@ DoorbellPage& Card::add_doorbell_page(const void* sharers) {
     }
     void* page = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     uint32_t number = ++last_page_;
-    return *(pages_[number] = std::make_unique<DoorbellPage>(DoorbellPage{static_cast<uint64_t*>(page), number, sharers}));
+    auto made = std::make_unique<DoorbellPage>(DoorbellPage{static_cast<uint64_t*>(page), number, sharers});
+    return *(pages_[number] = std::move(made));
 }
 
 void Card::remove_doorbell_page(uint32_t number) {

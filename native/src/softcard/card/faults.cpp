@@ -25,7 +25,7 @@ const std::map<std::string, ibv_wc_status> kErrors = {
 };
 
 // What a card or its driver does not do.
-const std::set<std::string> kLimits = {"one-register", "real-time"};
+const std::set<std::string> kLimits = {"global-header", "one-register", "real-time"};
 
 }  // namespace
 

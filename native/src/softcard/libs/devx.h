@@ -66,6 +66,8 @@ constexpr Field kPort = Field{0x1e8, 8}.in(kPairContext);
 constexpr Field kPeer = Field{0xa8, 24}.in(kPairContext);
 constexpr Field kReadAccess = Field{0x490, 1}.in(kPairContext), kWriteAccess = Field{0x491, 1}.in(kPairContext);
 constexpr Field kAtomicAccess = Field{0x492, 1}.in(kPairContext), kPathLid = Field{0xf0, 16}.in(kPairContext);
+constexpr Field kGlobalHeader = Field{0xe8, 1}.in(kPairContext);
+constexpr Field kGidHigh = Field{0x140, 64}.in(kPairContext), kGidLow = Field{0x180, 64}.in(kPairContext);
 constexpr uint64_t kConnectedTransport = 0x0, kDynamicInitiatorTransport = 0x5;
 
 // Capabilities, inside the answer of their query.

@@ -101,6 +101,11 @@ unsigned access_in(const void* in) {
     return access;
 }
 
+bool has_global_header(const void* in) {
+    bool has_gid = devx::get(in, devx::kGidHigh) != 0 || devx::get(in, devx::kGidLow) != 0;
+    return has_gid && devx::get(in, devx::kGlobalHeader) != 0;
+}
+
 void describe_capabilities(uint64_t kind, void* out) {
     if (kind == devx::kGeneral) {
         devx::set(out, devx::kLogDoorbellBytes, kLogPageBytes);
@@ -267,6 +272,10 @@ int mlx5dv_devx_obj_modify(mlx5dv_devx_obj* object, const void* in, size_t, void
             break;
         case devx::kInitToReceive:
             to = QueuePair::State::kReadyToReceive;
+            if (card.faults().limited("global-header") && !has_global_header(in)) {
+                refuse(out, "path without global header");
+                return EREMOTEIO;
+            }
             queue.connect(static_cast<uint32_t>(devx::get(in, devx::kPeer)));
             break;
         case devx::kReceiveToSend: to = QueuePair::State::kReadyToSend; break;

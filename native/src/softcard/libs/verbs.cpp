@@ -154,6 +154,7 @@ int ibv_query_port(ibv_context* context, uint8_t port, _compat_ibv_port_attr* co
     out->active_width = 2;
     out->active_speed = 128;
     out->phys_state = 5;
+    out->flags = card.faults().limited("global-header") ? IBV_QPF_GRH_REQUIRED : 0;
     out->link_layer = ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
     return 0;
 }

@@ -107,7 +107,7 @@ final class IbgdaGroup implements AutoCloseable {
                                 slab.place(queue),
                                 group.numBlocks(),
                                 registers.get(queue),
-                                nic(queue).port().number());
+                                nic(queue).port());
                 pairs.add(undo.made(pair, QueuePair::close));
             }
         } catch (RuntimeException e) {

@@ -89,6 +89,7 @@ final class Command {
         static final Field MEMORY_VALID = new Field(0x860, 1);
 
         static final Field ADAPTIVE_ROUTING = new Field(PATH + 0x01, 1);
+        static final Field GLOBAL_HEADER = new Field(PATH + 0x28, 1);
         static final Field LID = new Field(PATH + 0x30, 16);
         static final Field ACK_TIMEOUT = new Field(PATH + 0x40, 5);
         static final Field GID_INDEX = new Field(PATH + 0x48, 8);

@@ -28,7 +28,7 @@ public final class QueuePair implements AutoCloseable {
     private static final int MAC_BYTES = 6;
 
     private final RdmaDevice device;
-    private final int port;
+    private final RdmaPort port;
     private final MemorySegment completions;
     private final MemorySegment pair;
     private final int number;
@@ -45,7 +45,7 @@ public final class QueuePair implements AutoCloseable {
 
     private QueuePair(
             RdmaDevice device,
-            int port,
+            RdmaPort port,
             MemorySegment completions,
             MemorySegment pair,
             int number) {
@@ -63,7 +63,11 @@ public final class QueuePair implements AutoCloseable {
      * @param numEntries of the send queue, a power of two
      */
     public static QueuePair create(
-            QueueMemory memory, Place place, int numEntries, DoorbellRegister doorbell, int port) {
+            QueueMemory memory,
+            Place place,
+            int numEntries,
+            DoorbellRegister doorbell,
+            RdmaPort port) {
         RdmaDevice device = memory.device();
         try (Arena arena = Arena.ofConfined()) {
             Command ofCompletions =
@@ -145,7 +149,7 @@ public final class QueuePair implements AutoCloseable {
                             .set(Pair.WRITE_ACCESS, 1)
                             .set(Pair.ATOMIC_ACCESS, 1)
                             .set(Pair.ATOMIC_MODE, Pair.ATOMICS_UP_TO_8_BYTES)
-                            .set(Pair.PORT, port)
+                            .set(Pair.PORT, port.number())
                             .set(Pair.PATH_STATE, Pair.MIGRATED));
             Command toReceive =
                     change(arena, Command.INIT_TO_RECEIVE)
@@ -179,13 +183,14 @@ public final class QueuePair implements AutoCloseable {
             command.set(Pair.LID, peer.lid())
                     .set(Pair.TRAFFIC_CLASS, path.quality().trafficClass())
                     .set(Pair.SERVICE_LEVEL, path.quality().serviceLevel());
+            if (port.needsGlobalHeader()) {
+                command.set(Pair.GLOBAL_HEADER, 1);
+                addressGlobally(command, own, peer);
+            }
             return;
         }
-        command.set(Pair.GID_INDEX, own.gid().idx())
-                .set(Pair.GID_HIGH, peer.gid().high())
-                .set(Pair.GID_LOW, peer.gid().low())
-                .set(Pair.HOP_LIMIT, MAX_HOPS)
-                .set(Pair.ETHERNET_PRIORITY, path.quality().serviceLevel() & 7)
+        addressGlobally(command, own, peer);
+        command.set(Pair.ETHERNET_PRIORITY, path.quality().serviceLevel() & 7)
                 .set(Pair.MAC, mac(own, peer, path));
         if (own.isVersion2()) {
             // Switches spread connections over links by this port.
@@ -194,6 +199,13 @@ public final class QueuePair implements AutoCloseable {
         } else {
             command.set(Pair.TRAFFIC_CLASS, path.quality().trafficClass());
         }
+    }
+
+    private static void addressGlobally(Command command, Endpoint own, Endpoint peer) {
+        command.set(Pair.GID_INDEX, own.gid().idx())
+                .set(Pair.GID_HIGH, peer.gid().high())
+                .set(Pair.GID_LOW, peer.gid().low())
+                .set(Pair.HOP_LIMIT, MAX_HOPS);
     }
 
     /** The Ethernet address behind the peer's, as the kernel resolves it. */
@@ -208,7 +220,7 @@ public final class QueuePair implements AutoCloseable {
             RdmaStructs.AH_TRAFFIC_CLASS.set(attributes, path.quality().trafficClass());
             RdmaStructs.AH_SERVICE_LEVEL.set(attributes, path.quality().serviceLevel());
             RdmaStructs.AH_IS_GLOBAL.set(attributes, 1);
-            RdmaStructs.AH_PORT.set(attributes, port);
+            RdmaStructs.AH_PORT.set(attributes, port.number());
             MemorySegment handle =
                     libraries.createAh.make(
                             device.name() + " to " + peer.gid(), device.domain(), attributes);

@@ -214,6 +214,7 @@ public final class RdmaDevice implements AutoCloseable {
                     port,
                     RdmaStructs.PORT_STATE.get(attributes) == RdmaPort.ACTIVE,
                     RdmaStructs.PORT_LINK_LAYER.get(attributes) == RdmaPort.ETHERNET,
+                    (RdmaStructs.PORT_FLAGS.get(attributes) & RdmaPort.GLOBAL_HEADER_REQUIRED) != 0,
                     (int) RdmaStructs.PORT_LID.get(attributes),
                     (int) RdmaStructs.PORT_MTU.get(attributes),
                     RdmaStructs.PORT_MAX_MESSAGE.get(attributes),

@@ -12,6 +12,8 @@ import java.util.function.IntFunction;
  * @param number from 1
  * @param active whether its link carries data
  * @param ethernet whether it is RoCE; else InfiniBand
+ * @param needsGlobalHeader whether packets carry GIDs on InfiniBand too, as where its subnet
+ *     manager says so
  * @param lid local id on InfiniBand
  * @param mtu in use, as InfiniBand numbers it: 1 is 256 bytes, 5 is 4096
  * @param maxMessageBytes of one entry
@@ -22,12 +24,16 @@ public record RdmaPort(
         int number,
         boolean active,
         boolean ethernet,
+        boolean needsGlobalHeader,
         int lid,
         int mtu,
         long maxMessageBytes,
         List<Gid> gids) {
     static final int ACTIVE = 4;
     static final int ETHERNET = 2;
+
+    /** Among the flags of a port. */
+    static final int GLOBAL_HEADER_REQUIRED = 1;
 
     public RdmaPort {
         gids = List.copyOf(gids);

@@ -27,6 +27,7 @@ final class RdmaStructs {
     static final Field PORT_MAX_MESSAGE = new Field("ibv_port_attr", "max_msg_sz", 20, 4);
     static final Field PORT_LID = new Field("ibv_port_attr", "lid", 34, 2);
     static final Field PORT_LINK_LAYER = new Field("ibv_port_attr", "link_layer", 46, 1);
+    static final Field PORT_FLAGS = new Field("ibv_port_attr", "flags", 47, 1);
 
     static final Field MR_LOCAL_KEY = new Field("ibv_mr", "lkey", 36, 4);
     static final Field MR_REMOTE_KEY = new Field("ibv_mr", "rkey", 40, 4);

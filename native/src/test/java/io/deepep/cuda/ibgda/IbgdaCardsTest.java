@@ -63,6 +63,13 @@ class IbgdaCardsTest {
         requireExchange();
     }
 
+    @Test
+    void packetsHaveTheGlobalHeaderThatPortsWant() {
+        card.faults("global-header");
+        open(2, IbgdaOptions.Doorbells.AUTO);
+        requireExchange();
+    }
+
     /** As with rdma-core before 45. Nothing is sent: the card may lose what two queues ring. */
     @Test
     void queuesShareARegister() {

@@ -17,7 +17,7 @@ class RdmaPortTest {
     private static final int FIND = Network.Quality.FIND_GID;
 
     private static RdmaPort port(boolean ethernet, Gid... gids) {
-        return new RdmaPort("mlx5_0", 1, true, ethernet, 7, 5, 1 << 30, List.of(gids));
+        return new RdmaPort("mlx5_0", 1, true, ethernet, false, 7, 5, 1 << 30, List.of(gids));
     }
 
     private static String type(int idx) {
