@@ -9,6 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFileAttributes;
@@ -30,6 +31,7 @@ final class SecretFile {
     private static final int SECRET_BYTES = 32;
     private static final int MAX_FILE_BYTES = 4096;
     private static final int ROOT = 0;
+    private static final Path PROCESS = Path.of("/proc/self");
     private static final Set<PosixFilePermission> OWNER_ALONE =
             PosixFilePermissions.fromString("rwx------");
     private static final SecureRandom RANDOM = new SecureRandom();
@@ -43,13 +45,9 @@ final class SecretFile {
      * @throws IllegalArgumentException if there is none, or if it is not safe there
      */
     static String read(String name, String file) {
+        int user = user(PROCESS, Path.of(System.getProperty("java.io.tmpdir")));
         try {
-            Path probe = Files.createTempFile("deepep-", ".uid");
-            try {
-                return read(name, Path.of(file), uid(probe));
-            } finally {
-                Files.delete(probe);
-            }
+            return read(name, Path.of(file), user);
         } catch (IOException | InvalidPathException unreadable) {
             throw new IllegalArgumentException(
                     name + " cannot be read (" + unreadable + ")" + CURE, unreadable);
@@ -85,8 +83,32 @@ final class SecretFile {
         return Files.readAttributes(file, PosixFileAttributes.class, NOFOLLOW_LINKS);
     }
 
-    private static int uid(Path file) throws IOException {
-        return (Integer) Files.getAttribute(file, "unix:uid", NOFOLLOW_LINKS);
+    private static int uid(Path file, LinkOption... options) throws IOException {
+        return (Integer) Files.getAttribute(file, "unix:uid", options);
+    }
+
+    /**
+     * The number of this user: the owner of {@code process}, or of a file that is made in {@code
+     * temporary} where there is no such folder.
+     */
+    static int user(Path process, Path temporary) {
+        try {
+            if (Files.exists(process)) {
+                return uid(process); // behind a link, which is root's
+            }
+            Path probe = Files.createTempFile(temporary, "deepep-", ".uid");
+            try {
+                return uid(probe);
+            } finally {
+                Files.delete(probe);
+            }
+        } catch (IOException unknown) {
+            throw new IllegalArgumentException(
+                    ("the number of this user cannot be found out: there is no %s, and no file can be made in %s"
+                                    + " (%s); set java.io.tmpdir to a folder that this user can write")
+                            .formatted(process, temporary, unknown),
+                    unknown);
+        }
     }
 
     private static void requirePrivate(String name, Path path, int user, boolean isFile)
@@ -101,7 +123,7 @@ final class SecretFile {
                                     isFile ? "file" : "folder",
                                     CURE));
         }
-        int owner = uid(path);
+        int owner = uid(path, NOFOLLOW_LINKS);
         if (owner != user && owner != ROOT) {
             throw new IllegalArgumentException(
                     name + " belongs to user " + owner + ", not to user " + user + CURE);
@@ -132,7 +154,7 @@ final class SecretFile {
             Path fresh = Files.createTempFile(temporary, "deepep-", ".secret");
             try {
                 Files.writeString(fresh, random());
-                int user = uid(fresh);
+                int user = uid(fresh, NOFOLLOW_LINKS);
                 Path folder = temporary.resolve("deepep-" + user);
                 createIfAbsent(
                         () ->

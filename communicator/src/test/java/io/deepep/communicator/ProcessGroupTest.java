@@ -9,6 +9,7 @@ import java.net.Inet4Address;
 import java.net.InetAddress;
 import java.net.NetworkInterface;
 import java.net.SocketException;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -17,6 +18,7 @@ import java.util.Optional;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 
@@ -253,6 +255,19 @@ class ProcessGroupTest {
         assertJoined(ranks);
         assertExchange(ranks);
         assertLeave(ranks);
+    }
+
+    @Test
+    void aSecretFileNeedsNoTemporaryFolder(@TempDir Path folder) throws Exception {
+        Path file = SecretFileTest.write(folder.resolve("secret"), Groups.SECRET, "rw-------");
+        Map<String, String> alone = variables(0, 1, LoopbackPorts.free());
+        alone.remove("DEEPEP_SECRET");
+        alone.put("DEEPEP_SECRET_FILE", file.toString());
+        alone.put("JDK_JAVA_OPTIONS", "-Djava.io.tmpdir=/proc");
+        RankProcess rank = start(alone);
+        assertThat(rank.hear()).startsWith("NOTE: Picked up JDK_JAVA_OPTIONS");
+        assertJoined(List.of(rank));
+        assertLeave(List.of(rank));
     }
 
     @Test

@@ -33,6 +33,18 @@ class SecretFileTest {
     }
 
     @Test
+    void knowsItsUserWithoutATemporaryFile() throws IOException {
+        Path nowhere = folder.resolve("absent");
+        int user = SecretFile.user(nowhere, folder);
+        assertThat(user).isEqualTo(Files.getAttribute(folder, "unix:uid"));
+        assertThat(SecretFile.user(Path.of("/proc/self"), nowhere)).isEqualTo(user);
+        assertThat(folder).isEmptyDirectory();
+        assertThatThrownBy(() -> SecretFile.user(nowhere, nowhere))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContainingAll("number of this user", nowhere.toString(), "tmpdir");
+    }
+
+    @Test
     void refusesWhatOthersCanReadOrChange() throws IOException {
         Path file = folder.resolve("secret");
         for (String open : List.of("rw-r-----", "rw--w----", "rw----r--", "rw-----w-")) {
