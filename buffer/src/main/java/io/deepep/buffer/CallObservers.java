@@ -60,14 +60,15 @@ final class CallObservers {
         for (BufferObserver observer : observers) {
             try {
                 observer.observe(seen);
-            } catch (RuntimeException failed) {
+            } catch (RuntimeException | LinkageError | AssertionError failed) {
+                // An error, too: a library of the wrong version, say.
                 logOnce(observer, failed);
             }
         }
     }
 
     /** One warning is enough: the next calls will most likely fare the same. */
-    synchronized void logOnce(Object observer, RuntimeException failed) {
+    synchronized void logOnce(Object observer, Throwable failed) {
         if (!failureLogged) {
             failureLogged = true;
             LOG.log(

@@ -325,6 +325,10 @@ public final class ObservationConformance implements RankGroup {
                             call -> {
                                 throw new IllegalStateException("not my day");
                             });
+                    builder.observer(
+                            call -> {
+                                throw new NoSuchMethodError("of another version of my library");
+                            });
                     limit(builder);
                 },
                 context -> {
