@@ -117,11 +117,15 @@ final class Handshake {
 
     /**
      * Tells the others that this rank cannot open, join or admit: collective, the counterpart of
-     * theirs.
+     * theirs. Whoever calls throws {@code why}; that a peer is gone as well is noted there.
      */
     static void refuse(Communicator group, BufferOptions options, RuntimeException why) {
         String text = String.valueOf(why.getMessage()).replace('\n', ' ');
-        exchange(group, options, Map.of(FAILURE, text));
+        try {
+            exchange(group, options, Map.of(FAILURE, text));
+        } catch (RuntimeException lost) {
+            why.addSuppressed(lost);
+        }
     }
 
     private static List<Map<String, String>> exchange(

@@ -45,7 +45,8 @@ public final class Meeting {
      *
      * @throws DeepEpUnavailableException on every rank, if {@code part} threw on any; it names
      *     those ranks
-     * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is named
+     * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is named.
+     *     If {@code part} threw on this rank, that is thrown instead, with the time-out suppressed
      */
     public List<String> together(Supplier<String> part) {
         RuntimeException own = null;
@@ -59,12 +60,24 @@ public final class Meeting {
             own = e;
             answer = new Answer("", hasMessage(e) ? e.getMessage() : e.toString(), cure);
         }
-        List<Answer> answers =
-                communicator.allGather(answer.encode(), timeout).stream()
-                        .map(Answer::decode)
-                        .toList();
+        List<Answer> answers = exchange(answer, own);
         throwIfFailed(answers, own);
         return answers.stream().map(Answer::result).toList();
+    }
+
+    /** If a peer is gone and this rank has failed itself, it throws its own failure. */
+    private List<Answer> exchange(Answer answer, RuntimeException own) {
+        try {
+            return communicator.allGather(answer.encode(), timeout).stream()
+                    .map(Answer::decode)
+                    .toList();
+        } catch (RuntimeException lost) {
+            if (own == null) {
+                throw lost;
+            }
+            own.addSuppressed(lost);
+            throw own;
+        }
     }
 
     /** The same of a step without a result. */

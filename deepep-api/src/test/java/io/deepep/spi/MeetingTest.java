@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.InProcessGroup;
+import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.DeepEpUnavailableException;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
@@ -70,6 +71,27 @@ class MeetingTest {
                                             + " turn the key");
                     assertThat(meeting.together(() -> "go on")).hasSize(3);
                 });
+    }
+
+    @Test
+    void aRankThrowsItsOwnFailureEvenIfAnotherIsGone() throws InterruptedException {
+        IllegalStateException own = new IllegalStateException("the door is locked");
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.communicator(1).fail(new IllegalStateException("killed"));
+            Meeting meeting = new Meeting(group.communicator(0), LONG, "no luck", "try again");
+            assertThatThrownBy(
+                            () ->
+                                    meeting.step(
+                                            () -> {
+                                                throw own;
+                                            }))
+                    .isSameAs(own);
+            assertThat(own.getSuppressed())
+                    .singleElement()
+                    .isInstanceOfSatisfying(
+                            DeepEpTimeoutException.class,
+                            lost -> assertThat(lost.peer()).isEqualTo(1));
+        }
     }
 
     private static String part(int rank) {
