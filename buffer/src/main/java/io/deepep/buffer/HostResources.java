@@ -235,8 +235,32 @@ final class HostResources implements Resources {
     @Override
     public void close() {
         try (heaps) {
-            if (ownsStream) {
-                stream.close();
+            endWork();
+        }
+    }
+
+    /** Regardless of interrupts, because a call in flight uses the memory that goes next. */
+    private void endWork() {
+        boolean interrupted = false;
+        try {
+            while (true) {
+                try {
+                    if (ownsStream) {
+                        stream.close();
+                    } else {
+                        stream.synchronize();
+                    }
+                    return;
+                } catch (IllegalStateException ended) {
+                    if (!Thread.interrupted()) {
+                        throw ended;
+                    }
+                    interrupted = true;
+                }
+            }
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
             }
         }
     }

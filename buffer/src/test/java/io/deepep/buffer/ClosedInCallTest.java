@@ -1,0 +1,91 @@
+package io.deepep.buffer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.Buffer;
+import io.deepep.CallOptions;
+import io.deepep.DType;
+import io.deepep.DispatchPlan;
+import io.deepep.Event;
+import io.deepep.InProcessGroup;
+import io.deepep.NormalLimits;
+import io.deepep.Tensor;
+import io.deepep.host.HostStream;
+import java.lang.foreign.Arena;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** A buffer on the host that is closed while a call is in flight keeps its memory until the end. */
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class ClosedInCallTest {
+    private static final int TOKENS = 4;
+    private static final int HIDDEN = 128;
+
+    private final CountDownLatch gate = new CountDownLatch(1);
+
+    /** A call behind {@link #gate}. */
+    private Event begin(Buffer buffer) {
+        Tensor tokens = Tensor.allocate(Arena.ofAuto(), DType.BF16, TOKENS, HIDDEN);
+        Tensor topk = Tensor.allocate(Arena.ofAuto(), DType.I64, TOKENS, 1);
+        DispatchPlan plan =
+                DispatchPlan.builder(tokens).topk(topk, null, 2).numWorstTokens(TOKENS).build();
+        ((HostStream) buffer.communicationStream()).submit(this::awaitGate);
+        return buffer.dispatch(plan, CallOptions.async()).event();
+    }
+
+    private void awaitGate() {
+        try {
+            gate.await();
+        } catch (InterruptedException impossible) {
+            throw new IllegalStateException(impossible);
+        }
+    }
+
+    /** Closes on a thread that is interrupted, or not; returns whether it is so afterwards. */
+    private boolean close(Buffer buffer, Event call, boolean interrupted) throws Exception {
+        FutureTask<Boolean> closing =
+                new FutureTask<>(
+                        () -> {
+                            if (interrupted) {
+                                Thread.currentThread().interrupt();
+                            }
+                            buffer.close();
+                            return Thread.interrupted();
+                        });
+        Thread closer = Thread.ofPlatform().daemon().start(closing);
+        while (closer.getState() != Thread.State.WAITING && closer.isAlive()) {
+            Thread.onSpinWait();
+        }
+        gate.countDown();
+        boolean flag = closing.get();
+        call.synchronize();
+        return flag;
+    }
+
+    @Test
+    void onAStreamOfTheEngine() throws Exception {
+        try (InProcessGroup group = InProcessGroup.of(1);
+                HostStream stream = new HostStream("engine")) {
+            Buffer buffer =
+                    Buffer.builder(group.communicator(0))
+                            .normal(NormalLimits.of(TOKENS, HIDDEN, 1, 2))
+                            .communicationStream(stream)
+                            .open();
+            assertThat(close(buffer, begin(buffer), false)).isFalse();
+            stream.submit(() -> {}).synchronize(); // it is the engine's still
+        }
+    }
+
+    @Test
+    void byAThreadThatIsInterrupted() throws Exception {
+        try (InProcessGroup group = InProcessGroup.of(1)) {
+            Buffer buffer =
+                    Buffer.builder(group.communicator(0))
+                            .normal(NormalLimits.of(TOKENS, HIDDEN, 1, 2))
+                            .open();
+            assertThat(close(buffer, begin(buffer), true)).isTrue();
+        }
+    }
+}
