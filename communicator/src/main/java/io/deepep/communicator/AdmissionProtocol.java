@@ -65,6 +65,9 @@ final class AdmissionProtocol extends Protocol {
                 return responses;
             }
             responses.done();
+            if (Thread.interrupted()) {
+                throw exchange.interrupted(new InterruptedException());
+            }
             if (door.refusal() != null) {
                 throw new RankMismatchException(
                         "rank %s and the process at the master address %s"

@@ -279,11 +279,15 @@ final class Exchange {
             }
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
-            throw new IllegalStateException(
-                    "rank " + rank + " was interrupted in a collective call", interrupted);
+            throw interrupted(interrupted);
         } finally {
             awaited = NOBODY;
         }
+    }
+
+    IllegalStateException interrupted(InterruptedException cause) {
+        return new IllegalStateException(
+                "rank " + rank + " was interrupted in a collective call", cause);
     }
 
     /** Whom this rank waits for, or {@link #NOBODY}. */

@@ -109,6 +109,9 @@ public final class ProcessCommunicator implements Communicator {
             } else {
                 communicator.fail(explained);
             }
+            if (explained.getCause() instanceof InterruptedException) {
+                Thread.currentThread().interrupt(); // whoever was waited with may have cleared it
+            }
             throw explained;
         }
     }

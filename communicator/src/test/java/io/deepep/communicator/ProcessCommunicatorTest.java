@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -211,6 +212,23 @@ class ProcessCommunicatorTest {
         assertThat(catchThrowable(() -> ProcessCommunicator.open(lonely, Duration.ofSeconds(1))))
                 .isInstanceOf(DeepEpTimeoutException.class)
                 .hasMessageContaining("for rank 0 in communicator start");
+    }
+
+    @Test
+    void anInterruptEndsTheWaitForRankZero() throws Exception {
+        ProcessEnvironment lonely = Groups.environment(1, 2, LoopbackPorts.free());
+        FutureTask<Boolean> opening =
+                new FutureTask<>(
+                        () -> {
+                            assertThatThrownBy(() -> ProcessCommunicator.open(lonely, Groups.LONG))
+                                    .isInstanceOf(IllegalStateException.class)
+                                    .hasMessage("rank 1 was interrupted in a collective call");
+                            return Thread.interrupted();
+                        });
+        Thread rank = Thread.ofPlatform().daemon().start(opening);
+        Thread.sleep(500); // until it looks for rank 0
+        rank.interrupt();
+        assertThat(opening.get(10, TimeUnit.SECONDS)).as("interrupt flag").isTrue();
     }
 
     @Test
