@@ -190,7 +190,7 @@ final class LauncherVariables {
                         + " from 0: it chooses the GPU");
     }
 
-    private static boolean isLoopback(String address) {
+    static boolean isLoopback(String address) {
         return address.equals("localhost") || address.startsWith("127.") || address.equals("::1");
     }
 

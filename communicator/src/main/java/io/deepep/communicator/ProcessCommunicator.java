@@ -11,6 +11,7 @@ import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Objects;
@@ -117,14 +118,36 @@ public final class ProcessCommunicator implements Communicator {
     }
 
     private static InetAddress resolve(ProcessEnvironment environment) {
+        String master = environment.masterAddress();
         try {
-            return InetAddress.getByName(environment.masterAddress());
+            InetAddress[] all = InetAddress.getAllByName(master);
+            // Whoever gives a loopback address lets one host play several.
+            return environment.localSize() == environment.size()
+                            || LauncherVariables.isLoopback(master)
+                    ? all[0]
+                    : reachable(master, all);
         } catch (UnknownHostException unknown) {
             throw new DeepEpUnavailableException(
-                    "MASTER_ADDR=" + environment.masterAddress() + " cannot be resolved",
+                    "MASTER_ADDR=" + master + " cannot be resolved",
                     "set it to the host name or address of rank 0's host",
                     unknown);
         }
+    }
+
+    /**
+     * Some systems know their own name by a loopback address, at which no other host finds them.
+     */
+    private static InetAddress reachable(String master, InetAddress[] all) {
+        return Arrays.stream(all)
+                .filter(each -> !each.isLoopbackAddress())
+                .findFirst()
+                .orElseThrow(
+                        () ->
+                                new DeepEpUnavailableException(
+                                        "MASTER_ADDR=%s is %s on this host, which other hosts do not reach"
+                                                .formatted(master, all[0].getHostAddress()),
+                                        "set it to the address of rank 0's host in the network, or to 127.0.0.1 if"
+                                                + " all ranks are on one host"));
     }
 
     private static RuntimeException explain(ProcessEnvironment environment, Exception failure) {

@@ -9,7 +9,9 @@ import java.net.Inet4Address;
 import java.net.InetAddress;
 import java.net.NetworkInterface;
 import java.net.SocketException;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -281,6 +283,29 @@ class ProcessGroupTest {
                 "MASTER_ADDR="
                         + address
                         + " is not a loopback address and neither DEEPEP_SECRET_FILE nor");
+    }
+
+    /** As on Debian, where a host knows its own name by a loopback address. */
+    @Test
+    void theLoopbackAddressOfAHostsNameIsNotTakenWhereThereAreOthers(@TempDir Path folder)
+            throws Exception {
+        Path hosts = Files.writeString(folder.resolve("hosts"), "127.0.1.1 node0\n");
+        Map<String, String> zero = variables(0, 2, "node0", LoopbackPorts.free());
+        zero.put("LOCAL_WORLD_SIZE", "1");
+        zero.put("JDK_JAVA_OPTIONS", "-Djdk.net.hosts.file=" + hosts);
+        RankProcess unreachable = start(zero);
+        assertThat(unreachable.hear()).startsWith("NOTE: Picked up JDK_JAVA_OPTIONS");
+        assertThat(unreachable.hear())
+                .startsWith("DeepEpUnavailableException")
+                .contains("MASTER_ADDR=node0 is 127.0.1.1 on this host", "127.0.0.1 if");
+
+        Files.writeString(hosts, ownAddress() + " node0\n", StandardOpenOption.APPEND);
+        RankProcess reachable = start(zero);
+        assertThat(reachable.hear()).startsWith("NOTE: Picked up JDK_JAVA_OPTIONS");
+        Map<String, String> one = new HashMap<>(zero);
+        one.putAll(Map.of("RANK", "1", "LOCAL_RANK", "0", "MASTER_ADDR", ownAddress()));
+        one.remove("JDK_JAVA_OPTIONS");
+        assertJoined(List.of(reachable, start(one)));
     }
 
     @Test
