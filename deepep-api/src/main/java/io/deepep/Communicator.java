@@ -65,6 +65,8 @@ public interface Communicator extends AutoCloseable {
      * @param message any number of bytes, which may differ between ranks
      * @param timeout how long to wait for the others
      * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is named
+     * @throws io.deepep.error.DeepEpUnavailableException if the others have taken this rank for
+     *     lost, because its process was stopped
      */
     List<byte[]> allGather(byte[] message, Duration timeout);
 

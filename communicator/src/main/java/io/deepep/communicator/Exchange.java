@@ -1,6 +1,7 @@
 package io.deepep.communicator;
 
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.Departure;
 import java.io.ByteArrayOutputStream;
 import java.util.Arrays;
@@ -40,6 +41,9 @@ final class Exchange {
 
     /** Whom ranks that were asked wait for. */
     private final Map<Integer, Integer> awaitedByOthers = new HashMap<>();
+
+    /** Who has taken this rank for lost, or {@link #NOBODY}. */
+    private int excludedBy = NOBODY;
 
     private int awaited = NOBODY;
     private long round = -1;
@@ -259,6 +263,7 @@ final class Exchange {
         try {
             for (BitSet here = present.get(); here.cardinality() < size; here = present.get()) {
                 requireOpen();
+                requireNotExcluded();
                 awaited = absentRank(here);
                 if (Departure.of(departures, awaited) != null) {
                     throw timeout(awaited, phase, start);
@@ -288,6 +293,28 @@ final class Exchange {
     IllegalStateException interrupted(InterruptedException cause) {
         return new IllegalStateException(
                 "rank " + rank + " was interrupted in a collective call", cause);
+    }
+
+    /**
+     * {@code peer} has taken this rank for lost. Of ranks that lost each other, each goes by what
+     * it has seen itself.
+     */
+    synchronized void setExcluded(int peer) {
+        if (excludedBy == NOBODY && Departure.of(departures, peer) == null) {
+            excludedBy = peer;
+            notifyAll();
+        }
+    }
+
+    private void requireNotExcluded() {
+        if (excludedBy != NOBODY) {
+            throw new DeepEpUnavailableException(
+                    ("the group is gone for rank %s: rank %s has taken it for lost, because its process did not answer"
+                                    + " for longer than the failure time-out, or the network failed")
+                            .formatted(rank, excludedBy),
+                    "start a new process in its place, and raise DEEPEP_FAILURE_SECONDS on all ranks if a process"
+                            + " may be stopped for that long");
+        }
     }
 
     /** Whom this rank waits for, or {@link #NOBODY}. */

@@ -33,7 +33,7 @@ import org.jgroups.util.UUID;
  *
  * <p>Collective calls are matched by their number. A call that timed out counts, so that ranks that
  * make the same calls stay in step. A rank that is gone does not come back, and calls that need it
- * fail at once.
+ * fail at once. So do its own if its process was only stopped.
  *
  * <pre>{@code
  * ProcessEnvironment environment = ProcessEnvironment.from(System.getenv());
@@ -48,6 +48,7 @@ public final class ProcessCommunicator implements Communicator {
     private static final byte FAREWELL_RECEIVED = 3;
     private static final byte WHOM_DO_YOU_AWAIT = 4;
     private static final byte AWAITED = 5;
+    private static final byte YOU_ARE_EXCLUDED = 6;
     private static final int HEADER_BYTES = 1 + Long.BYTES + Integer.BYTES;
     private static final int MAX_PART_BYTES = 60_000;
     private static final Duration FAREWELL_TIMEOUT = Duration.ofSeconds(2);
@@ -365,7 +366,13 @@ public final class ProcessCommunicator implements Communicator {
             byte[] frame = message.getArray();
             int offset = message.getOffset();
             ByteBuffer fields = ByteBuffer.wrap(frame, offset, message.getLength());
-            switch (fields.get()) {
+            byte kind = fields.get();
+            boolean takesPart = kind == MESSAGE || kind == WHOM_DO_YOU_AWAIT;
+            if (takesPart && Departure.of(exchange.departures(), peer) != null) {
+                // It was stopped for too long, and would wait for the others in vain.
+                send(message.getSrc(), YOU_ARE_EXCLUDED, 0, new byte[0], Message.Flag.NO_FC);
+            }
+            switch (kind) {
                 case MESSAGE ->
                         exchange.receive(
                                 peer,
@@ -394,6 +401,7 @@ public final class ProcessCommunicator implements Communicator {
                     fields.getInt(); // the length
                     exchange.setAwaited(peer, round, fields.getInt());
                 }
+                case YOU_ARE_EXCLUDED -> exchange.setExcluded(peer);
                 default ->
                         throw new IllegalStateException(
                                 "rank " + peer + " sent a message of unknown kind");

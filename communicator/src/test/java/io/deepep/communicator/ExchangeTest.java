@@ -1,9 +1,13 @@
 package io.deepep.communicator;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.error.Departure;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
@@ -90,6 +94,30 @@ class ExchangeTest {
                         });
         assertThat(timeout.peer()).isEqualTo(2);
         assertThat(exchange.awaited()).isEqualTo(Exchange.NOBODY);
+    }
+
+    /** Nobody sends to it any more. */
+    @Test
+    void aRankThatWasTakenForLostWaitsForNobody() {
+        exchange.enter();
+        assertThatThrownBy(
+                        () ->
+                                exchange.await(
+                                        0,
+                                        "test",
+                                        System.nanoTime(),
+                                        Duration.ofSeconds(1).toNanos(),
+                                        missing -> exchange.setExcluded(3)))
+                .isInstanceOf(DeepEpUnavailableException.class)
+                .hasMessageContainingAll(
+                        "rank 3 has taken it for lost", "raise DEEPEP_FAILURE_SECONDS");
+    }
+
+    @Test
+    void ofRanksThatLostEachOtherEachNamesTheOther() {
+        exchange.depart(Departure.lost(3, "its process ended"));
+        exchange.setExcluded(3);
+        assertThat(blamed(List.of(0, 1, 2, 4), Map.of())).isEqualTo(3);
     }
 
     @Test

@@ -170,9 +170,11 @@ class ProcessGroupTest {
         ranks.get(1).awaitDeathOf(2);
         assertThat(ranks.get(0).ask("alive 1")).isEqualTo("true");
 
-        // Back among the living, it is not taken back.
+        // Back among the living, it is not taken back, and learns why.
         hanging.signal("CONT");
-        assertThat(hanging.ask("I am here")).startsWith("DeepEpTimeoutException");
+        assertThat(hanging.ask("I am here"))
+                .startsWith("DeepEpUnavailableException")
+                .contains("has taken it for lost", "DEEPEP_FAILURE_SECONDS");
         assertThat(ranks.get(0).ask("alive 2")).isEqualTo("false");
     }
 
