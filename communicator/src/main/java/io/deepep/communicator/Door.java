@@ -16,6 +16,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jgroups.util.DefaultSocketFactory;
 import org.jgroups.util.UUID;
+import org.jgroups.util.Util;
 
 /**
  * What all connections of a rank have in common: the secret, who the rank is, and the exchange that
@@ -104,6 +105,15 @@ final class Door extends DefaultSocketFactory {
             }
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
+        }
+    }
+
+    /**
+     * Does not wait: where the other end has stopped, saying that this is the end takes a while.
+     */
+    void closeAll() {
+        for (SealedSocket socket : open) {
+            Thread.startVirtualThread(() -> Util.close(socket));
         }
     }
 

@@ -17,7 +17,6 @@ import java.util.List;
 import java.util.Objects;
 import java.util.stream.StreamSupport;
 import org.jgroups.Address;
-import org.jgroups.BytesMessage;
 import org.jgroups.JChannel;
 import org.jgroups.Message;
 import org.jgroups.Receiver;
@@ -49,15 +48,15 @@ public final class ProcessCommunicator implements Communicator {
     private static final byte WHOM_DO_YOU_AWAIT = 4;
     private static final byte AWAITED = 5;
     private static final byte YOU_ARE_EXCLUDED = 6;
-    private static final int HEADER_BYTES = 1 + Long.BYTES + Integer.BYTES;
-    private static final int MAX_PART_BYTES = 60_000;
     private static final Duration FAREWELL_TIMEOUT = Duration.ofSeconds(2);
+    private static final Duration CUT_OFF_TIMEOUT = Duration.ofSeconds(4);
     private static final Duration CLOSE_TIMEOUT = Duration.ofSeconds(5);
 
     private final ProcessEnvironment environment;
     private final Exchange exchange;
     private final Door door;
     private final JChannel channel;
+    private final Sender sender;
 
     private ProcessCommunicator(
             ProcessEnvironment environment, InetAddress master, long start, long timeoutNanos)
@@ -74,6 +73,7 @@ public final class ProcessCommunicator implements Communicator {
                         master,
                         door,
                         new AdmissionProtocol(rank, size, door, exchange, start, timeoutNanos));
+        sender = new Sender(rank, channel);
         channel.setReceiver(new Inbox());
     }
 
@@ -219,7 +219,7 @@ public final class ProcessCommunicator implements Communicator {
         long round = exchange.enter();
         try {
             exchange.receive(rank(), round, message.length, message, 0, message.length);
-            sendToOthers(MESSAGE, round, message);
+            sender.sendMessage(MESSAGE, round, message);
             return exchange.await(
                     round, phase, start, timeoutNanos, missing -> askWhomTheyAwait(missing, round));
         } finally {
@@ -235,7 +235,7 @@ public final class ProcessCommunicator implements Communicator {
                     for (Address member : members) {
                         if (peers.get(RankAddress.rank(member))) {
                             try {
-                                send(
+                                sender.send(
                                         member,
                                         WHOM_DO_YOU_AWAIT,
                                         round,
@@ -247,36 +247,6 @@ public final class ProcessCommunicator implements Communicator {
                         }
                     }
                 });
-    }
-
-    /**
-     * To each by itself: JGroups sends what got lost again at once, where of a multicast message it
-     * first has to find out that there was one.
-     */
-    private void sendToOthers(byte kind, long round, byte[] payload, Message.Flag... flags) {
-        for (Address member : channel.getView()) {
-            if (RankAddress.rank(member) != rank()) {
-                send(member, kind, round, payload, flags);
-            }
-        }
-    }
-
-    /** In parts that flow control can hold back. */
-    private void send(
-            Address destination, byte kind, long round, byte[] payload, Message.Flag... flags) {
-        int sent = 0;
-        do {
-            int part = Math.min(payload.length - sent, MAX_PART_BYTES);
-            ByteBuffer frame = ByteBuffer.allocate(HEADER_BYTES + part);
-            frame.put(kind).putLong(round).putInt(payload.length).put(payload, sent, part);
-            try {
-                channel.send(new BytesMessage(destination, frame.array()).setFlag(flags));
-            } catch (Exception failure) {
-                throw new IllegalStateException(
-                        "the communicator of rank " + rank() + " cannot send", failure);
-            }
-            sent += part;
-        } while (sent < payload.length);
     }
 
     /** Whether {@code rank} is a member of the group, as far as failure detection knows. */
@@ -322,6 +292,7 @@ public final class ProcessCommunicator implements Communicator {
     /** On a thread of its own: a connection to a process that hangs may block. */
     private void closeBy(Runnable leaving) {
         Thread closing = Thread.ofPlatform().daemon().name("deepep-close-" + rank()).start(leaving);
+        Thread.startVirtualThread(() -> cutOff(closing));
         try {
             closing.join(CLOSE_TIMEOUT);
         } catch (InterruptedException interrupted) {
@@ -329,10 +300,21 @@ public final class ProcessCommunicator implements Communicator {
         }
     }
 
+    /** Ends the connections if closing takes long: JGroups waits for whoever writes to them. */
+    private void cutOff(Thread closing) {
+        try {
+            if (!closing.join(CUT_OFF_TIMEOUT)) {
+                door.closeAll();
+            }
+        } catch (InterruptedException impossible) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
     private void leave() {
         try {
             if (channel.isConnected()) {
-                sendToOthers(FAREWELL, 0, new byte[0], Message.Flag.NO_FC);
+                sender.sendToOthersInTurn(FAREWELL, 0, new byte[0], Message.Flag.NO_FC);
                 exchange.awaitFarewells(FAREWELL_TIMEOUT.toNanos());
             }
         } catch (InterruptedException interrupted) {
@@ -370,7 +352,7 @@ public final class ProcessCommunicator implements Communicator {
             boolean takesPart = kind == MESSAGE || kind == WHOM_DO_YOU_AWAIT;
             if (takesPart && Departure.of(exchange.departures(), peer) != null) {
                 // It was stopped for too long, and would wait for the others in vain.
-                send(message.getSrc(), YOU_ARE_EXCLUDED, 0, new byte[0], Message.Flag.NO_FC);
+                sender.send(message.getSrc(), YOU_ARE_EXCLUDED, 0, new byte[0], Message.Flag.NO_FC);
             }
             switch (kind) {
                 case MESSAGE ->
@@ -383,13 +365,18 @@ public final class ProcessCommunicator implements Communicator {
                                 fields.remaining());
                 case FAREWELL -> {
                     exchange.depart(Departure.left(peer));
-                    send(message.getSrc(), FAREWELL_RECEIVED, 0, new byte[0], Message.Flag.NO_FC);
+                    sender.send(
+                            message.getSrc(),
+                            FAREWELL_RECEIVED,
+                            0,
+                            new byte[0],
+                            Message.Flag.NO_FC);
                 }
                 case FAREWELL_RECEIVED -> exchange.setFarewellReceived(peer);
                 case WHOM_DO_YOU_AWAIT -> {
                     ByteBuffer answer =
                             ByteBuffer.allocate(Integer.BYTES).putInt(exchange.awaited());
-                    send(
+                    sender.send(
                             message.getSrc(),
                             AWAITED,
                             fields.getLong(),

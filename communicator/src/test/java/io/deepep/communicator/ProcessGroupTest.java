@@ -178,6 +178,27 @@ class ProcessGroupTest {
         assertThat(ranks.get(0).ask("alive 2")).isEqualTo("false");
     }
 
+    /** So long that JGroups holds it back until it is read; what is short comes behind it. */
+    @Test
+    void aLongMessageToARankThatHangsHoldsUpNobody() throws Exception {
+        int port = LoopbackPorts.free();
+        List<RankProcess> ranks = new ArrayList<>();
+        for (int rank = 0; rank < 2; rank++) {
+            Map<String, String> patient = variables(rank, 2, port);
+            patient.put("DEEPEP_FAILURE_SECONDS", "60");
+            ranks.add(RankProcess.start(patient, PATIENT, 1_000));
+        }
+        started.addAll(ranks);
+        assertJoined(ranks);
+        ranks.get(1).signal("STOP");
+        for (String message : List.of("bytes 10000000", "a short one")) {
+            assertThat(ranks.get(0).ask(message))
+                    .startsWith("DeepEpTimeoutException")
+                    .contains("waited more than 1.0 s for rank 1");
+        }
+        assertLeave(ranks.subList(0, 1));
+    }
+
     /** Of the time that it had, it waited for almost nothing. */
     @Execution(ExecutionMode.CONCURRENT) // it waits
     @Test
