@@ -14,6 +14,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.function.IntFunction;
+import java.util.stream.IntStream;
 
 /**
  * A model on the ranks of one process. Each rank has a thread, its own experts, and a GPU if there
@@ -93,16 +94,18 @@ public final class DecoderService implements AutoCloseable {
      * @param prompts the tokens of each prompt, at least one
      * @param samplers makes the sampler of each rank, given its number
      * @return the new tokens of each prompt
-     * @throws IllegalArgumentException if a prompt is refused; the next request is served
+     * @throws IllegalArgumentException if a prompt or a sampler is refused; the next request is
+     *     served
      */
     public synchronized List<long[]> generate(
             List<long[]> prompts, int numNewTokens, IntFunction<Sampler> samplers) {
         check(prompts, numNewTokens);
+        // Made here, because what a rank throws ends it.
+        List<Sampler> ofRanks = IntStream.range(0, numRanks).mapToObj(samplers).toList();
         return gathered(
                 prompts.size(),
                 (decoder, rank) ->
-                        decoder.generate(
-                                dealtTo(rank, prompts), numNewTokens, samplers.apply(rank)));
+                        decoder.generate(dealtTo(rank, prompts), numNewTokens, ofRanks.get(rank)));
     }
 
     /** Computes the logits [V] after each prompt. */

@@ -111,6 +111,14 @@ class DecoderTest {
             List<long[]> five =
                     List.of(prompt.ids(), prompt.ids(), prompt.ids(), prompt.ids(), prompt.ids());
             refused(service, five, 1, "maxSequences=2");
+            assertThatThrownBy(
+                            () ->
+                                    service.generate(
+                                            List.of(prompt.ids()),
+                                            1,
+                                            rank -> Sampler.topP(1, 2 * rank, 1)))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("p=0.0");
             assertThat(service.generate(List.of(prompt.ids()), 10, _ -> Sampler.greedy()).get(0))
                     .containsExactly(java.util.Arrays.copyOf(prompt.tokens(), 10));
         }

@@ -41,7 +41,16 @@ class DecoderServingTest {
                                             + " {\"temperature\": 0.1, \"top_p\": 0.5}}"));
             assertThat(text(two)).startsWith("[{\"generated_text\":\" goes to rank 3, slot 5");
             assertThat(JsonParser.parseString(text(two)).getAsJsonArray()).hasSize(2);
-            for (String wrong : new String[] {"{}", "[]", "x", "{\"inputs\": \"\"}"}) {
+            for (String wrong :
+                    new String[] {
+                        "{}",
+                        "[]",
+                        "x",
+                        "{\"inputs\": \"\"}",
+                        sampled("\"temperature\": 0.7, \"top_p\": 0"),
+                        sampled("\"temperature\": 0.7, \"top_p\": 2"),
+                        sampled("\"temperature\": -1")
+                    }) {
                 assertThatThrownBy(() -> predictor.predict(request(wrong)))
                         .as(wrong)
                         .hasRootCauseInstanceOf(Exception.class);
@@ -81,6 +90,10 @@ class DecoderServingTest {
                 option.hasParameter=false
                 """
                         + properties);
+    }
+
+    private static String sampled(String parameters) {
+        return "{\"inputs\": \"Row 17\", \"parameters\": {" + parameters + "}}";
     }
 
     private static Input request(String body) {
