@@ -129,6 +129,9 @@ public final class DecoderService implements AutoCloseable {
     }
 
     private <R> List<R> gathered(int count, Work<List<R>> work) {
+        if (count == 0) {
+            return List.of();
+        }
         List<List<R>> perRank = onAllRanks(work);
         List<R> all = new ArrayList<>();
         for (int i = 0; i < count; i++) {

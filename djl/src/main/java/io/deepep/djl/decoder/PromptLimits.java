@@ -15,9 +15,11 @@ record PromptLimits(DecoderOptions options, int vocabulary) {
                     "%s prompts of a rank exceed maxSequences=%s"
                             .formatted(prompts.size(), options.maxSequences()));
         }
-        if (numNewTokens < 1) {
+        // Even without prompts: slots that are not used take as many steps.
+        if (numNewTokens < 1 || numNewTokens >= options.maxLength()) {
             throw new IllegalArgumentException(
-                    "numNewTokens=" + numNewTokens + " must be at least 1");
+                    "numNewTokens=%s must be at least 1 and less than maxLength=%s; ask for fewer, or raise maxLength"
+                            .formatted(numNewTokens, options.maxLength()));
         }
         int numTokens = 0;
         for (long[] prompt : prompts) {

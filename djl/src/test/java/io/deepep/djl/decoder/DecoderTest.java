@@ -108,6 +108,9 @@ class DecoderTest {
             refused(service, List.of(new long[7]), 64, "maxLength=70");
             refused(service, List.of(new long[7]), Integer.MAX_VALUE, "maxLength=70");
             refused(service, List.of(new long[7]), 0, "numNewTokens=0");
+            refused(service, List.of(), 70, "numNewTokens=70", "maxLength=70");
+            assertThat(service.generate(List.of(), 69, _ -> Sampler.greedy())).isEmpty();
+            assertThat(service.logits(List.of())).isEmpty();
             List<long[]> five =
                     List.of(prompt.ids(), prompt.ids(), prompt.ids(), prompt.ids(), prompt.ids());
             refused(service, five, 1, "maxSequences=2");
@@ -125,9 +128,9 @@ class DecoderTest {
     }
 
     private static void refused(
-            DecoderService service, List<long[]> prompts, int numNewTokens, String message) {
+            DecoderService service, List<long[]> prompts, int numNewTokens, String... messages) {
         assertThatThrownBy(() -> service.generate(prompts, numNewTokens, _ -> Sampler.greedy()))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining(message);
+                .hasMessageContainingAll(messages);
     }
 }

@@ -47,6 +47,7 @@ class DecoderServingTest {
                         "[]",
                         "x",
                         "{\"inputs\": \"\"}",
+                        "{\"inputs\": [], \"parameters\": {\"max_new_tokens\": 500}}",
                         sampled("\"temperature\": 0.7, \"top_p\": 0"),
                         sampled("\"temperature\": 0.7, \"top_p\": 2"),
                         sampled("\"temperature\": -1")
@@ -55,6 +56,7 @@ class DecoderServingTest {
                         .as(wrong)
                         .hasRootCauseInstanceOf(Exception.class);
             }
+            assertThat(text(predictor.predict(request("{\"inputs\": []}")))).isEqualTo("[]");
             assertThat(text(predictor.predict(request("{\"inputs\": \"Row 17\"}"))))
                     .startsWith("{\"generated_text\":\" goes to rank 3");
         }
