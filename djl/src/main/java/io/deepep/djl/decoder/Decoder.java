@@ -41,13 +41,14 @@ public final class Decoder implements AutoCloseable {
      * @param folder a folder with config.json and safetensors
      * @param device the device on which the rank computes, see {@link TorchDevices#ofRank}
      * @throws IllegalArgumentException if a tensor is missing, or has another shape than
-     *     config.json says
+     *     config.json says, or the hidden size cannot travel as the options say
      */
     public static Decoder open(
             Path folder, Communicator communicator, Device device, DecoderOptions options)
             throws IOException {
         CheckpointConfig config = CheckpointConfig.read(folder);
         MoeLayers layers = MoeLayers.of(config);
+        options.transport().requireHidden(layers.hidden());
         PromptLimits limits = new PromptLimits(options, config.number("vocab_size"));
         NDManager manager = NDManager.newBaseManager(device, "PyTorch");
         try {

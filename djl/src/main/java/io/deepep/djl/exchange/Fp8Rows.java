@@ -18,11 +18,7 @@ final class Fp8Rows {
     private Fp8Rows() {}
 
     static int numScales(int hidden) {
-        if (hidden % CHANNELS != 0) {
-            throw new IllegalArgumentException(
-                    "hidden=%s is not a multiple of %s, as FP8 transport needs; use Transport.BF16"
-                            .formatted(hidden, CHANNELS));
-        }
+        Transport.FP8.requireHidden(hidden);
         return hidden / CHANNELS;
     }
 
@@ -48,7 +44,9 @@ final class Fp8Rows {
     /** The FLOAT32 values of FP8 rows [...,H] with scales [...,H/128], both with any strides. */
     static NDArray dequantize(NDArray rows, NDArray scales) {
         Shape shape = rows.getShape();
-        Shape blocks = shape.slice(0, shape.dimension() - 1).add(-1).add(CHANNELS);
+        int last = shape.dimension() - 1;
+        // Not -1, which libtorch cannot tell where there are no rows.
+        Shape blocks = shape.slice(0, last).add(shape.get(last) / CHANNELS).add(CHANNELS);
         return rows.toType(DataType.FLOAT32, false)
                 .reshape(blocks)
                 .mul(scales.expandDims(-1))

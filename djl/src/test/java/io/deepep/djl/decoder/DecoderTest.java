@@ -7,6 +7,7 @@ import io.deepep.DType;
 import io.deepep.djl.TorchDevices;
 import io.deepep.djl.decoder.Golden.Prompt;
 import io.deepep.djl.exchange.Transport;
+import java.io.IOException;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -64,6 +65,27 @@ class DecoderTest {
     void rowsMayTravelAsFp8() throws Exception {
         DecoderOptions options = new DecoderOptions(8, 128, 256, DType.BF16, Transport.FP8);
         check("mixtral", 2, options, FP8_ERROR);
+    }
+
+    /** A token has two experts, so at least two of the ranks receive no row. */
+    @Test
+    void ranksWithoutRowsTakePart() throws Exception {
+        List<long[]> one = List.of(new long[] {52});
+        for (Transport transport : Transport.values()) {
+            DecoderOptions options = new DecoderOptions(1, 16, 1, DType.BF16, transport);
+            long[] ofOneRank = generate(one, 1, options);
+            assertThat(generate(one, NUM_RANKS, options))
+                    .as(transport.name())
+                    .containsExactly(ofOneRank);
+        }
+    }
+
+    private static long[] generate(List<long[]> prompts, int numRanks, DecoderOptions options)
+            throws IOException {
+        try (DecoderService service =
+                DecoderService.start(Golden.folder("mixtral"), numRanks, options)) {
+            return service.generate(prompts, 8, _ -> Sampler.greedy()).get(0);
+        }
     }
 
     private static void check(String family, int numRanks, DecoderOptions options, float allowed)

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
+import io.deepep.DType;
+import io.deepep.djl.exchange.Transport;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -46,6 +48,16 @@ class WrongCheckpointTest {
         assertThatThrownBy(() -> DecoderService.start(folder, 2, DecoderOptions.DEFAULT))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining("is not a JSON object");
+    }
+
+    /** Not at the first request, which would end the ranks. */
+    @Test
+    void fp8TransportOfOtherHiddenSizesIsRefused() {
+        DecoderOptions options = new DecoderOptions(8, 128, 256, DType.BF16, Transport.FP8);
+        assertThatThrownBy(() -> DecoderService.start(Golden.folder("gpt_oss"), 2, options))
+                .hasRootCauseInstanceOf(IllegalArgumentException.class)
+                .hasStackTraceContaining("hidden=64 is not a multiple of 128")
+                .hasStackTraceContaining("use Transport.BF16");
     }
 
     /** The weights end in the middle. */

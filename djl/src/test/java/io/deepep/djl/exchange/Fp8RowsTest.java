@@ -8,6 +8,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
 import io.deepep.DType;
 import io.deepep.Fp8E4m3;
 import io.deepep.Tensor;
@@ -70,6 +71,18 @@ class Fp8RowsTest {
         Fp8Rows.quantize(x, narrow, columns, manager);
         assertThat(Moe.maxError(Fp8Rows.dequantize(narrow, columns), x))
                 .isLessThan(Moe.largest(x) / 16);
+    }
+
+    /** Of a rank that nobody sent anything, in both modes. */
+    @Test
+    void noRowsAreNoValues() {
+        for (long[] shape : new long[][] {{0, HIDDEN}, {2, 0, HIDDEN}}) {
+            NDArray rows = TorchTensors.empty(manager, DType.FP8_E4M3, shape);
+            long[] ofScales = shape.clone();
+            ofScales[shape.length - 1] = Fp8Rows.numScales(HIDDEN);
+            NDArray scales = TorchTensors.empty(manager, DType.F32, ofScales);
+            assertThat(Fp8Rows.dequantize(rows, scales).getShape()).isEqualTo(new Shape(shape));
+        }
     }
 
     @Test
