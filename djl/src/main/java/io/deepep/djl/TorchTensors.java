@@ -32,31 +32,53 @@ public final class TorchTensors {
 
     /**
      * A view of an array's memory. The tensor shares the ownership: it keeps the memory allocated
-     * even if the array is closed. {@code NDArray.set} gives the array other memory; the tensor
-     * keeps the old memory.
+     * even if the array is closed, until a garbage collection finds the tensor unreachable. The
+     * heap does not grow by such memory, so that may be late; see {@link #borrow}. {@code
+     * NDArray.set} gives the array other memory; the tensor keeps the old memory.
      *
      * @param array of BF16, FP8 (E4M3), FLOAT32, INT32, INT64 or BOOLEAN, any strides
      * @throws IllegalArgumentException if the array has another type, or is not of the PyTorch
      *     engine
      */
     public static Tensor tensorOf(NDArray array) {
+        Tensor view = borrow(array);
+        long shared = LibTorch.NEW_HANDLE.get(handleOf(array));
+        if (view.device().isHost()) {
+            MemorySegment memory =
+                    view.segment().reinterpret(Arena.ofAuto(), _ -> LibTorch.delete(shared));
+            return Tensor.strided(memory, view.dtype(), view.shape(), view.strides());
+        }
+        Object owner = new Object();
+        CLEANER.register(owner, () -> LibTorch.delete(shared));
+        return Tensor.onDevice(
+                view.device(),
+                view.address(),
+                view.capacityBytes(),
+                view.dtype(),
+                view.shape(),
+                view.strides(),
+                owner);
+    }
+
+    /**
+     * A view that leaves the memory to the array. It must not be used after the array is closed, or
+     * has got other memory: that may crash the process.
+     *
+     * @param array as in {@link #tensorOf}
+     */
+    public static Tensor borrow(NDArray array) {
         long handle = handleOf(array);
         DType dtype = TorchTypes.dtypeOf((int) LibTorch.DTYPE.get(handle));
         long address = LibTorch.DATA_PTR.get(handle);
         long[] sizes = LibTorch.sizes(handle);
         long[] strides = LibTorch.strides(handle);
         long numBytes = extent(sizes, strides) * dtype.sizeBytes();
-        long shared = LibTorch.NEW_HANDLE.get(handle);
         if ((int) LibTorch.DEVICE_TYPE.get(handle) == LibTorch.CPU) {
-            MemorySegment memory =
-                    MemorySegment.ofAddress(address)
-                            .reinterpret(numBytes, Arena.ofAuto(), _ -> LibTorch.delete(shared));
+            MemorySegment memory = MemorySegment.ofAddress(address).reinterpret(numBytes);
             return Tensor.strided(memory, dtype, sizes, strides);
         }
-        Object owner = new Object();
-        CLEANER.register(owner, () -> LibTorch.delete(shared));
         io.deepep.Device device = io.deepep.Device.cuda((int) LibTorch.DEVICE_INDEX.get(handle));
-        return Tensor.onDevice(device, address, numBytes, dtype, sizes, strides, owner);
+        return Tensor.onDevice(device, address, numBytes, dtype, sizes, strides);
     }
 
     /**

@@ -217,7 +217,7 @@ public final class Weights implements AutoCloseable {
             return;
         }
         MemorySegment bytes = TorchTensors.bytesOf(given);
-        Tensor to = TorchTensors.tensorOf(target);
+        Tensor to = TorchTensors.borrow(target); // the model's weights go when it is closed
         Safetensors.Place place = direct == null ? null : tensors.placeOf(bytes);
         if (place == null || !direct.read(place.file(), place.offset(), bytes.byteSize(), to)) {
             staging.copy(bytes, to);

@@ -18,8 +18,12 @@ import io.deepep.Tensor;
 import io.deepep.djl.gate.ExpertGate;
 import io.deepep.djl.gate.SoftmaxGate;
 import io.deepep.djl.gate.TopkRule;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Random;
+import java.util.stream.Stream;
 
 /** A small layer's parts for tests: weights that depend on names alone, tokens on the seed. */
 public final class Moe {
@@ -132,6 +136,14 @@ public final class Moe {
             sum = sum.add(output.mul(manager.create(weights).reshape(-1, 1)));
         }
         return sum;
+    }
+
+    /** Bytes of memory that the process uses, libtorch's included. */
+    public static long residentBytes() throws IOException {
+        try (Stream<String> lines = Files.lines(Path.of("/proc/self/status"))) {
+            String kib = lines.filter(line -> line.startsWith("VmRSS")).findFirst().orElseThrow();
+            return 1024 * Long.parseLong(kib.replaceAll("\\D", ""));
+        }
     }
 
     public static float maxError(NDArray a, NDArray b) {

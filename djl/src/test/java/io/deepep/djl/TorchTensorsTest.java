@@ -15,6 +15,7 @@ import io.deepep.CallOptions;
 import io.deepep.DType;
 import io.deepep.Fp8E4m3;
 import io.deepep.Tensor;
+import java.io.IOException;
 import java.lang.foreign.Arena;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -71,6 +72,20 @@ class TorchTensorsTest {
         NDArray other = manager.zeros(new Shape(1 << 20));
         assertThat(element(tensor, (1 << 20) - 1)).isEqualTo(7);
         assertThat(tensor.address()).isNotEqualTo(TorchTensors.tensorOf(other).address());
+    }
+
+    /** Without a garbage collection. */
+    @Test
+    void borrowedMemoryGoesWithItsArray() throws IOException {
+        long before = Moe.residentBytes();
+        for (int i = 0; i < 10; i++) {
+            try (NDManager scope = manager.newSubManager()) {
+                NDArray array = scope.full(new Shape(16 << 20), 7f);
+                Tensor tensor = TorchTensors.borrow(array);
+                assertThat(element(tensor, (16 << 20) - 1)).isEqualTo(7);
+            }
+        }
+        assertThat(Moe.residentBytes() - before).isLessThan(5 * (64L << 20));
     }
 
     @Test

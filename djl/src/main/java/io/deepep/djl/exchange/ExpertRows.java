@@ -59,7 +59,7 @@ public final class ExpertRows {
 
     /** Rows of normal mode, that are weighed here on their way into {@code out}. */
     static ExpertRows packed(
-            DispatchResult received, NDArray out, DataType tokenType, NDManager scope) {
+            DispatchResult received, Tensor out, DataType tokenType, NDManager scope) {
         Tensor counts = received.numRecvTokensPerExpert();
         int[] rowsOf = new int[(int) counts.size(0)];
         Arrays.setAll(rowsOf, e -> (int) counts.getLong(e));
@@ -67,7 +67,7 @@ public final class ExpertRows {
         ExpertRows rows =
                 new ExpertRows(
                         arrived(received.recvX(), received.recvScales(), scope),
-                        out,
+                        TorchTensors.arrayOf(scope, out),
                         tokenType,
                         null,
                         TorchTensors.arrayOf(scope, ends),

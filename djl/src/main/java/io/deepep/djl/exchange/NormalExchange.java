@@ -1,5 +1,6 @@
 package io.deepep.djl.exchange;
 
+import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import io.deepep.Buffer;
@@ -15,6 +16,15 @@ import io.deepep.djl.TorchTensors;
  * Rows are weighed here, before they are rounded to BF16; combine sums.
  */
 final class NormalExchange extends StagedExchange<NormalExchange.NormalStaging> {
+    /** Owns {@link #outputs} alone, to free them at once. Null before the first call. */
+    private NDManager outputsOwner;
+
+    /**
+     * The weighed results of a call, BF16 in the first rows. The next call may write to them: its
+     * experts come after the combine in libtorch's order.
+     */
+    private Tensor outputs;
+
     NormalExchange(Buffer buffer, Transport transport) {
         super(buffer, transport, "normal");
     }
@@ -73,13 +83,32 @@ final class NormalExchange extends StagedExchange<NormalExchange.NormalStaging> 
         staged.take(x, scope);
         DispatchResult received = buffer.dispatch(staged.dispatch, order.beforeDispatch());
         order.afterDispatch(received.event(), meanwhile);
-        Tensor rows = received.recvX();
-        NDArray outputs = TorchTensors.empty(scope, DType.BF16, rows.size(0), rows.size(1));
-        run(experts, ExpertRows.packed(received, outputs, x.getDataType(), scope));
-        CombinePlan plan =
-                CombinePlan.builder(TorchTensors.tensorOf(outputs), received.handle())
-                        .out(staged.out)
-                        .build();
+        Tensor results = outputs(received.recvX(), x.getDevice());
+        run(experts, ExpertRows.packed(received, results, x.getDataType(), scope));
+        CombinePlan plan = CombinePlan.builder(results, received.handle()).out(staged.out).build();
         order.afterCombine(buffer.combine(plan, order.beforeCombine()).event());
+    }
+
+    /** Memory for the results of rows. */
+    private Tensor outputs(Tensor rows, Device device) {
+        long count = rows.size(0);
+        long hidden = rows.size(1);
+        if (outputs == null || outputs.size(0) < count || outputs.size(1) != hidden) {
+            free();
+            outputsOwner = NDManager.newBaseManager(device, "PyTorch");
+            outputs =
+                    TorchTensors.borrow(
+                            TorchTensors.empty(
+                                    outputsOwner, DType.BF16, nextPowerOfTwo(count), hidden));
+        }
+        return outputs.slice(0, 0, count);
+    }
+
+    @Override
+    void free() {
+        outputs = null;
+        if (outputsOwner != null) {
+            outputsOwner.close();
+        }
     }
 }

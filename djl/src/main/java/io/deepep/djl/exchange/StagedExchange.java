@@ -167,6 +167,11 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
                 numExperts);
     }
 
+    /** The next power of two, for memory that is to serve other numbers too. */
+    static long nextPowerOfTwo(long count) {
+        return Long.highestOneBit(2 * Math.max(count, 1) - 1);
+    }
+
     /** The next power of two within the limit. Refused here, before this rank meets others. */
     private int stagedTokens(int numTokens) {
         int most = maxTokens();
@@ -176,7 +181,7 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
                                     + " them in parts")
                             .formatted(numTokens, most));
         }
-        return Math.min(most, Integer.highestOneBit(2 * Math.max(numTokens, 1) - 1));
+        return (int) Math.min(most, nextPowerOfTwo(numTokens));
     }
 
     /** Tokens that a rank may send at once. */
@@ -193,6 +198,9 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
             Runnable meanwhile,
             NDManager scope);
 
+    /** Frees what all stagings have in common. */
+    void free() {}
+
     @Override
     public final void close() {
         if (closed) {
@@ -206,6 +214,7 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
         } finally {
             stagings.values().forEach(staging -> staging.manager.close());
             stagings.clear();
+            free();
             counters.close();
         }
     }
