@@ -19,6 +19,10 @@ import java.util.Set;
  * tokenizer.json}.
  */
 public final class DecoderTranslatorFactory implements TranslatorFactory {
+    /** By default DJL cuts prompts to 512 tokens; the decoder refuses those that are too long. */
+    private static final Map<String, String> OPTIONS =
+            Map.of("addSpecialTokens", "true", "truncation", "do_not_truncate");
+
     @Override
     public Set<Pair<Type, Type>> getSupportedTypes() {
         return Set.of(new Pair<>(Input.class, Output.class));
@@ -35,8 +39,7 @@ public final class DecoderTranslatorFactory implements TranslatorFactory {
         }
         try {
             HuggingFaceTokenizer tokenizer =
-                    HuggingFaceTokenizer.newInstance(
-                            model.getModelPath(), Map.of("addSpecialTokens", "true"));
+                    HuggingFaceTokenizer.newInstance(model.getModelPath(), OPTIONS);
             model.getNDManager().attachInternal("deepep-tokenizer", tokenizer);
             return (Translator<I, O>) new DecoderTranslator(tokenizer);
         } catch (IOException missing) {

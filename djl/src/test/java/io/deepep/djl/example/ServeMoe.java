@@ -34,7 +34,10 @@ public final class ServeMoe implements AutoCloseable {
     private record Generate(List<String> prompts, int maxNewTokens) {}
 
     ServeMoe(Path folder, Path tokenizer, int port) throws IOException {
-        this.tokenizer = HuggingFaceTokenizer.newInstance(tokenizer);
+        // By default DJL cuts long prompts; here they are refused.
+        this.tokenizer =
+                HuggingFaceTokenizer.newInstance(
+                        tokenizer, Map.of("truncation", "do_not_truncate"));
         service = DecoderService.start(folder, NUM_RANKS, DecoderOptions.DEFAULT);
         server =
                 HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);

@@ -17,6 +17,8 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** A folder with serving.properties, loaded as DJL Serving loads it: by DJL's Criteria. */
 @Timeout(value = 90, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -59,6 +61,29 @@ class DecoderServingTest {
             assertThat(text(predictor.predict(request("{\"inputs\": []}")))).isEqualTo("[]");
             assertThat(text(predictor.predict(request("{\"inputs\": \"Row 17\"}"))))
                     .startsWith("{\"generated_text\":\" goes to rank 3");
+        }
+    }
+
+    /** Whatever tokenizer.json says of truncation. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "null",
+                "{\"max_length\":512,\"stride\":0,\"strategy\":\"LongestFirst\",\"direction\":\"Right\"}"
+            })
+    void longPromptsAreRefusedAndNotCut(String truncation) throws Exception {
+        writeModel("ranks=1\nmax_length=1024\nmax_prompt_tokens=2048\n");
+        Path file = folder.resolve("tokenizer.json");
+        String tokenizer = Files.readString(file);
+        assertThat(tokenizer).contains("\"truncation\": null");
+        Files.writeString(
+                file, tokenizer.replace("\"truncation\": null", "\"truncation\": " + truncation));
+        try (ZooModel<Input, Output> model = criteria().loadModel();
+                Predictor<Input, Output> predictor = model.newPredictor()) {
+            String text = "Row 17 goes to rank 3, slot 5; ".repeat(80); // 15 tokens each
+            assertThatThrownBy(() -> predictor.predict(request("{\"inputs\": \"" + text + "\"}")))
+                    .hasStackTraceContaining(
+                            "a prompt of 1200 tokens and 30 new ones exceed maxLength=1024");
         }
     }
 
