@@ -60,7 +60,7 @@ public final class Decoder implements AutoCloseable {
             layers.lowLatencyLimits(options.maxSequences()).ifPresent(builder::lowLatency);
             Buffer buffer = builder.open();
             return new Decoder(manager, buffer, limits).load(folder, config);
-        } catch (IOException | RuntimeException failure) {
+        } catch (Throwable failure) {
             manager.close();
             throw failure;
         }
@@ -72,7 +72,7 @@ public final class Decoder implements AutoCloseable {
             Slots slots = new Slots(options.maxSequences(), options.maxLength());
             model = Model.load(config, weights, slots, exchange);
             return this;
-        } catch (IOException | RuntimeException failure) {
+        } catch (Throwable failure) {
             close();
             throw failure;
         }

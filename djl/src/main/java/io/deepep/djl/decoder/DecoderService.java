@@ -3,7 +3,6 @@ package io.deepep.djl.decoder;
 import ai.djl.Device;
 import io.deepep.Communicator;
 import io.deepep.InProcessGroup;
-import io.deepep.RankFailedException;
 import io.deepep.djl.CheckpointConfig;
 import io.deepep.djl.TorchDevices;
 import java.io.IOException;
@@ -25,7 +24,12 @@ public final class DecoderService implements AutoCloseable {
     private final int numRanks;
     private final PromptLimits limits;
     private final List<BlockingQueue<Job>> jobs = new ArrayList<>();
-    private final CompletableFuture<Void> over = new CompletableFuture<>();
+
+    /** Fails as the first rank does. */
+    private final CompletableFuture<Void> failed = new CompletableFuture<>();
+
+    /** Completes when no rank runs any more. */
+    private final CompletableFuture<Void> ended = new CompletableFuture<>();
 
     /** What a rank does next; {@link #LAST} ends it. */
     private record Job(Work<?> work, CompletableFuture<Object> result) {
@@ -41,11 +45,17 @@ public final class DecoderService implements AutoCloseable {
      * Starts the ranks and loads the model; returns when it is loaded.
      *
      * @param folder the folder of a Hugging Face checkpoint
-     * @throws IllegalArgumentException if the family of the model is not supported
+     * @param numRanks at least 1; the number of experts must be a multiple of it
+     * @throws IllegalArgumentException if there are no ranks, or the family of the model is not
+     *     supported
      * @throws java.util.concurrent.CompletionException if a rank fails to load it, with the cause
      */
     public static DecoderService start(Path folder, int numRanks, DecoderOptions options)
             throws IOException {
+        if (numRanks < 1) {
+            throw new IllegalArgumentException(
+                    "numRanks=" + numRanks + " must be at least 1; take one for each GPU");
+        }
         int vocabulary = CheckpointConfig.read(folder).number("vocab_size");
         DecoderService service =
                 new DecoderService(numRanks, new PromptLimits(options, vocabulary));
@@ -53,8 +63,13 @@ public final class DecoderService implements AutoCloseable {
                 .name("deepep-decoder")
                 .daemon()
                 .start(() -> service.runRanks(folder, options));
-        service.onAllRanks((_, _) -> null); // what fails while loading is thrown here
-        return service;
+        try {
+            service.onAllRanks((_, _) -> null); // what fails while loading is thrown here
+            return service;
+        } catch (RuntimeException failure) {
+            service.close();
+            throw failure;
+        }
     }
 
     private DecoderService(int numRanks, PromptLimits limits) {
@@ -68,9 +83,10 @@ public final class DecoderService implements AutoCloseable {
     private void runRanks(Path folder, DecoderOptions options) {
         try (InProcessGroup group = InProcessGroup.of(numRanks)) {
             group.run(communicator -> serve(communicator, folder, options));
-            over.complete(null);
-        } catch (InterruptedException | RankFailedException failure) {
-            over.completeExceptionally(failure);
+        } catch (Throwable failure) {
+            fail(failure);
+        } finally {
+            ended.complete(null);
         }
     }
 
@@ -83,9 +99,19 @@ public final class DecoderService implements AutoCloseable {
                 job.result.complete(job.work.on(decoder, communicator.rank()));
             }
         } catch (Throwable failure) {
-            over.completeExceptionally(failure);
+            fail(failure);
             throw failure;
         }
+    }
+
+    /** Ends the other ranks too: they can do nothing without this one. */
+    private void fail(Throwable failure) {
+        failed.completeExceptionally(failure);
+        end();
+    }
+
+    private void end() {
+        jobs.forEach(queue -> queue.add(Job.LAST));
     }
 
     /**
@@ -151,7 +177,7 @@ public final class DecoderService implements AutoCloseable {
         }
         List<R> values = new ArrayList<>();
         for (CompletableFuture<Object> result : results) {
-            values.add((R) CompletableFuture.anyOf(result, over).join());
+            values.add((R) CompletableFuture.anyOf(result, failed).join());
         }
         return values;
     }
@@ -159,7 +185,7 @@ public final class DecoderService implements AutoCloseable {
     /** Ends the threads of the ranks and closes the model. */
     @Override
     public void close() {
-        jobs.forEach(queue -> queue.add(Job.LAST));
-        over.handle((_, failure) -> failure).join();
+        end();
+        ended.join();
     }
 }

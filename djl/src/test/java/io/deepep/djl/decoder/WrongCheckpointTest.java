@@ -1,5 +1,6 @@
 package io.deepep.djl.decoder;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.gson.JsonObject;
@@ -7,6 +8,7 @@ import com.google.gson.JsonParser;
 import io.deepep.DType;
 import io.deepep.djl.exchange.Transport;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
@@ -69,6 +71,35 @@ class WrongCheckpointTest {
         Files.write(file, java.util.Arrays.copyOf(all, all.length / 2));
         assertThatThrownBy(() -> DecoderService.start(folder, 2, DecoderOptions.DEFAULT))
                 .hasStackTraceContaining("not within the");
+    }
+
+    /** Only the last rank misses a tensor. */
+    @Test
+    void ranksThatHaveLoadedEndWithTheOneThatFails() throws Exception {
+        write("num_experts_per_tok", "2");
+        Path file = folder.resolve("model.safetensors");
+        String bytes = Files.readString(file, StandardCharsets.ISO_8859_1);
+        String name = "layers.1.block_sparse_moe.experts.7.w2.weight";
+        assertThat(bytes).containsOnlyOnce(name);
+        Files.writeString(
+                file, bytes.replace(name, name.replace("w2", "wX")), StandardCharsets.ISO_8859_1);
+        assertThatThrownBy(() -> DecoderService.start(folder, 4, DecoderOptions.DEFAULT))
+                .hasStackTraceContaining("no tensor model." + name);
+        assertThat(DecoderServiceTest.ranks()).isEmpty();
+    }
+
+    @Test
+    void noRanksAreRefused() {
+        for (int numRanks : new int[] {0, -1}) {
+            assertThatThrownBy(
+                            () ->
+                                    DecoderService.start(
+                                            Golden.folder("mixtral"),
+                                            numRanks,
+                                            DecoderOptions.DEFAULT))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("numRanks=" + numRanks + " must be at least 1");
+        }
     }
 
     private void write(String key, String value) throws IOException {

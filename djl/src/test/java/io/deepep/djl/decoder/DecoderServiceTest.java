@@ -1,0 +1,61 @@
+package io.deepep.djl.decoder;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.TimeUnit;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** How the ranks of a service end. */
+@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class DecoderServiceTest {
+    private static final List<long[]> PROMPT = List.of(new long[] {52});
+
+    /** The threads of all services' ranks. */
+    static List<Thread> ranks() {
+        return Thread.getAllStackTraces().entrySet().stream()
+                .filter(each -> each.getKey().getName().startsWith("deepep-rank"))
+                .filter(each -> Arrays.toString(each.getValue()).contains("DecoderService.serve"))
+                .map(Map.Entry::getKey)
+                .toList();
+    }
+
+    private static DecoderService start() throws Exception {
+        return DecoderService.start(Golden.folder("mixtral"), 2, DecoderOptions.DEFAULT);
+    }
+
+    private static List<long[]> generate(DecoderService service) {
+        return service.generate(PROMPT, 1, _ -> Sampler.greedy());
+    }
+
+    /** Only rank 0 has a prompt; the other one's part of the request succeeds. */
+    @Test
+    void allRanksEndWithTheOneThatFails() throws Exception {
+        Sampler failing =
+                _ -> {
+                    throw new UnsupportedOperationException("a sampler's own");
+                };
+        try (DecoderService service = start()) {
+            List<Thread> ranks = ranks();
+            assertThat(ranks).hasSize(2);
+            fails(() -> service.generate(PROMPT, 1, _ -> failing));
+            for (Thread rank : ranks) {
+                assertThat(rank.join(Duration.ofSeconds(20))).isTrue();
+            }
+            fails(() -> generate(service));
+        }
+    }
+
+    private static void fails(ThrowingCallable request) {
+        assertThatThrownBy(request)
+                .isInstanceOf(CompletionException.class)
+                .hasRootCauseMessage("a sampler's own");
+    }
+}
