@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
@@ -23,7 +24,14 @@ import java.util.stream.IntStream;
 public final class DecoderService implements AutoCloseable {
     private final int numRanks;
     private final PromptLimits limits;
+
+    /**
+     * Of each rank; whoever adds to them locks them, so that a job runs on all ranks or on none.
+     */
     private final List<BlockingQueue<Job>> jobs = new ArrayList<>();
+
+    /** Whether all have their last job. */
+    private boolean ending;
 
     /** Fails as the first rank does. */
     private final CompletableFuture<Void> failed = new CompletableFuture<>();
@@ -48,7 +56,7 @@ public final class DecoderService implements AutoCloseable {
      * @param numRanks at least 1; the number of experts must be a multiple of it
      * @throws IllegalArgumentException if there are no ranks, or the family of the model is not
      *     supported
-     * @throws java.util.concurrent.CompletionException if a rank fails to load it, with the cause
+     * @throws CompletionException if a rank fails to load it, with the cause
      */
     public static DecoderService start(Path folder, int numRanks, DecoderOptions options)
             throws IOException {
@@ -111,7 +119,12 @@ public final class DecoderService implements AutoCloseable {
     }
 
     private void end() {
-        jobs.forEach(queue -> queue.add(Job.LAST));
+        synchronized (jobs) {
+            if (!ending) {
+                ending = true;
+                jobs.forEach(queue -> queue.add(Job.LAST));
+            }
+        }
     }
 
     /**
@@ -122,6 +135,8 @@ public final class DecoderService implements AutoCloseable {
      * @return the new tokens of each prompt
      * @throws IllegalArgumentException if a prompt or a sampler is refused; the next request is
      *     served
+     * @throws IllegalStateException if the service is closed
+     * @throws CompletionException if a rank has failed, with the cause; then all ranks end
      */
     public synchronized List<long[]> generate(
             List<long[]> prompts, int numNewTokens, IntFunction<Sampler> samplers) {
@@ -170,10 +185,17 @@ public final class DecoderService implements AutoCloseable {
     @SuppressWarnings("unchecked") // a job's result is what its work returns
     private <R> List<R> onAllRanks(Work<R> work) {
         List<CompletableFuture<Object>> results = new ArrayList<>();
-        for (BlockingQueue<Job> queue : jobs) {
-            Job job = new Job(work, new CompletableFuture<>());
-            queue.add(job);
-            results.add(job.result);
+        synchronized (jobs) {
+            if (ending) {
+                throw failed.isDone()
+                        ? new CompletionException(failed.exceptionNow())
+                        : new IllegalStateException("the service is closed; start another");
+            }
+            for (BlockingQueue<Job> queue : jobs) {
+                Job job = new Job(work, new CompletableFuture<>());
+                queue.add(job);
+                results.add(job.result);
+            }
         }
         List<R> values = new ArrayList<>();
         for (CompletableFuture<Object> result : results) {
@@ -182,7 +204,7 @@ public final class DecoderService implements AutoCloseable {
         return values;
     }
 
-    /** Ends the threads of the ranks and closes the model. */
+    /** Ends the threads of the ranks, after the request that runs, and closes the model. */
     @Override
     public void close() {
         end();

@@ -53,6 +53,36 @@ class DecoderServiceTest {
         }
     }
 
+    @Test
+    void closedServicesRefuse() throws Exception {
+        DecoderService service = start();
+        service.close();
+        service.close();
+        assertThat(ranks()).isEmpty();
+        assertThatThrownBy(() -> generate(service))
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining("the service is closed");
+        assertThatThrownBy(() -> service.logits(PROMPT)).isInstanceOf(IllegalStateException.class);
+    }
+
+    /** A request is served whole or refused, however close() comes between its jobs. */
+    @Test
+    void requestsBesideCloseAreServedOrRefused() throws Exception {
+        for (int round = 0; round < 10; round++) {
+            DecoderService service = start();
+            Thread closing = Thread.ofPlatform().start(service::close);
+            assertThatThrownBy(
+                            () -> {
+                                while (true) {
+                                    assertThat(generate(service)).hasSize(1);
+                                }
+                            })
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("the service is closed");
+            closing.join();
+        }
+    }
+
     private static void fails(ThrowingCallable request) {
         assertThatThrownBy(request)
                 .isInstanceOf(CompletionException.class)
