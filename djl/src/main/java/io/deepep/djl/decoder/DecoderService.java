@@ -20,6 +20,8 @@ import java.util.stream.IntStream;
  * A model on the ranks of one process. Each rank has a thread, its own experts, and a GPU if there
  * are any. Prompts are distributed to the ranks in turn; ranks without prompts run their experts
  * for the others. Thread-safe; requests run one at a time.
+ *
+ * <p>Its state is a platform MXBean, see {@link DecoderServiceMXBean}.
  */
 public final class DecoderService implements AutoCloseable {
     private final int numRanks;
@@ -35,6 +37,8 @@ public final class DecoderService implements AutoCloseable {
 
     /** Fails as the first rank does. */
     private final CompletableFuture<Void> failed = new CompletableFuture<>();
+
+    private final ServiceState state;
 
     /** Completes when no rank runs any more. */
     private final CompletableFuture<Void> ended = new CompletableFuture<>();
@@ -83,6 +87,7 @@ public final class DecoderService implements AutoCloseable {
     private DecoderService(int numRanks, PromptLimits limits) {
         this.numRanks = numRanks;
         this.limits = limits;
+        state = ServiceState.register(numRanks, failed);
         for (int rank = 0; rank < numRanks; rank++) {
             jobs.add(new LinkedBlockingQueue<>());
         }
@@ -209,5 +214,6 @@ public final class DecoderService implements AutoCloseable {
     public void close() {
         end();
         ended.join();
+        state.close();
     }
 }

@@ -14,9 +14,10 @@ import javax.management.MBeanServer;
 import javax.management.MalformedObjectNameException;
 import javax.management.ObjectName;
 
-/** The counters of every exchange in this process, by attribute name. */
+/** What every exchange and every decoder service of this process shows, by attribute name. */
 final class ExchangeBeans {
-    private static final ObjectName ALL = name("io.deepep:type=ExpertExchange,*");
+    private static final ObjectName EXCHANGES = name("io.deepep:type=ExpertExchange,*");
+    private static final ObjectName SERVICES = name("io.deepep:type=DecoderService,*");
 
     private ExchangeBeans() {}
 
@@ -29,10 +30,25 @@ final class ExchangeBeans {
     }
 
     /** Each exchange's {@code Rank}, {@code Healthy} and so on, and its {@code Id}; by rank. */
-    static List<Map<String, Object>> read() {
+    static List<Map<String, Object>> exchanges() {
+        List<Map<String, Object>> exchanges = read(EXCHANGES);
+        exchanges.sort(
+                Comparator.<Map<String, Object>>comparingInt(e -> (int) e.get("Rank"))
+                        .thenComparingLong(e -> (long) e.get("Id")));
+        return exchanges;
+    }
+
+    /** Each service's {@code Healthy} and so on, and its {@code Id}. */
+    static List<Map<String, Object>> services() {
+        List<Map<String, Object>> services = read(SERVICES);
+        services.sort(Comparator.comparingLong(service -> (long) service.get("Id")));
+        return services;
+    }
+
+    private static List<Map<String, Object>> read(ObjectName pattern) {
         MBeanServer server = ManagementFactory.getPlatformMBeanServer();
-        List<Map<String, Object>> exchanges = new ArrayList<>();
-        for (ObjectName bean : server.queryNames(ALL, null)) {
+        List<Map<String, Object>> beans = new ArrayList<>();
+        for (ObjectName bean : server.queryNames(pattern, null)) {
             try {
                 Map<String, Object> attributes = new TreeMap<>();
                 String[] names = attributeNames(server, bean);
@@ -40,15 +56,12 @@ final class ExchangeBeans {
                     attributes.put(attribute.getName(), attribute.getValue());
                 }
                 attributes.put("Id", Long.valueOf(bean.getKeyProperty("id")));
-                exchanges.add(attributes);
+                beans.add(attributes);
             } catch (JMException closedMeanwhile) {
-                // An exchange that has just been closed is not reported.
+                // What has just been closed is not reported.
             }
         }
-        exchanges.sort(
-                Comparator.<Map<String, Object>>comparingInt(e -> (int) e.get("Rank"))
-                        .thenComparingLong(e -> (long) e.get("Id")));
-        return exchanges;
+        return beans;
     }
 
     private static String[] attributeNames(MBeanServer server, ObjectName bean) throws JMException {

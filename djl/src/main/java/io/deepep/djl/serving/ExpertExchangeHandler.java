@@ -17,11 +17,12 @@ import io.netty.handler.codec.http.QueryStringDecoder;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 
 /**
  * Answers {@code GET /deepep/health} with JSON (status 200 if the last exchange of every rank of
- * this process succeeded, otherwise 503) and {@code GET /deepep/metrics} in Prometheus' text
- * format.
+ * this process succeeded and no decoder service has lost a rank, otherwise 503) and {@code GET
+ * /deepep/metrics} in Prometheus' text format.
  */
 public final class ExpertExchangeHandler implements RequestHandler<Object> {
     private static final String HEALTH = "/deepep/health";
@@ -46,7 +47,7 @@ public final class ExpertExchangeHandler implements RequestHandler<Object> {
             FullHttpRequest request,
             QueryStringDecoder query,
             String[] segments) {
-        List<Map<String, Object>> exchanges = ExchangeBeans.read();
+        List<Map<String, Object>> exchanges = ExchangeBeans.exchanges();
         if (query.path().equals(METRICS)) {
             send(
                     context,
@@ -55,13 +56,17 @@ public final class ExpertExchangeHandler implements RequestHandler<Object> {
                     Prometheus.CONTENT_TYPE,
                     Prometheus.write(exchanges));
         } else {
-            boolean healthy = exchanges.stream().allMatch(e -> (boolean) e.get("Healthy"));
+            // The exchanges of a service that has failed are closed.
+            List<Map<String, Object>> services = ExchangeBeans.services();
+            boolean healthy =
+                    Stream.concat(exchanges.stream(), services.stream())
+                            .allMatch(each -> (boolean) each.get("Healthy"));
             send(
                     context,
                     request,
                     healthy ? HttpResponseStatus.OK : HttpResponseStatus.SERVICE_UNAVAILABLE,
                     "application/json",
-                    HealthJson.write(healthy, exchanges));
+                    HealthJson.write(healthy, exchanges, services));
         }
         return null;
     }

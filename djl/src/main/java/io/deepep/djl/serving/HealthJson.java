@@ -9,7 +9,10 @@ import java.util.Map;
 final class HealthJson {
     private HealthJson() {}
 
-    static String write(boolean healthy, List<Map<String, Object>> exchanges) {
+    static String write(
+            boolean healthy,
+            List<Map<String, Object>> exchanges,
+            List<Map<String, Object>> services) {
         JsonArray ranks = new JsonArray();
         for (Map<String, Object> exchange : exchanges) {
             JsonObject rank = new JsonObject();
@@ -25,6 +28,19 @@ final class HealthJson {
         JsonObject root = new JsonObject();
         root.addProperty("status", healthy ? "healthy" : "failing");
         root.add("exchanges", ranks);
+        root.add("services", services(services));
         return root.toString();
+    }
+
+    private static JsonArray services(List<Map<String, Object>> services) {
+        JsonArray all = new JsonArray();
+        for (Map<String, Object> each : services) {
+            JsonObject service = new JsonObject();
+            service.addProperty("numRanks", (Integer) each.get("NumRanks"));
+            service.addProperty("healthy", (Boolean) each.get("Healthy"));
+            service.addProperty("lastFailure", (String) each.get("LastFailure"));
+            all.add(service);
+        }
+        return all;
     }
 }

@@ -1,6 +1,7 @@
 package io.deepep.djl.serving;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDManager;
@@ -13,6 +14,9 @@ import io.deepep.Buffer;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
 import io.deepep.djl.TorchDevices;
+import io.deepep.djl.decoder.DecoderOptions;
+import io.deepep.djl.decoder.DecoderService;
+import io.deepep.djl.decoder.Sampler;
 import io.deepep.djl.exchange.ExpertExchange;
 import io.deepep.djl.exchange.LocalExperts;
 import io.deepep.djl.exchange.Transport;
@@ -212,6 +216,34 @@ class PluginTest {
             assertThat(response.statusCode()).isEqualTo(503);
             assertThat(response.body()).contains("\"failing\"").contains("maxTokens=16");
         }
+    }
+
+    /** When nothing is left of its ranks, and with them of its exchanges. */
+    @Test
+    void aServiceThatFailedIsNotHealthyUntilItIsClosed() throws Exception {
+        Path model = Path.of(PluginTest.class.getResource("/checkpoints/mixtral").toURI());
+        try (DecoderService service = DecoderService.start(model, 2, DecoderOptions.DEFAULT)) {
+            assertThat(get("/deepep/health").statusCode()).isEqualTo(200);
+            Sampler failing =
+                    _ -> {
+                        throw new UnsupportedOperationException("a sampler's own");
+                    };
+            assertThatThrownBy(() -> service.generate(List.of(new long[] {52}), 1, _ -> failing))
+                    .hasRootCauseMessage("a sampler's own");
+            JsonObject health;
+            do {
+                HttpResponse<String> response = get("/deepep/health");
+                assertThat(response.statusCode()).isEqualTo(503);
+                health = JsonParser.parseString(response.body()).getAsJsonObject();
+            } while (!health.getAsJsonArray("exchanges").isEmpty());
+            assertThat(health.get("status").getAsString()).isEqualTo("failing");
+            assertThat(health.getAsJsonArray("services").toString())
+                    .contains("\"numRanks\":2,\"healthy\":false")
+                    .contains("a sampler's own");
+        }
+        HttpResponse<String> closed = get("/deepep/health");
+        assertThat(closed.statusCode()).isEqualTo(200);
+        assertThat(closed.body()).contains("\"services\":[]");
     }
 
     @Test

@@ -1,0 +1,17 @@
+package io.deepep.djl.decoder;
+
+/**
+ * The state of a {@link DecoderService}, on the platform's MBean server as {@code
+ * io.deepep:type=DecoderService,id=...} from its start until it is closed. It stays there when the
+ * ranks have failed, although their exchanges do not.
+ */
+public interface DecoderServiceMXBean {
+    /** Number of ranks. */
+    int getNumRanks();
+
+    /** Whether requests are served: false from the failure of a rank on. */
+    boolean isHealthy();
+
+    /** The failure that ended the ranks; empty if there is none. */
+    String getLastFailure();
+}
