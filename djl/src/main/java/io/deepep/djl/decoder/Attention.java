@@ -17,8 +17,9 @@ interface Attention {
      *
      * @param window how far back a token may look; 0 for all
      * @param scale FLOAT32, a scalar on the device that scores are multiplied by
-     * @param sinks FLOAT32 [heads], scores that take their share of the softmax and give nothing;
-     *     or null
+     * @param sinks FLOAT32 [1,heads,1,1], scores that take their share of the softmax and give
+     *     nothing; or null. In the shape of their use, because a view made in a pass would stay
+     *     with the model's manager
      */
     record Heads(int window, NDArray scale, NDArray sinks) {
         /**
@@ -86,7 +87,7 @@ interface Attention {
             NDArray sink =
                     scores.getManager()
                             .zeros(new Shape(shape.get(0), 1, shape.get(2), 1))
-                            .add(sinks.reshape(1, shape.get(1), 1, 1));
+                            .add(sinks);
             NDArray weights = scores.concat(sink, -1).softmax(-1);
             return weights.get(new NDIndex("..., :{}", shape.get(3)));
         }

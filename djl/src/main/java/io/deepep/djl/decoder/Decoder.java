@@ -29,7 +29,10 @@ import java.util.stream.IntStream;
  */
 public final class Decoder implements AutoCloseable {
     private final DecoderOptions options;
-    private final NDManager manager;
+
+    /** Owns the weights and caches; passes leave nothing here. */
+    final NDManager manager;
+
     private final Buffer buffer;
     private final TwoModes exchange;
     private Model model;

@@ -43,7 +43,10 @@ final class GroupedQueryAttention implements Attention {
         qNorm = hasNorms ? RmsNorm.load(weights, "q_norm", headSize, epsilon) : null;
         kNorm = hasNorms ? RmsNorm.load(weights, "k_norm", headSize, epsilon) : null;
         NDArray scale = weights.manager().create((float) (1 / Math.sqrt(headSize)));
-        NDArray sinks = weights.has("sinks") ? weights.vector("sinks", numHeads) : null;
+        NDArray sinks =
+                weights.has("sinks")
+                        ? weights.vector("sinks", numHeads).reshape(1, numHeads, 1, 1)
+                        : null;
         heads = new Heads(window(config, layer), scale, sinks);
         keys = slots.cache(weights.manager(), numKvHeads, headSize);
         values = slots.cache(weights.manager(), numKvHeads, headSize);

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.DType;
+import io.deepep.InProcessGroup;
 import io.deepep.djl.TorchDevices;
 import io.deepep.djl.decoder.Golden.Prompt;
 import io.deepep.djl.exchange.Transport;
@@ -85,6 +86,28 @@ class DecoderTest {
         try (DecoderService service =
                 DecoderService.start(Golden.folder("mixtral"), numRanks, options)) {
             return service.generate(prompts, 8, _ -> Sampler.greedy()).get(0);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {"mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v3", "glm4_moe", "gpt_oss"})
+    void passesLeaveNoArraysWithTheModel(String family) throws Exception {
+        try (InProcessGroup group = InProcessGroup.of(1)) {
+            group.run(
+                    communicator -> {
+                        try (Decoder decoder =
+                                Decoder.open(
+                                        Golden.folder(family),
+                                        communicator,
+                                        TorchDevices.ofRank(0),
+                                        DecoderOptions.DEFAULT)) {
+                            int loaded = decoder.manager.getManagedArrays().size();
+                            decoder.generate(List.of(new long[] {52}), 3, Sampler.greedy());
+                            // Of BF16, which DJL cannot print.
+                            assertThat(decoder.manager.getManagedArrays().size()).isEqualTo(loaded);
+                        }
+                    });
         }
     }
 
