@@ -34,7 +34,7 @@ public final class Decoder implements AutoCloseable {
     final NDManager manager;
 
     private final Buffer buffer;
-    private final TwoModes exchange;
+    final TwoModes exchange;
     private Model model;
     private final PromptLimits limits;
 
@@ -111,6 +111,7 @@ public final class Decoder implements AutoCloseable {
                     step(next, positions, firstRows, sampler);
                 }
             }
+            exchange.awaitLast();
             return columns(added.toLongArray(), prompts.size(), numSlots);
         }
     }
@@ -172,7 +173,9 @@ public final class Decoder implements AutoCloseable {
             last[sequence.slot()] = sequence.first() + sequence.length() - 1L;
         }
         Pass pass = new Pass(scope, ids(scope, positions), ids(scope, rows), sequences);
-        return model.logits(ids(scope, tokens), pass, ids(scope, last));
+        NDArray logits = model.logits(ids(scope, tokens), pass, ids(scope, last));
+        exchange.awaitLast(); // or a failure would be told to the next request
+        return logits;
     }
 
     private static NDArray ids(NDManager scope, long[] values) {

@@ -9,8 +9,10 @@ import io.deepep.djl.exchange.Transport;
 
 /** One buffer's two modes, of which the layers use the one that suits the pass. */
 final class TwoModes implements ExpertExchange {
-    private final ExpertExchange prefill;
-    private final ExpertExchange decoding;
+    /** Not final, so that a test can take others. */
+    ExpertExchange prefill;
+
+    ExpertExchange decoding;
     private ExpertExchange current;
 
     TwoModes(Buffer buffer, Transport transport) {
@@ -44,8 +46,14 @@ final class TwoModes implements ExpertExchange {
     }
 
     @Override
+    public void awaitLast() {
+        prefill.awaitLast();
+        decoding.awaitLast();
+    }
+
+    @Override
     public void close() {
-        try (prefill) {
+        try (ExpertExchange _ = prefill) {
             decoding.close();
         }
     }

@@ -44,7 +44,8 @@ public interface ExpertExchange extends AutoCloseable {
      *
      * <p>If the rank does not share its GPU, everything is enqueued on libtorch's current stream,
      * except for counts that the host waits for; a failure of the combine is thrown by the next
-     * exchange. Ranks that are threads and share a GPU take turns, and wait for every call.
+     * exchange, or by {@link #awaitLast}. Ranks that are threads and share a GPU take turns, and
+     * wait for every call.
      *
      * @param x [T,H], FLOAT32 or FLOAT16; T may differ between ranks and be 0
      * @param topkIdx INT64 [T,K], global experts, -1 for no selection
@@ -63,8 +64,14 @@ public interface ExpertExchange extends AutoCloseable {
             Runnable meanwhile);
 
     /**
-     * Waits for the last exchange, throws its failure if none was thrown yet, frees the staging
-     * memory, and unregisters the counters from JMX. Idempotent.
+     * Waits for the last exchange, and throws its failure if none was thrown yet. Ask before you
+     * give results away: after a failure they are wrong.
+     */
+    void awaitLast();
+
+    /**
+     * Does what {@link #awaitLast} does, frees the staging memory, and unregisters the counters
+     * from JMX. Idempotent.
      */
     @Override
     void close();

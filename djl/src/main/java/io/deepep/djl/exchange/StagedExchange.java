@@ -198,6 +198,18 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
             Runnable meanwhile,
             NDManager scope);
 
+    @Override
+    public final void awaitLast() {
+        try {
+            if (order != null) {
+                order.end();
+            }
+        } catch (RuntimeException | Error failure) {
+            counters.failed(failure);
+            throw failure;
+        }
+    }
+
     /** Frees what all stagings have in common. */
     void free() {}
 
@@ -208,9 +220,7 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
         }
         closed = true;
         try {
-            if (order != null) {
-                order.end();
-            }
+            awaitLast();
         } finally {
             stagings.values().forEach(staging -> staging.manager.close());
             stagings.clear();

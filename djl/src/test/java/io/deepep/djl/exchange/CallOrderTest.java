@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import io.deepep.Event;
@@ -124,6 +125,67 @@ class CallOrderTest {
         order.afterCombine(failing());
         assertThatThrownBy(order::end).hasMessage("a peer did not come");
         order.end();
+    }
+
+    /** The last combine's failure is told to who asks, and shown, and does not blame the next. */
+    @Test
+    void failureOfTheLastCombineIsToldToWhoAsks() throws InterruptedException {
+        Moe.run(
+                1,
+                (_, buffer, manager) -> {
+                    try (StagedExchange<?> exchange = new NormalExchange(buffer, Transport.BF16)) {
+                        exchange.awaitLast(); // nothing yet
+                        CallOrder order = new Overlapping(manager.getDevice());
+                        exchange.order(new Failing(order));
+                        exchangeOnce(exchange, manager);
+                        assertThat(ExchangeCountersTest.read(0, "Healthy")).isEqualTo(true);
+                        assertThatThrownBy(exchange::awaitLast).hasMessage("a peer did not come");
+                        assertThat(ExchangeCountersTest.read(0, "Healthy")).isEqualTo(false);
+                        exchange.order(order);
+                        exchangeOnce(exchange, manager);
+                        exchange.awaitLast();
+                        assertThat(ExchangeCountersTest.read(0, "Healthy")).isEqualTo(true);
+                    }
+                });
+    }
+
+    private static void exchangeOnce(ExpertExchange exchange, NDManager manager) {
+        exchange.exchange(
+                Moe.tokens(manager, 0, 4),
+                manager.ones(new Shape(4, 1), DataType.INT64),
+                manager.ones(new Shape(4, 1)),
+                Moe.EXPERTS,
+                ExpertRows::x,
+                () -> {});
+    }
+
+    /** Every combine fails, once it is over. */
+    private record Failing(CallOrder order) implements CallOrder {
+        @Override
+        public io.deepep.CallOptions beforeDispatch() {
+            return order.beforeDispatch();
+        }
+
+        @Override
+        public void afterDispatch(Event dispatched, Runnable meanwhile) {
+            order.afterDispatch(dispatched, meanwhile);
+        }
+
+        @Override
+        public io.deepep.CallOptions beforeCombine() {
+            return order.beforeCombine();
+        }
+
+        @Override
+        public void afterCombine(Event combined) {
+            combined.synchronize();
+            order.afterCombine(failing());
+        }
+
+        @Override
+        public void end() {
+            order.end();
+        }
     }
 
     private static Event failing() {

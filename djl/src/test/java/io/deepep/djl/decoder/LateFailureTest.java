@@ -1,0 +1,95 @@
+package io.deepep.djl.decoder;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.ndarray.NDArray;
+import io.deepep.EpTopology;
+import io.deepep.InProcessGroup;
+import io.deepep.djl.TorchDevices;
+import io.deepep.djl.decoder.Golden.Prompt;
+import io.deepep.djl.exchange.ExpertExchange;
+import io.deepep.djl.exchange.LocalExperts;
+import java.util.Arrays;
+import java.util.List;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Test;
+
+/** A GPU's combine may fail after the call has returned: then its results are not an answer. */
+class LateFailureTest {
+    /** Fails the first time that it is asked how its last exchange went. */
+    private static final class FailingOnce implements ExpertExchange {
+        private final ExpertExchange real;
+        private int numExchanges;
+        private boolean failed;
+
+        FailingOnce(ExpertExchange real) {
+            this.real = real;
+        }
+
+        @Override
+        public EpTopology topology() {
+            return real.topology();
+        }
+
+        @Override
+        public NDArray exchange(
+                NDArray x,
+                NDArray topkIdx,
+                NDArray topkWeights,
+                int numExperts,
+                LocalExperts experts,
+                Runnable meanwhile) {
+            numExchanges++;
+            return real.exchange(x, topkIdx, topkWeights, numExperts, experts, meanwhile);
+        }
+
+        @Override
+        public void awaitLast() {
+            real.awaitLast();
+            if (numExchanges > 0 && !failed) {
+                failed = true;
+                throw new IllegalStateException("a peer did not come");
+            }
+        }
+
+        @Override
+        public void close() {
+            real.close();
+        }
+    }
+
+    private static void fails(ThrowingCallable request) {
+        assertThatThrownBy(request).hasMessage("a peer did not come");
+    }
+
+    @Test
+    void isToldByTheRequestItBelongsTo() throws Exception {
+        Prompt prompt = Golden.of("mixtral").prompts().get(1);
+        List<long[]> prompts = List.of(prompt.ids());
+        try (InProcessGroup group = InProcessGroup.of(1)) {
+            group.run(
+                    communicator -> {
+                        try (Decoder decoder =
+                                Decoder.open(
+                                        Golden.folder("mixtral"),
+                                        communicator,
+                                        TorchDevices.ofRank(0),
+                                        DecoderOptions.DEFAULT)) {
+                            TwoModes modes = decoder.exchange;
+                            ExpertExchange prefill = modes.prefill;
+                            modes.prefill = new FailingOnce(prefill);
+                            fails(() -> decoder.logits(prompts));
+                            modes.prefill = new FailingOnce(prefill);
+                            FailingOnce decoding = new FailingOnce(modes.decoding);
+                            modes.decoding = decoding;
+                            fails(() -> decoder.generate(prompts, 3, Sampler.greedy()));
+                            assertThat(decoding.numExchanges).isZero();
+                            fails(() -> decoder.generate(prompts, 3, Sampler.greedy()));
+                            assertThat(decoder.generate(prompts, 3, Sampler.greedy()).get(0))
+                                    .containsExactly(Arrays.copyOf(prompt.tokens(), 3));
+                        }
+                    });
+        }
+    }
+}
