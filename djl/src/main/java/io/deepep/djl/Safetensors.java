@@ -3,7 +3,6 @@ package io.deepep.djl;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParseException;
 import com.google.gson.JsonParser;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -74,7 +73,7 @@ public final class Safetensors implements AutoCloseable {
                             (name, file) ->
                                     fileOf.put(name, index.resolveSibling(file.getAsString())));
             return fileOf;
-        } catch (JsonParseException | IllegalStateException | ClassCastException wrong) {
+        } catch (RuntimeException wrong) { // as in a file's header
             throw new IOException(index + " is not an index of safetensors: " + wrong, wrong);
         }
     }

@@ -6,7 +6,6 @@ import ai.djl.ndarray.types.Shape;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParseException;
 import com.google.gson.JsonParser;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -96,8 +95,9 @@ final class SafetensorsFile implements AutoCloseable {
                     entries.put(tensor.getKey(), entry);
                 }
             }
-        } catch (JsonParseException | IllegalStateException | NullPointerException wrong) {
-            throw new IOException(path + ": the header is not that of a .safetensors file", wrong);
+        } catch (RuntimeException wrong) { // Gson has one of its own for every kind of mistake
+            throw new IOException(
+                    path + ": the header is not that of a .safetensors file: " + wrong, wrong);
         }
         return entries;
     }

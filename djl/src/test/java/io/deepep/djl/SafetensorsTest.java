@@ -118,10 +118,42 @@ class SafetensorsTest {
         assertRefused("text", header("this is no JSON"), "header is not");
         assertRefused("list", header("[1]"), "header is not");
         assertRefused("lacks", header("{\"w\":{\"dtype\":\"F32\"}}"), "header is not");
+        for (String wrong :
+                new String[] {
+                    "\"shape\":1,\"data_offsets\":[0,0]",
+                    "\"shape\":[\"x\"],\"data_offsets\":[0,0]",
+                    "\"shape\":[null],\"data_offsets\":[0,0]",
+                    "\"shape\":[0],\"data_offsets\":[0]",
+                    "\"shape\":[0],\"data_offsets\":0",
+                    "\"shape\":[0],\"data_offsets\":[{},{}]"
+                }) {
+            String header = "{\"w\":{\"dtype\":\"F32\"," + wrong + "}}";
+            assertRefused("odd", header(header), "header is not");
+        }
         assertRefused(
                 "past",
                 header("{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}"),
                 "not within the 0 bytes");
+    }
+
+    @Test
+    void brokenIndexesAreRefused() throws IOException {
+        Path index = folder.resolve("model.safetensors.index.json");
+        for (String wrong :
+                new String[] {
+                    "[]",
+                    "{}",
+                    "{\"weight_map\":1}",
+                    "{\"weight_map\":{\"w\":null}}",
+                    "{\"weight_map\":{\"w\":{}}}",
+                    "{\"weight_map\":{\"w\":\"\\u0000\"}}"
+                }) {
+            Files.writeString(index, wrong);
+            assertThatThrownBy(() -> Safetensors.open(folder))
+                    .as(wrong)
+                    .isInstanceOf(IOException.class)
+                    .hasMessageContaining(index.toString());
+        }
     }
 
     @Test
