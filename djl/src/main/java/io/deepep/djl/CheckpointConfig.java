@@ -1,5 +1,6 @@
 package io.deepep.djl;
 
+import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParseException;
@@ -7,6 +8,7 @@ import com.google.gson.JsonParser;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 
@@ -16,6 +18,8 @@ import java.util.TreeSet;
  */
 public final class CheckpointConfig {
     private static final String FILE = "config.json";
+    private static final String GENERATION = "generation_config.json";
+    private static final String END = "eos_token_id";
 
     private final Path file;
     private final JsonObject json;
@@ -36,6 +40,27 @@ public final class CheckpointConfig {
             throw new IOException(
                     folder + " has no " + FILE + "; give the folder of a Hugging Face checkpoint");
         }
+        return parse(file);
+    }
+
+    /**
+     * The tokens that end an answer: {@code eos_token_id} in {@code generation_config.json} or, if
+     * that has none, in {@code config.json}. May be empty.
+     *
+     * @throws IOException if a file is not a JSON object
+     */
+    public static Set<Integer> endTokens(Path folder) throws IOException {
+        Path file = folder.resolve(GENERATION);
+        if (Files.isRegularFile(file)) {
+            CheckpointConfig generation = parse(file);
+            if (generation.has(END)) {
+                return generation.numbers(END);
+            }
+        }
+        return read(folder).numbers(END);
+    }
+
+    private static CheckpointConfig parse(Path file) throws IOException {
         try {
             return new CheckpointConfig(
                     file, JsonParser.parseString(Files.readString(file)).getAsJsonObject());
@@ -118,15 +143,18 @@ public final class CheckpointConfig {
         return json.getAsJsonArray(key).get(index).getAsString();
     }
 
-    /** The integers of a list; empty if it is missing. */
+    /** The integers of a list, or one alone; empty if they are missing. */
     public Set<Integer> numbers(String key) {
         Set<Integer> numbers = new TreeSet<>();
         if (has(key)) {
-            if (!json.get(key).isJsonArray()) {
-                throw wrong(key, "a list");
-            }
-            for (JsonElement each : json.getAsJsonArray(key)) {
-                numbers.add(each.getAsInt());
+            JsonElement given = json.get(key);
+            List<JsonElement> all = given instanceof JsonArray a ? a.asList() : List.of(given);
+            try {
+                all.forEach(each -> numbers.add(each.getAsInt()));
+            } catch (NumberFormatException
+                    | IllegalStateException
+                    | UnsupportedOperationException e) {
+                throw wrong(key, "an integer or a list of them");
             }
         }
         return numbers;

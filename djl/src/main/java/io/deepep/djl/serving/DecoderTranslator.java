@@ -16,20 +16,25 @@ import com.google.gson.JsonParseException;
 import com.google.gson.JsonParser;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.stream.LongStream;
 
 /**
  * Text to tokens and back: {@code {"inputs": "text" or ["text", ...], "parameters":
  * {"max_new_tokens": 30, "temperature": 0, "top_p": 1, "seed": 1}}} is answered by {@code
- * {"generated_text": ...}}, or by a list of these.
+ * {"generated_text": ...}}, or by a list of these. A text ends where the model ended it, and is
+ * without special tokens.
  */
 final class DecoderTranslator implements Translator<Input, Output> {
     private static final String LIST = "list";
     private static final Gson JSON = new Gson();
 
     private final HuggingFaceTokenizer tokenizer;
+    private final Set<Integer> endTokens;
 
-    DecoderTranslator(HuggingFaceTokenizer tokenizer) {
+    DecoderTranslator(HuggingFaceTokenizer tokenizer, Set<Integer> endTokens) {
         this.tokenizer = tokenizer;
+        this.endTokens = endTokens;
     }
 
     @Override
@@ -81,7 +86,7 @@ final class DecoderTranslator implements Translator<Input, Output> {
         JsonArray answers = new JsonArray();
         for (NDArray tokens : generated) {
             JsonObject answer = new JsonObject();
-            answer.addProperty("generated_text", tokenizer.decode(tokens.toLongArray()));
+            answer.addProperty("generated_text", text(tokens.toLongArray()));
             answers.add(answer);
         }
         boolean isList = (boolean) context.getAttachment(LIST);
@@ -89,6 +94,15 @@ final class DecoderTranslator implements Translator<Input, Output> {
         output.addProperty("Content-Type", "application/json");
         output.add(JSON.toJson(isList ? answers : answers.get(0)));
         return output;
+    }
+
+    /** The model has been asked for more, in as many passes as the request says. */
+    private String text(long[] tokens) {
+        long[] answer =
+                LongStream.of(tokens)
+                        .takeWhile(token -> !endTokens.contains((int) token))
+                        .toArray();
+        return tokenizer.decode(answer, true);
     }
 
     /** Requests come one by one; a batch is several inputs of one request. */

@@ -8,6 +8,7 @@ import ai.djl.translate.TranslateException;
 import ai.djl.translate.Translator;
 import ai.djl.translate.TranslatorFactory;
 import ai.djl.util.Pair;
+import io.deepep.djl.CheckpointConfig;
 import java.io.IOException;
 import java.lang.reflect.Type;
 import java.util.Map;
@@ -41,10 +42,14 @@ public final class DecoderTranslatorFactory implements TranslatorFactory {
             HuggingFaceTokenizer tokenizer =
                     HuggingFaceTokenizer.newInstance(model.getModelPath(), OPTIONS);
             model.getNDManager().attachInternal("deepep-tokenizer", tokenizer);
-            return (Translator<I, O>) new DecoderTranslator(tokenizer);
+            return (Translator<I, O>)
+                    new DecoderTranslator(
+                            tokenizer, CheckpointConfig.endTokens(model.getModelPath()));
         } catch (IOException missing) {
             throw new TranslateException(
-                    model.getModelPath() + " has no tokenizer.json that can be read", missing);
+                    "%s must have a tokenizer.json and a config.json that can be read: %s"
+                            .formatted(model.getModelPath(), missing.getMessage()),
+                    missing);
         }
     }
 }

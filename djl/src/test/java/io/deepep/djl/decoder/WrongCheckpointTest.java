@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import io.deepep.DType;
+import io.deepep.djl.CheckpointConfig;
 import io.deepep.djl.exchange.Transport;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -60,6 +61,15 @@ class WrongCheckpointTest {
                 .hasRootCauseInstanceOf(IllegalArgumentException.class)
                 .hasStackTraceContaining("hidden=64 is not a multiple of 128")
                 .hasStackTraceContaining("use Transport.BF16");
+    }
+
+    @Test
+    void endTokensThatAreNoNumbersAreRefused() throws IOException {
+        write("eos_token_id", "x");
+        assertThatThrownBy(() -> CheckpointConfig.endTokens(folder))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining(
+                        "config.json: eos_token_id=\"x\" is not an integer or a list of them");
     }
 
     /** The weights end in the middle. */

@@ -18,6 +18,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** A folder with serving.properties, loaded as DJL Serving loads it: by DJL's Criteria. */
@@ -73,17 +74,64 @@ class DecoderServingTest {
             })
     void longPromptsAreRefusedAndNotCut(String truncation) throws Exception {
         writeModel("ranks=1\nmax_length=1024\nmax_prompt_tokens=2048\n");
-        Path file = folder.resolve("tokenizer.json");
-        String tokenizer = Files.readString(file);
-        assertThat(tokenizer).contains("\"truncation\": null");
-        Files.writeString(
-                file, tokenizer.replace("\"truncation\": null", "\"truncation\": " + truncation));
+        replace("tokenizer.json", "\"truncation\": null", "\"truncation\": " + truncation);
         try (ZooModel<Input, Output> model = criteria().loadModel();
                 Predictor<Input, Output> predictor = model.newPredictor()) {
             String text = "Row 17 goes to rank 3, slot 5; ".repeat(80); // 15 tokens each
             assertThatThrownBy(() -> predictor.predict(request("{\"inputs\": \"" + text + "\"}")))
                     .hasStackTraceContaining(
                             "a prompt of 1200 tokens and 30 new ones exceed maxLength=1024");
+        }
+    }
+
+    /** By default the model says " goes to rank 3": tokens 311, 284, 285, 223, 21. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            textBlock =
+                    """
+                    7        | null     | ' goes to rank 3, slot 5;'
+                    284      | null     | ' goes'
+                    [1, 311] | null     | ''
+                    1        | [7, 285] | ' goes to'
+                    311      | 21       | ' goes to rank '
+                    """)
+    void answersEndWhereTheModelEndsThem(String config, String generation, String text)
+            throws Exception {
+        writeModel("ranks=2\nmax_length=128\n");
+        replace("config.json", "\"eos_token_id\": 1,", "\"eos_token_id\": " + config + ",");
+        Files.writeString(
+                folder.resolve("generation_config.json"), "{\"eos_token_id\": " + generation + "}");
+        assertThat(answer("{\"inputs\": \"Row 17\", \"parameters\": {\"max_new_tokens\": 10}}"))
+                .isEqualTo("{\"generated_text\":\"" + text + "\"}");
+    }
+
+    /** Every word " goes" is one. */
+    @Test
+    void specialTokensAreNotInTheText() throws Exception {
+        writeModel("ranks=2\nmax_length=128\n");
+        replace(
+                "tokenizer.json",
+                "\"added_tokens\": [",
+                """
+                "added_tokens": [{"id": 311, "content": "\u0120goes", "special": true, "single_word": false,
+                    "lstrip": false, "rstrip": false, "normalized": false},\
+                """);
+        assertThat(answer("{\"inputs\": \"Row 17\"}"))
+                .startsWith("{\"generated_text\":\" to rank 3, slot 5; row 18 to rank 0");
+    }
+
+    private void replace(String name, String text, String other) throws IOException {
+        Path file = folder.resolve(name);
+        String all = Files.readString(file);
+        assertThat(all).containsOnlyOnce(text);
+        Files.writeString(file, all.replace(text, other));
+    }
+
+    private String answer(String request) throws Exception {
+        try (ZooModel<Input, Output> model = criteria().loadModel();
+                Predictor<Input, Output> predictor = model.newPredictor()) {
+            return text(predictor.predict(request(request)));
         }
     }
 
