@@ -1,6 +1,5 @@
 package io.deepep.djl.decoder;
 
-import ai.djl.Device;
 import io.deepep.Communicator;
 import io.deepep.InProcessGroup;
 import io.deepep.djl.CheckpointConfig;
@@ -105,8 +104,12 @@ public final class DecoderService implements AutoCloseable {
 
     private void serve(Communicator communicator, Path folder, DecoderOptions options)
             throws Exception {
-        Device device = TorchDevices.ofRank(communicator.localRank());
-        try (Decoder decoder = Decoder.open(folder, communicator, device, options)) {
+        try (Decoder decoder =
+                Decoder.open(
+                        folder,
+                        communicator,
+                        TorchDevices.ofRank(communicator.localRank()),
+                        options)) {
             BlockingQueue<Job> own = jobs.get(communicator.rank());
             for (Job job = own.take(); !job.equals(Job.LAST); job = own.take()) {
                 job.result.complete(job.work.on(decoder, communicator.rank()));
