@@ -183,7 +183,7 @@ final class CudaDispatchOutputs {
 
     /** Computes the expert offsets of the expanded layout. */
     void runOffsets(LaunchConfig oneWarp, OffsetsParams params) {
-        if (!cached) {
+        if (handle.expanded() && !cached) {
             long offsets = handle.expertOffsets.address();
             params.set(deviceCounts.address(), offsets, handle.numLocalExperts());
             state.kernels.offsets.launch(oneWarp, params.memory(), state.stream);
