@@ -228,6 +228,14 @@ __device__ __noinline__ void record_lost(const Group& g, const Call& call, uint3
     record_fault(g, call, fault);
 }
 
+// A receive half of a dispatch whose bank holds another one.
+__device__ __noinline__ void record_taken(const Group& g, const Call& call) {
+    Fault fault;
+    fault.code = kHandleInvalid;
+    fault.rank = g.rank;
+    record_fault(g, call, fault);
+}
+
 // Ranks make the same calls. So a peer that has begun the call of the other kind that comes after this one, but has not
 // begun this one, never will. Both are counted as made, here and there, and the ranks are in step again.
 __device__ __noinline__ void skip_other(const Group& g, const Call& call, int peer) {

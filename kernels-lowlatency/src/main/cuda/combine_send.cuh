@@ -7,6 +7,10 @@
 
 namespace deepep::lowlatency {
 
+// What find_bad_selection gives if the dispatch failed, or if a replay, which the host knows nothing of, has taken its
+// bank.
+constexpr uint32_t kNotReceived = ~0u - 1;
+
 // The smallest token * topk + k that names no expert, or another one than was dispatched, of those that the warp looks
 // at; ~0 if none does. A selection may be left out (-1), unless rows are summed before they are sent. All receivers of
 // one block.
@@ -14,6 +18,7 @@ template <bool kReduce>
 __device__ inline uint32_t find_bad_selection(const CombineParams& p, int thread, int num_threads) {
     auto topk_idx = at<const int64_t>(p.topk_idx);
     auto sent_topk_idx = at<const int32_t>(p.sent_topk_idx);
+    uint64_t received = at<const Bank>(p.bank)->received;
     uint32_t bad = ~0u;
 #pragma unroll 4
     for (int i = thread; i < p.num_tokens * p.topk; i += num_threads) {
@@ -22,11 +27,12 @@ __device__ inline uint32_t find_bad_selection(const CombineParams& p, int thread
         bool is_good = expert == sent && is_expert(expert, p.num_experts);
         if (!is_left_out && !is_good) bad = min(bad, static_cast<uint32_t>(i));
     }
-    return __reduce_min_sync(~0u, bad);
+    return received != p.dispatch ? kNotReceived : __reduce_min_sync(~0u, bad);
 }
 
-// The words of a header that say what is wrong with topk_idx at `bad`: two of them.
+// The words of a header that say what find_bad_selection has found: two of them.
 __device__ __noinline__ uint2 combine_status_words(const CombineParams& p, uint32_t bad, int word) {
+    if (bad == kNotReceived) return {0, static_cast<uint32_t>(word == kHasRows ? kHandleInvalid : kOk)};
     int64_t value = at<const int64_t>(p.topk_idx)[bad];
     bool is_selection = value == -1 || is_expert(value, p.num_experts);
     switch (word) {

@@ -218,6 +218,7 @@ __device__ inline void report_counts_in_rounds(const DispatchParams& p, Placers 
         }
         if (lane == 0) bank->present[w] = shared.ok() ? word_at(shared.present(g), w) : 0;
     }
+    if (lane == 0) bank->received = shared.ok() ? p.dispatch : 0;
 }
 
 // What the consumer and a later combine read besides the rows. A warp per expert, lane by source; the last warps first,
@@ -245,7 +246,9 @@ __device__ inline void report_counts(const DispatchParams& p, Placers team, Coun
         bank->num_selections[source] = shared.ok() ? table.word(source, kNumSelections) : 0;
         bank->num_rows[source] = shared.ok() ? table.word(source, kNumRows) : 0;
     }
-    if (source == 0) bank->present[0] = shared.ok() ? word_at(shared.present(g), 0) : 0;
+    if (source != 0) return;
+    bank->present[0] = shared.ok() ? word_at(shared.present(g), 0) : 0;
+    bank->received = shared.ok() ? p.dispatch : 0;
 }
 
 // The output row of a lane's selection.

@@ -9,7 +9,7 @@
 // Writes: headers, rows and flags in the heaps of all ranks, slots that their owners have acknowledged; out; RankState.
 // Reads: x, the bank of the dispatch, top-k and weights, what peers have written into this rank's heap. topk_idx must
 // name what was dispatched, less what is to be left out (-1); reduced, nothing may be. A difference becomes a fault of
-// all ranks, and the next call works.
+// all ranks, and the next call works; so does a dispatch that failed, or whose bank holds another one.
 //
 // Launch: overlapping the previous one; any number of blocks, resident together with those of the other ranks on the
 // GPU; kThreads threads. Dynamic shared memory: for each of kSendTeams * kStoreWarps warps kLogStageBytes for LogFMT,
@@ -47,10 +47,10 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
         if (!sums_packs<kWire, kReduce>(p)) barrier_wait(&collected.heard, 0);  // acquire; pairs with collect_senders
     } else {
         CombineReceivers team(g);
-        Run* noted = &state_of(g)->runs[p.run];
-        Opening opening = begin_open(g, kCombine, &noted->epoch);
+        Run* noted = &state_of(g)->runs[kCombine][p.run];
+        Opening opening = begin_open(g, kCombine, noted);
         auto bank = at<const Bank>(p.bank);
-        Run run = sends ? Run{0, 0, bank->epoch, {bank->reached[0]}} : *noted;
+        Run run = sends ? Run{0, 0, {}, bank->epoch, {bank->reached[0]}} : *noted;
         if (kIsWide && sends) store_set(run.expected, load_set(bank->reached));
         bool announces = sends && blockIdx.x == gridDim.x - 1, publishes = threadIdx.x / 32 == kPublishWarp;
         if (announces) {
@@ -82,7 +82,10 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
             if (!sums_packs<kWire, kReduce>(p)) team.sync();
             if (team.thread == 0) allow_next(g);
         }
-        if (publishes && advance_epoch(g, call) && sends) *noted = run;
+        if (publishes && advance_epoch(g, call) && sends) {
+            *noted = run;
+            store_set(noted->reached, call.reached);
+        }
     }
     // Beside what several nodes need, there are no registers to keep it in.
     if (receives && !kHasOneNode) selected = load_selected<kReduce>(p, token_of_first());

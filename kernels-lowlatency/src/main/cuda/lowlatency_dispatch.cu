@@ -5,6 +5,9 @@
 // receivers, and a header; with topk_weights also the tokens' weights. A copy of topk_idx stays for the combine, which
 // must be of the same. Receive half: headers and rows of all sources into the outputs, packed per expert.
 //
+// The host decides which bank a dispatch takes and knows nothing of replays. So a receive half of its own may find that
+// a replay has taken the bank: that is a fault of this rank, what the bank holds stays, and the slots become free.
+//
 // Writes: headers, rows and flags in the heaps of all ranks, slots that their owners have acknowledged; outputs; the
 // bank; RankState. Reads: x, top-k, what peers have written into this rank's heap. A top-k index out of range, formats
 // that differ and an expert that a rank selects more than max_tokens times become faults of all ranks; no output row is
@@ -37,13 +40,17 @@ __device__ __forceinline__ void dispatch(const DispatchParams& p) {
             send_tokens<kCast>(p, call, hist, send, dynamic + p.row_shared_offset);
             if (is_courier()) return;  // it is busy longest
         } else {
+            bool is_taken = at<const Bank>(p.bank)->sent != p.dispatch;
             __syncthreads();  // the call is open
+            if (is_taken) return;
         }
     } else {
         Placers team;
         auto bank = at<Bank>(p.bank);
+        Run* run = &state_of(g)->runs[kDispatch][p.run];
         auto all_hist = reinterpret_cast<uint32_t*>(dynamic + p.counts_shared_offset);
-        Opening opening = begin_open(g, kDispatch, &bank->epoch);
+        Opening opening = begin_open(g, kDispatch, run);
+        uint64_t held = sends ? p.dispatch : bank->sent;
         if (threadIdx.x == kOpenWarp * 32) received.init();
         if (sends && team.thread < kPlanners) plan_first(p, team.thread, hist, all_hist, send);
         if (sends && team.thread >= kPlanners) keep_step_with_planners(kBarrierSend2, 32);
@@ -61,11 +68,20 @@ __device__ __forceinline__ void dispatch(const DispatchParams& p) {
             if (kHasNetwork && team.warp() == 0) close_batches(p, call, send.all.rows);
             team.sync();  // all_hist has been read
         }
-        if (receives) place_sources(p, call, team, table, received);
+        bool is_taken = held != p.dispatch;
+        if (receives && !is_taken) place_sources(p, call, team, table, received);
         if (publishes && advance_epoch(g, call) && sends) {
             bank->epoch = call.epoch;
-            bank->next_other = call.next_other;
+            bank->sent = p.dispatch;
+            if (!receives) bank->received = 0;
             store_set(bank->reached, call.reached);
+            run->epoch = call.epoch;
+            run->next_other = call.next_other;
+            store_set(run->reached, call.reached);
+        }
+        if (is_taken) {
+            if (is_reporting_block() && team.thread == 0) record_taken(g, call);
+            return;
         }
         if constexpr (kIsWide) {
             if (receives) report_counts_in_rounds(p, team, table, received);

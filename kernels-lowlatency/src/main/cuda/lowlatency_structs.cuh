@@ -136,18 +136,22 @@ static_assert(offsetof(Group, num_ranks) == 436);
 static_assert(offsetof(Group, mask_timed_out) == 440);
 static_assert(offsetof(Group, phases) == 444);
 
-// A combine between its halves.
+// A call between its halves.
 struct Run {
     uint32_t epoch;
-    uint32_t next_other;                // the first dispatch that comes after it
-    uint32_t dispatch_epoch;
-    uint32_t expected[1];               // ranks that were given this rank's tokens
+    uint32_t next_other;                // the first call of the other kind that comes after it
+    uint32_t reached[1];                // ranks that its send half sent to
+    uint32_t dispatch_epoch;            // combine: of its dispatch
+    uint32_t expected[1];               // combine: ranks that were given this rank's tokens
+    uint32_t reserved;
 };
-static_assert(sizeof(Run) == 16);
+static_assert(sizeof(Run) == 24);
 static_assert(offsetof(Run, epoch) == 0);
 static_assert(offsetof(Run, next_other) == 4);
-static_assert(offsetof(Run, dispatch_epoch) == 8);
-static_assert(offsetof(Run, expected) == 12);
+static_assert(offsetof(Run, reached) == 8);
+static_assert(offsetof(Run, dispatch_epoch) == 12);
+static_assert(offsetof(Run, expected) == 16);
+static_assert(offsetof(Run, reserved) == 20);
 
 // In device memory; zeroed by the host.
 struct RankState {
@@ -161,9 +165,9 @@ struct RankState {
     uint64_t decided[32];               // by rank: launch << 1 | gone, where blocks agree
     uint64_t claimed;                   // the launch whose fault is recorded
     uint64_t more_reserved;
-    Run runs[2];
+    Run runs[2][4];
 };
-static_assert(sizeof(RankState) == 352);
+static_assert(sizeof(RankState) == 512);
 static_assert(offsetof(RankState, launches) == 0);
 static_assert(offsetof(RankState, lost) == 8);
 static_assert(offsetof(RankState, masked) == 12);
@@ -178,22 +182,26 @@ static_assert(offsetof(RankState, runs) == 320);
 
 // A dispatch, beside its outputs; zeroed by the host.
 struct Bank {
+    uint64_t sent;                      // DispatchParams::dispatch of the latest, 0 for none
+    uint64_t received;                  // the same, once all is received; 0 until then, or if it failed
     uint32_t epoch;
-    uint32_t next_other;                // the first combine that comes after it
+    uint32_t reserved;
     uint32_t reached[1];                // ranks that this rank's tokens were sent to
     uint32_t present[1];                // ranks whose tokens were received
     int32_t num_tokens[32];             // of each rank
     int32_t num_selections[32];         // from each rank
     int32_t num_rows[32];               // from each rank; for observers
 };
-static_assert(sizeof(Bank) == 400);
-static_assert(offsetof(Bank, epoch) == 0);
-static_assert(offsetof(Bank, next_other) == 4);
-static_assert(offsetof(Bank, reached) == 8);
-static_assert(offsetof(Bank, present) == 12);
-static_assert(offsetof(Bank, num_tokens) == 16);
-static_assert(offsetof(Bank, num_selections) == 144);
-static_assert(offsetof(Bank, num_rows) == 272);
+static_assert(sizeof(Bank) == 416);
+static_assert(offsetof(Bank, sent) == 0);
+static_assert(offsetof(Bank, received) == 8);
+static_assert(offsetof(Bank, epoch) == 16);
+static_assert(offsetof(Bank, reserved) == 20);
+static_assert(offsetof(Bank, reached) == 24);
+static_assert(offsetof(Bank, present) == 28);
+static_assert(offsetof(Bank, num_tokens) == 32);
+static_assert(offsetof(Bank, num_selections) == 160);
+static_assert(offsetof(Bank, num_rows) == 288);
 
 // An output row, in its source's order of sending.
 struct Selection {
@@ -228,6 +236,7 @@ struct DispatchParams {
     uint64_t topk_idx;                  // i64 [num_tokens][topk]
     uint64_t topk_weights;              // f32 [num_tokens][topk], or 0
     uint64_t bank;                      // Bank
+    uint64_t dispatch;                  // the host's number of this dispatch; replays have that of the capture
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
     uint64_t sent_topk_idx;             // i32 [num_tokens][topk]: a copy of topk_idx
     uint64_t sent_items;                // with batches, u32 [num_tokens][topk]: selection << kTokenBits | row, there
@@ -254,8 +263,10 @@ struct DispatchParams {
     int32_t weights_offset;             // in a row of a batch: f32 [topk]
     int32_t counts_shared_offset;       // in dynamic shared memory
     int32_t row_shared_offset;          // in dynamic shared memory
+    int32_t run;                        // of RankState::runs
+    int32_t reserved;
 };
-static_assert(sizeof(DispatchParams) == 696);
+static_assert(sizeof(DispatchParams) == 712);
 static_assert(offsetof(DispatchParams, group) == 0);
 static_assert(offsetof(DispatchParams, flag_offset) == 448);
 static_assert(offsetof(DispatchParams, flag_parity_stride) == 456);
@@ -269,32 +280,35 @@ static_assert(offsetof(DispatchParams, x_stride) == 512);
 static_assert(offsetof(DispatchParams, topk_idx) == 520);
 static_assert(offsetof(DispatchParams, topk_weights) == 528);
 static_assert(offsetof(DispatchParams, bank) == 536);
-static_assert(offsetof(DispatchParams, selections) == 544);
-static_assert(offsetof(DispatchParams, sent_topk_idx) == 552);
-static_assert(offsetof(DispatchParams, sent_items) == 560);
-static_assert(offsetof(DispatchParams, row_selections) == 568);
-static_assert(offsetof(DispatchParams, row_tokens) == 576);
-static_assert(offsetof(DispatchParams, out_x) == 584);
-static_assert(offsetof(DispatchParams, out_scales) == 592);
-static_assert(offsetof(DispatchParams, out_src_info) == 600);
-static_assert(offsetof(DispatchParams, out_layout_range) == 608);
-static_assert(offsetof(DispatchParams, out_counts) == 616);
-static_assert(offsetof(DispatchParams, cumulative_stats) == 624);
-static_assert(offsetof(DispatchParams, wait_stats) == 632);
-static_assert(offsetof(DispatchParams, num_tokens) == 640);
-static_assert(offsetof(DispatchParams, topk) == 644);
-static_assert(offsetof(DispatchParams, num_experts) == 648);
-static_assert(offsetof(DispatchParams, experts_per_rank) == 652);
-static_assert(offsetof(DispatchParams, hidden) == 656);
-static_assert(offsetof(DispatchParams, format) == 660);
-static_assert(offsetof(DispatchParams, max_tokens) == 664);
-static_assert(offsetof(DispatchParams, max_topk) == 668);
-static_assert(offsetof(DispatchParams, header_words) == 672);
-static_assert(offsetof(DispatchParams, row_stride) == 676);
-static_assert(offsetof(DispatchParams, selections_offset) == 680);
-static_assert(offsetof(DispatchParams, weights_offset) == 684);
-static_assert(offsetof(DispatchParams, counts_shared_offset) == 688);
-static_assert(offsetof(DispatchParams, row_shared_offset) == 692);
+static_assert(offsetof(DispatchParams, dispatch) == 544);
+static_assert(offsetof(DispatchParams, selections) == 552);
+static_assert(offsetof(DispatchParams, sent_topk_idx) == 560);
+static_assert(offsetof(DispatchParams, sent_items) == 568);
+static_assert(offsetof(DispatchParams, row_selections) == 576);
+static_assert(offsetof(DispatchParams, row_tokens) == 584);
+static_assert(offsetof(DispatchParams, out_x) == 592);
+static_assert(offsetof(DispatchParams, out_scales) == 600);
+static_assert(offsetof(DispatchParams, out_src_info) == 608);
+static_assert(offsetof(DispatchParams, out_layout_range) == 616);
+static_assert(offsetof(DispatchParams, out_counts) == 624);
+static_assert(offsetof(DispatchParams, cumulative_stats) == 632);
+static_assert(offsetof(DispatchParams, wait_stats) == 640);
+static_assert(offsetof(DispatchParams, num_tokens) == 648);
+static_assert(offsetof(DispatchParams, topk) == 652);
+static_assert(offsetof(DispatchParams, num_experts) == 656);
+static_assert(offsetof(DispatchParams, experts_per_rank) == 660);
+static_assert(offsetof(DispatchParams, hidden) == 664);
+static_assert(offsetof(DispatchParams, format) == 668);
+static_assert(offsetof(DispatchParams, max_tokens) == 672);
+static_assert(offsetof(DispatchParams, max_topk) == 676);
+static_assert(offsetof(DispatchParams, header_words) == 680);
+static_assert(offsetof(DispatchParams, row_stride) == 684);
+static_assert(offsetof(DispatchParams, selections_offset) == 688);
+static_assert(offsetof(DispatchParams, weights_offset) == 692);
+static_assert(offsetof(DispatchParams, counts_shared_offset) == 696);
+static_assert(offsetof(DispatchParams, row_shared_offset) == 700);
+static_assert(offsetof(DispatchParams, run) == 704);
+static_assert(offsetof(DispatchParams, reserved) == 708);
 
 // See lowlatency_combine.cu.
 struct CombineParams {
@@ -315,6 +329,7 @@ struct CombineParams {
     uint64_t x_expert_stride;           // bytes
     uint64_t x_row_stride;              // bytes
     uint64_t bank;                      // Bank
+    uint64_t dispatch;                  // what the bank must have received
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
     uint64_t sent_topk_idx;             // i32 [num_tokens][topk] of the dispatch
     uint64_t sent_items;                // with batches: u32 [num_tokens][topk] of the dispatch
@@ -326,7 +341,7 @@ struct CombineParams {
     uint64_t out;                       // bf16 [num_tokens][hidden]
     uint64_t out_stride;                // bytes
     uint64_t wait_stats;                // i64 [num_ranks], ns, added to, or 0
-    int32_t run;                        // 0 or 1: of RankState::runs
+    int32_t run;                        // of RankState::runs
     int32_t num_tokens;
     int32_t topk;
     int32_t num_experts;
@@ -337,7 +352,7 @@ struct CombineParams {
     int32_t max_topk;
     int32_t reserved;
 };
-static_assert(sizeof(CombineParams) == 704);
+static_assert(sizeof(CombineParams) == 712);
 static_assert(offsetof(CombineParams, group) == 0);
 static_assert(offsetof(CombineParams, flag_offset) == 448);
 static_assert(offsetof(CombineParams, flag_parity_stride) == 456);
@@ -355,31 +370,32 @@ static_assert(offsetof(CombineParams, x) == 544);
 static_assert(offsetof(CombineParams, x_expert_stride) == 552);
 static_assert(offsetof(CombineParams, x_row_stride) == 560);
 static_assert(offsetof(CombineParams, bank) == 568);
-static_assert(offsetof(CombineParams, selections) == 576);
-static_assert(offsetof(CombineParams, sent_topk_idx) == 584);
-static_assert(offsetof(CombineParams, sent_items) == 592);
-static_assert(offsetof(CombineParams, kept_items) == 600);
-static_assert(offsetof(CombineParams, row_selections) == 608);
-static_assert(offsetof(CombineParams, row_tokens) == 616);
-static_assert(offsetof(CombineParams, topk_idx) == 624);
-static_assert(offsetof(CombineParams, topk_weights) == 632);
-static_assert(offsetof(CombineParams, out) == 640);
-static_assert(offsetof(CombineParams, out_stride) == 648);
-static_assert(offsetof(CombineParams, wait_stats) == 656);
-static_assert(offsetof(CombineParams, run) == 664);
-static_assert(offsetof(CombineParams, num_tokens) == 668);
-static_assert(offsetof(CombineParams, topk) == 672);
-static_assert(offsetof(CombineParams, num_experts) == 676);
-static_assert(offsetof(CombineParams, experts_per_rank) == 680);
-static_assert(offsetof(CombineParams, hidden) == 684);
-static_assert(offsetof(CombineParams, row_format) == 688);
-static_assert(offsetof(CombineParams, max_tokens) == 692);
-static_assert(offsetof(CombineParams, max_topk) == 696);
-static_assert(offsetof(CombineParams, reserved) == 700);
+static_assert(offsetof(CombineParams, dispatch) == 576);
+static_assert(offsetof(CombineParams, selections) == 584);
+static_assert(offsetof(CombineParams, sent_topk_idx) == 592);
+static_assert(offsetof(CombineParams, sent_items) == 600);
+static_assert(offsetof(CombineParams, kept_items) == 608);
+static_assert(offsetof(CombineParams, row_selections) == 616);
+static_assert(offsetof(CombineParams, row_tokens) == 624);
+static_assert(offsetof(CombineParams, topk_idx) == 632);
+static_assert(offsetof(CombineParams, topk_weights) == 640);
+static_assert(offsetof(CombineParams, out) == 648);
+static_assert(offsetof(CombineParams, out_stride) == 656);
+static_assert(offsetof(CombineParams, wait_stats) == 664);
+static_assert(offsetof(CombineParams, run) == 672);
+static_assert(offsetof(CombineParams, num_tokens) == 676);
+static_assert(offsetof(CombineParams, topk) == 680);
+static_assert(offsetof(CombineParams, num_experts) == 684);
+static_assert(offsetof(CombineParams, experts_per_rank) == 688);
+static_assert(offsetof(CombineParams, hidden) == 692);
+static_assert(offsetof(CombineParams, row_format) == 696);
+static_assert(offsetof(CombineParams, max_tokens) == 700);
+static_assert(offsetof(CombineParams, max_topk) == 704);
+static_assert(offsetof(CombineParams, reserved) == 708);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x4fe9601d1b1c7c5a;
+__device__ uint64_t deepep_lowlatency_structs = 0x44c030df817bdd35;
 }
 
 }  // namespace deepep::lowlatency

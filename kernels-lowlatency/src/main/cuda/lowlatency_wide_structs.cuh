@@ -136,20 +136,22 @@ static_assert(offsetof(Group, num_ranks) == 2228);
 static_assert(offsetof(Group, mask_timed_out) == 2232);
 static_assert(offsetof(Group, phases) == 2236);
 
-// A combine between its halves.
+// A call between its halves.
 struct Run {
     uint32_t epoch;
-    uint32_t next_other;                // the first dispatch that comes after it
-    uint32_t dispatch_epoch;
-    uint32_t expected[8];               // ranks that were given this rank's tokens
+    uint32_t next_other;                // the first call of the other kind that comes after it
+    uint32_t reached[8];                // ranks that its send half sent to
+    uint32_t dispatch_epoch;            // combine: of its dispatch
+    uint32_t expected[8];               // combine: ranks that were given this rank's tokens
     uint32_t reserved;
 };
-static_assert(sizeof(Run) == 48);
+static_assert(sizeof(Run) == 80);
 static_assert(offsetof(Run, epoch) == 0);
 static_assert(offsetof(Run, next_other) == 4);
-static_assert(offsetof(Run, dispatch_epoch) == 8);
-static_assert(offsetof(Run, expected) == 12);
-static_assert(offsetof(Run, reserved) == 44);
+static_assert(offsetof(Run, reached) == 8);
+static_assert(offsetof(Run, dispatch_epoch) == 40);
+static_assert(offsetof(Run, expected) == 44);
+static_assert(offsetof(Run, reserved) == 76);
 
 // In device memory; zeroed by the host.
 struct RankState {
@@ -163,9 +165,9 @@ struct RankState {
     uint64_t decided[256];              // by rank: launch << 1 | gone, where blocks agree
     uint64_t claimed;                   // the launch whose fault is recorded
     uint64_t more_reserved;
-    Run runs[2];
+    Run runs[2][4];
 };
-static_assert(sizeof(RankState) == 2272);
+static_assert(sizeof(RankState) == 2816);
 static_assert(offsetof(RankState, launches) == 0);
 static_assert(offsetof(RankState, lost) == 8);
 static_assert(offsetof(RankState, masked) == 40);
@@ -180,22 +182,26 @@ static_assert(offsetof(RankState, runs) == 2176);
 
 // A dispatch, beside its outputs; zeroed by the host.
 struct Bank {
+    uint64_t sent;                      // DispatchParams::dispatch of the latest, 0 for none
+    uint64_t received;                  // the same, once all is received; 0 until then, or if it failed
     uint32_t epoch;
-    uint32_t next_other;                // the first combine that comes after it
+    uint32_t reserved;
     uint32_t reached[8];                // ranks that this rank's tokens were sent to
     uint32_t present[8];                // ranks whose tokens were received
     int32_t num_tokens[256];            // of each rank
     int32_t num_selections[256];        // from each rank
     int32_t num_rows[256];              // from each rank; for observers
 };
-static_assert(sizeof(Bank) == 3144);
-static_assert(offsetof(Bank, epoch) == 0);
-static_assert(offsetof(Bank, next_other) == 4);
-static_assert(offsetof(Bank, reached) == 8);
-static_assert(offsetof(Bank, present) == 40);
-static_assert(offsetof(Bank, num_tokens) == 72);
-static_assert(offsetof(Bank, num_selections) == 1096);
-static_assert(offsetof(Bank, num_rows) == 2120);
+static_assert(sizeof(Bank) == 3160);
+static_assert(offsetof(Bank, sent) == 0);
+static_assert(offsetof(Bank, received) == 8);
+static_assert(offsetof(Bank, epoch) == 16);
+static_assert(offsetof(Bank, reserved) == 20);
+static_assert(offsetof(Bank, reached) == 24);
+static_assert(offsetof(Bank, present) == 56);
+static_assert(offsetof(Bank, num_tokens) == 88);
+static_assert(offsetof(Bank, num_selections) == 1112);
+static_assert(offsetof(Bank, num_rows) == 2136);
 
 // An output row, in its source's order of sending.
 struct Selection {
@@ -230,6 +236,7 @@ struct DispatchParams {
     uint64_t topk_idx;                  // i64 [num_tokens][topk]
     uint64_t topk_weights;              // f32 [num_tokens][topk], or 0
     uint64_t bank;                      // Bank
+    uint64_t dispatch;                  // the host's number of this dispatch; replays have that of the capture
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
     uint64_t sent_topk_idx;             // i32 [num_tokens][topk]: a copy of topk_idx
     uint64_t sent_items;                // with batches, u32 [num_tokens][topk]: selection << kTokenBits | row, there
@@ -256,8 +263,10 @@ struct DispatchParams {
     int32_t weights_offset;             // in a row of a batch: f32 [topk]
     int32_t counts_shared_offset;       // in dynamic shared memory
     int32_t row_shared_offset;          // in dynamic shared memory
+    int32_t run;                        // of RankState::runs
+    int32_t reserved;
 };
-static_assert(sizeof(DispatchParams) == 2488);
+static_assert(sizeof(DispatchParams) == 2504);
 static_assert(offsetof(DispatchParams, group) == 0);
 static_assert(offsetof(DispatchParams, flag_offset) == 2240);
 static_assert(offsetof(DispatchParams, flag_parity_stride) == 2248);
@@ -271,32 +280,35 @@ static_assert(offsetof(DispatchParams, x_stride) == 2304);
 static_assert(offsetof(DispatchParams, topk_idx) == 2312);
 static_assert(offsetof(DispatchParams, topk_weights) == 2320);
 static_assert(offsetof(DispatchParams, bank) == 2328);
-static_assert(offsetof(DispatchParams, selections) == 2336);
-static_assert(offsetof(DispatchParams, sent_topk_idx) == 2344);
-static_assert(offsetof(DispatchParams, sent_items) == 2352);
-static_assert(offsetof(DispatchParams, row_selections) == 2360);
-static_assert(offsetof(DispatchParams, row_tokens) == 2368);
-static_assert(offsetof(DispatchParams, out_x) == 2376);
-static_assert(offsetof(DispatchParams, out_scales) == 2384);
-static_assert(offsetof(DispatchParams, out_src_info) == 2392);
-static_assert(offsetof(DispatchParams, out_layout_range) == 2400);
-static_assert(offsetof(DispatchParams, out_counts) == 2408);
-static_assert(offsetof(DispatchParams, cumulative_stats) == 2416);
-static_assert(offsetof(DispatchParams, wait_stats) == 2424);
-static_assert(offsetof(DispatchParams, num_tokens) == 2432);
-static_assert(offsetof(DispatchParams, topk) == 2436);
-static_assert(offsetof(DispatchParams, num_experts) == 2440);
-static_assert(offsetof(DispatchParams, experts_per_rank) == 2444);
-static_assert(offsetof(DispatchParams, hidden) == 2448);
-static_assert(offsetof(DispatchParams, format) == 2452);
-static_assert(offsetof(DispatchParams, max_tokens) == 2456);
-static_assert(offsetof(DispatchParams, max_topk) == 2460);
-static_assert(offsetof(DispatchParams, header_words) == 2464);
-static_assert(offsetof(DispatchParams, row_stride) == 2468);
-static_assert(offsetof(DispatchParams, selections_offset) == 2472);
-static_assert(offsetof(DispatchParams, weights_offset) == 2476);
-static_assert(offsetof(DispatchParams, counts_shared_offset) == 2480);
-static_assert(offsetof(DispatchParams, row_shared_offset) == 2484);
+static_assert(offsetof(DispatchParams, dispatch) == 2336);
+static_assert(offsetof(DispatchParams, selections) == 2344);
+static_assert(offsetof(DispatchParams, sent_topk_idx) == 2352);
+static_assert(offsetof(DispatchParams, sent_items) == 2360);
+static_assert(offsetof(DispatchParams, row_selections) == 2368);
+static_assert(offsetof(DispatchParams, row_tokens) == 2376);
+static_assert(offsetof(DispatchParams, out_x) == 2384);
+static_assert(offsetof(DispatchParams, out_scales) == 2392);
+static_assert(offsetof(DispatchParams, out_src_info) == 2400);
+static_assert(offsetof(DispatchParams, out_layout_range) == 2408);
+static_assert(offsetof(DispatchParams, out_counts) == 2416);
+static_assert(offsetof(DispatchParams, cumulative_stats) == 2424);
+static_assert(offsetof(DispatchParams, wait_stats) == 2432);
+static_assert(offsetof(DispatchParams, num_tokens) == 2440);
+static_assert(offsetof(DispatchParams, topk) == 2444);
+static_assert(offsetof(DispatchParams, num_experts) == 2448);
+static_assert(offsetof(DispatchParams, experts_per_rank) == 2452);
+static_assert(offsetof(DispatchParams, hidden) == 2456);
+static_assert(offsetof(DispatchParams, format) == 2460);
+static_assert(offsetof(DispatchParams, max_tokens) == 2464);
+static_assert(offsetof(DispatchParams, max_topk) == 2468);
+static_assert(offsetof(DispatchParams, header_words) == 2472);
+static_assert(offsetof(DispatchParams, row_stride) == 2476);
+static_assert(offsetof(DispatchParams, selections_offset) == 2480);
+static_assert(offsetof(DispatchParams, weights_offset) == 2484);
+static_assert(offsetof(DispatchParams, counts_shared_offset) == 2488);
+static_assert(offsetof(DispatchParams, row_shared_offset) == 2492);
+static_assert(offsetof(DispatchParams, run) == 2496);
+static_assert(offsetof(DispatchParams, reserved) == 2500);
 
 // See lowlatency_combine.cu.
 struct CombineParams {
@@ -317,6 +329,7 @@ struct CombineParams {
     uint64_t x_expert_stride;           // bytes
     uint64_t x_row_stride;              // bytes
     uint64_t bank;                      // Bank
+    uint64_t dispatch;                  // what the bank must have received
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
     uint64_t sent_topk_idx;             // i32 [num_tokens][topk] of the dispatch
     uint64_t sent_items;                // with batches: u32 [num_tokens][topk] of the dispatch
@@ -328,7 +341,7 @@ struct CombineParams {
     uint64_t out;                       // bf16 [num_tokens][hidden]
     uint64_t out_stride;                // bytes
     uint64_t wait_stats;                // i64 [num_ranks], ns, added to, or 0
-    int32_t run;                        // 0 or 1: of RankState::runs
+    int32_t run;                        // of RankState::runs
     int32_t num_tokens;
     int32_t topk;
     int32_t num_experts;
@@ -339,7 +352,7 @@ struct CombineParams {
     int32_t max_topk;
     int32_t reserved;
 };
-static_assert(sizeof(CombineParams) == 2496);
+static_assert(sizeof(CombineParams) == 2504);
 static_assert(offsetof(CombineParams, group) == 0);
 static_assert(offsetof(CombineParams, flag_offset) == 2240);
 static_assert(offsetof(CombineParams, flag_parity_stride) == 2248);
@@ -357,31 +370,32 @@ static_assert(offsetof(CombineParams, x) == 2336);
 static_assert(offsetof(CombineParams, x_expert_stride) == 2344);
 static_assert(offsetof(CombineParams, x_row_stride) == 2352);
 static_assert(offsetof(CombineParams, bank) == 2360);
-static_assert(offsetof(CombineParams, selections) == 2368);
-static_assert(offsetof(CombineParams, sent_topk_idx) == 2376);
-static_assert(offsetof(CombineParams, sent_items) == 2384);
-static_assert(offsetof(CombineParams, kept_items) == 2392);
-static_assert(offsetof(CombineParams, row_selections) == 2400);
-static_assert(offsetof(CombineParams, row_tokens) == 2408);
-static_assert(offsetof(CombineParams, topk_idx) == 2416);
-static_assert(offsetof(CombineParams, topk_weights) == 2424);
-static_assert(offsetof(CombineParams, out) == 2432);
-static_assert(offsetof(CombineParams, out_stride) == 2440);
-static_assert(offsetof(CombineParams, wait_stats) == 2448);
-static_assert(offsetof(CombineParams, run) == 2456);
-static_assert(offsetof(CombineParams, num_tokens) == 2460);
-static_assert(offsetof(CombineParams, topk) == 2464);
-static_assert(offsetof(CombineParams, num_experts) == 2468);
-static_assert(offsetof(CombineParams, experts_per_rank) == 2472);
-static_assert(offsetof(CombineParams, hidden) == 2476);
-static_assert(offsetof(CombineParams, row_format) == 2480);
-static_assert(offsetof(CombineParams, max_tokens) == 2484);
-static_assert(offsetof(CombineParams, max_topk) == 2488);
-static_assert(offsetof(CombineParams, reserved) == 2492);
+static_assert(offsetof(CombineParams, dispatch) == 2368);
+static_assert(offsetof(CombineParams, selections) == 2376);
+static_assert(offsetof(CombineParams, sent_topk_idx) == 2384);
+static_assert(offsetof(CombineParams, sent_items) == 2392);
+static_assert(offsetof(CombineParams, kept_items) == 2400);
+static_assert(offsetof(CombineParams, row_selections) == 2408);
+static_assert(offsetof(CombineParams, row_tokens) == 2416);
+static_assert(offsetof(CombineParams, topk_idx) == 2424);
+static_assert(offsetof(CombineParams, topk_weights) == 2432);
+static_assert(offsetof(CombineParams, out) == 2440);
+static_assert(offsetof(CombineParams, out_stride) == 2448);
+static_assert(offsetof(CombineParams, wait_stats) == 2456);
+static_assert(offsetof(CombineParams, run) == 2464);
+static_assert(offsetof(CombineParams, num_tokens) == 2468);
+static_assert(offsetof(CombineParams, topk) == 2472);
+static_assert(offsetof(CombineParams, num_experts) == 2476);
+static_assert(offsetof(CombineParams, experts_per_rank) == 2480);
+static_assert(offsetof(CombineParams, hidden) == 2484);
+static_assert(offsetof(CombineParams, row_format) == 2488);
+static_assert(offsetof(CombineParams, max_tokens) == 2492);
+static_assert(offsetof(CombineParams, max_topk) == 2496);
+static_assert(offsetof(CombineParams, reserved) == 2500);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x8cfcfacd2e197d7;
+__device__ uint64_t deepep_lowlatency_structs = 0x55fbd61799eea4a7;
 }
 
 }  // namespace deepep::lowlatency

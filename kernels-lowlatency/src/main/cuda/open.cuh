@@ -51,17 +51,17 @@ __device__ inline void publish_received(const Group& g, const WideSet& masked, u
 constexpr int kOpenWarp = kThreads / 32 - 1;
 constexpr int kPublishWarp = kOpenWarp - 1;
 
-// Asks for the state, early in the launch: the caller may have other loads under way. run: two words where the send
-// half leaves its epoch and next_other for a receive half of its own.
-__device__ __forceinline__ Opening begin_open(const Group& g, Kind kind, const uint32_t* run) {
+// Asks for the state, early in the launch: the caller may have other loads under way. run: what the send half left, for
+// a receive half of its own.
+__device__ __forceinline__ Opening begin_open(const Group& g, Kind kind, const Run* run) {
     Opening opening = {};
     int lane = threadIdx.x % 32;
     if (threadIdx.x / 32 == kPublishWarp && is_publishing_block()) opening.received = load_received(g);
     if (threadIdx.x / 32 != kOpenWarp) return opening;
     const volatile RankState* state = state_of(g);
     bool sends = g.phases & kSend;
-    opening.epoch = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[kind] : run);
-    opening.other = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[1 - kind] : run + 1);
+    opening.epoch = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[kind] : &run->epoch);
+    opening.other = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[1 - kind] : &run->next_other);
     opening.masked = state->masked[kIsWide ? lane % kRankWords : 0];
     opening.lost = state->lost[kIsWide ? lane % kRankWords : 0];
     opening.launch = state->launches;

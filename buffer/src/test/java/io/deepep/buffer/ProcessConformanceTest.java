@@ -18,6 +18,7 @@ import io.deepep.testkit.conformance.lowlatency.LowLatencyFlightConformance;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyGraphConformance;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyMaskConformance;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyPreReducedConformance;
+import io.deepep.testkit.conformance.lowlatency.LowLatencyUnseenConformance;
 import io.deepep.testkit.conformance.normal.AgreementConformance;
 import io.deepep.testkit.conformance.normal.ArgumentConformance;
 import io.deepep.testkit.conformance.normal.BadInputConformance;
@@ -71,7 +72,7 @@ class ProcessConformanceTest {
                 LowLatencyConformance.class),
         LOW_LATENCY_BAD_INPUT(
                 LowLatencyAgreementConformance.class, LowLatencyBadInputConformance.class),
-        LOW_LATENCY_GRAPHS(LowLatencyGraphConformance.class),
+        LOW_LATENCY_GRAPHS(LowLatencyGraphConformance.class, LowLatencyUnseenConformance.class),
         REPLACEMENT(ReplacementConformance.class);
 
         @SuppressWarnings("ImmutableEnumChecker") // of List.of

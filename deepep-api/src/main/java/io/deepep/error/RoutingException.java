@@ -2,10 +2,10 @@ package io.deepep.error;
 
 /**
  * The routing data of a rank is not valid: an expert index is out of range, a layout contradicts
- * the selections, or a combine is given other selections than its dispatch. Found while the call
- * runs, and therefore thrown on every rank that takes part in the call; it names the rank at fault.
- * No rows were sent, and the buffer stays usable. {@link io.deepep.Buffer#getDispatchLayout}, which
- * is not collective, throws it on the rank that calls it.
+ * the selections, a combine is given other selections than its dispatch, or that dispatch failed.
+ * Found while the call runs, and therefore thrown on every rank that takes part in the call; it
+ * names the rank at fault. No rows were sent, and the buffer stays usable. {@link
+ * io.deepep.Buffer#getDispatchLayout}, which is not collective, throws it on the rank that calls it.
  */
 public final class RoutingException extends DeepEpException {
     private static final long serialVersionUID = 1L;

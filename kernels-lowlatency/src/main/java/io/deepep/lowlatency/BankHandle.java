@@ -64,6 +64,11 @@ public final class BankHandle<B extends Bank> implements LowLatencyHandle {
         numTopk = bank.numTopk();
     }
 
+    /** A number that no other dispatch of the rank has had. */
+    public long id() {
+        return owner.id(dispatch);
+    }
+
     /** Why the bank does not hold this dispatch any more, or null. */
     private String whyGone() {
         if (generation != owner.generation()) {

@@ -12,6 +12,9 @@ public final class Banks<B extends Bank> {
     /** How many results are alive. */
     public static final int COUNT = 2;
 
+    /** Nobody makes so many dispatches between two cleans. */
+    private static final int GENERATION_SHIFT = 40;
+
     private final List<B> banks;
     private long dispatches;
     private int generation;
@@ -40,6 +43,11 @@ public final class Banks<B extends Bank> {
     public void skip() {
         dispatches++;
         of(dispatches).skip(dispatches);
+    }
+
+    /** A number that no other dispatch has had, before a clean either. */
+    long id(long dispatch) {
+        return (long) generation << GENERATION_SHIFT | dispatch;
     }
 
     /** The bank that a dispatch takes. */

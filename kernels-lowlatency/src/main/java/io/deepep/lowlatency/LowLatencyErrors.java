@@ -68,6 +68,21 @@ public record LowLatencyErrors(Kind kind, int rank, int numExperts) {
         return "topkIdx[" + token + "][" + k + "]=" + value;
     }
 
+    /**
+     * The memory of the dispatch that {@code source} names does not hold it, though the host has
+     * not seen another one take it.
+     */
+    public RoutingException handleInvalid(int source) {
+        return new RoutingException(
+                source,
+                operation()
+                        + (kind == Kind.COMBINE
+                                ? ": the dispatch of the handle failed, or a graph replayed since has dispatched"
+                                        + " into its memory; dispatch again, and combine before you replay"
+                                : ": a graph replayed since it was sent has dispatched into its memory; run the"
+                                        + " receive hook before you replay"));
+    }
+
     /** Ranks dispatch in different formats. */
     public RankMismatchException dispatchFormat(int mine, int peer, int theirs) {
         return mismatch(

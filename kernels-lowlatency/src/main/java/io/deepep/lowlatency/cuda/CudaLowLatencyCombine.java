@@ -69,14 +69,14 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
                 .tensor(DType.BF16, handle.numTokens(), hidden);
     }
 
-    private Params params(Arena arena, int run, int phases) {
+    private Params params(Arena arena, int place, int phases) {
         Params params = state.gpu.structs.combine.allocate(arena);
         state.setGroup(params, status, phases);
         LowLatencyLayout layout = state.layout;
         Tensor x = plan.x();
         long elementBytes = DType.BF16.sizeBytes();
         long sent = bank.sentItems.address();
-        long kept = state.keptItems.get(run).address();
+        long kept = state.keptItems.get(place).address();
         params.set("flag_offset", layout.combineFlags().offset())
                 .set("flag_parity_stride", layout.combineFlags().stride0())
                 .set("flag_token_stride", layout.combineFlags().stride1())
@@ -106,7 +106,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
                 .set("out", out.address())
                 .set("out_stride", out.stride(0) * elementBytes)
                 .setTensor("wait_stats", plan.waitCostStats());
-        return params.setInt("run", run)
+        return params.setInt("run", place)
                 .setInt("num_tokens", handle.numTokens())
                 .setInt("topk", handle.numTopk())
                 .setInt("num_experts", state.limits.numExperts())
@@ -125,7 +125,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         if (hooked) {
             pending.add(run);
         }
-        launches.begin(run, bank);
+        launches.begin(run, bank, handle.id());
     }
 
     @Override

@@ -130,7 +130,8 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         }
     }
 
-    private Params params(Arena arena, int bankIdx, int phases) {
+    private Params params(Arena arena, int place, int phases) {
+        int bankIdx = place % LowLatencyStructs.RUNS;
         Params params = state.gpu.structs.dispatch.allocate(arena);
         state.setGroup(params, status, phases);
         LowLatencyLayout layout = state.layout;
@@ -174,7 +175,8 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .setInt("selections_offset", (int) rows.selectionsOffset())
                 .setInt("weights_offset", (int) rows.weightsOffset(numTopk))
                 .setInt("counts_shared_offset", (int) countsSharedOffset())
-                .setInt("row_shared_offset", (int) rowSharedOffset());
+                .setInt("row_shared_offset", (int) rowSharedOffset())
+                .setInt("run", place);
     }
 
     @Override
@@ -192,7 +194,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         } else {
             state.banks.at(latestBank).setReceived();
         }
-        launches.begin(latestBank, state.banks.at(latestBank));
+        launches.begin(latestBank, state.banks.at(latestBank), handles.get(latestBank).id());
     }
 
     @Override
@@ -207,8 +209,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         event.synchronize();
         RuntimeException failure = status.failure();
         if (failure != null) {
-            state.banks.at(latestBank).setFailed();
-            throw failure;
+            throw failure; // whose run it was, a combine finds out
         }
     }
 

@@ -57,7 +57,7 @@ final class CudaLowLatencyState implements AutoCloseable {
     /** {@code RankState} of lowlatency_structs.cuh. */
     final DevicePool.Block rankState;
 
-    /** By run number: the bank's {@code sentItems} of a combine that is received by itself. */
+    /** By place of a run: the bank's {@code sentItems} of a combine that is received by itself. */
     final List<DevicePool.Block> keptItems;
 
     /** Whether the latest combine of each run number is sent but not received. */
@@ -84,8 +84,8 @@ final class CudaLowLatencyState implements AutoCloseable {
                         new CudaBank(limits, numRanks, memory),
                         new CudaBank(limits, numRanks, memory));
         this.keptItems =
-                IntStream.range(0, Banks.COUNT)
-                        .mapToObj(run -> memory.allocateZeroed(banks.at(run).sentItems.numBytes()))
+                IntStream.range(0, LowLatencyStructs.RUN_PLACES)
+                        .mapToObj(_ -> memory.allocateZeroed(banks.at(0).sentItems.numBytes()))
                         .toList();
         this.waitStats = memory.allocateZeroed((long) Long.BYTES * numRanks);
         this.rankState = memory.allocateZeroed(gpu.structs.rankState.numBytes());

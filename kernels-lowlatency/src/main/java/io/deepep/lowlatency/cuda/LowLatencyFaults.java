@@ -35,6 +35,7 @@ record LowLatencyFaults(LowLatencyErrors errors, CallTimeouts timeouts) {
             case EXPERT_OUT_OF_RANGE -> errors.expertOutOfRange(peer, token, k, seen);
             case SELECTED_TOO_OFTEN -> errors.selectedTooOften(peer, k, seen, expected);
             case SELECTION_CHANGED -> errors.selectionChanged(peer, token, k, seen);
+            case HANDLE_INVALID -> errors.handleInvalid(peer);
             case HEADER_MISMATCH -> mismatch(peer, k, expected, seen);
             case TIMEOUT -> timeout(block, phaseOf(block));
             case PEER_GONE -> givenUp(block, where(phaseOf(block)), seen);

@@ -54,6 +54,15 @@ final class LowLatencyStructs {
     private static final int PARITIES = 2;
     private static final int KINDS = Kind.values().length;
 
+    /** Calls of a kind that may be between their halves. */
+    static final int RUNS = 2;
+
+    /**
+     * Where send halves leave what their receive halves need: captured runs have places of their
+     * own, because a replay knows nothing of calls that are between their halves.
+     */
+    static final int RUN_PLACES = 2 * RUNS;
+
     /**
      * Words of RankState before those of which vectors are loaded, besides its two sets of ranks.
      */
@@ -184,13 +193,14 @@ final class LowLatencyStructs {
     }
 
     private static KernelStruct run(int words) {
-        KernelStruct.Builder run =
-                KernelStruct.builder("Run", "A combine between its halves.")
-                        .u32("epoch", "")
-                        .u32("next_other", "the first dispatch that comes after it")
-                        .u32("dispatch_epoch", "")
-                        .u32("expected", "ranks that were given this rank's tokens", words);
-        return (words % 2 != 0 ? run : run.u32("reserved", "")).build();
+        return KernelStruct.builder("Run", "A call between its halves.")
+                .u32("epoch", "")
+                .u32("next_other", "the first call of the other kind that comes after it")
+                .u32("reached", "ranks that its send half sent to", words)
+                .u32("dispatch_epoch", "combine: of its dispatch")
+                .u32("expected", "combine: ranks that were given this rank's tokens", words)
+                .u32("reserved", "")
+                .build();
     }
 
     private static KernelStruct rankState(int ranks, int words, KernelStruct run) {
@@ -211,14 +221,16 @@ final class LowLatencyStructs {
                 .u64("decided", "by rank: launch << 1 | gone, where blocks agree", ranks)
                 .u64("claimed", "the launch whose fault is recorded")
                 .u64("more_reserved", "")
-                .struct("runs", run, PARITIES)
+                .struct("runs", run, KINDS, RUN_PLACES)
                 .build();
     }
 
     private static KernelStruct bank(int ranks, int words) {
         return KernelStruct.builder("Bank", "A dispatch, beside its outputs; zeroed by the host.")
+                .u64("sent", "DispatchParams::dispatch of the latest, 0 for none")
+                .u64("received", "the same, once all is received; 0 until then, or if it failed")
                 .u32("epoch", "")
-                .u32("next_other", "the first combine that comes after it")
+                .u32("reserved", "")
                 .u32("reached", "ranks that this rank's tokens were sent to", words)
                 .u32("present", "ranks whose tokens were received", words)
                 .i32("num_tokens", "of each rank", ranks)
@@ -242,6 +254,9 @@ final class LowLatencyStructs {
                 .u64("topk_idx", "i64 [num_tokens][topk]")
                 .u64("topk_weights", "f32 [num_tokens][topk], or 0")
                 .u64("bank", "Bank")
+                .u64(
+                        "dispatch",
+                        "the host's number of this dispatch; replays have that of the capture")
                 .u64("selections", "Selection [num_ranks][max_tokens * max_topk]")
                 .u64("sent_topk_idx", "i32 [num_tokens][topk]: a copy of topk_idx")
                 .u64(
@@ -272,6 +287,8 @@ final class LowLatencyStructs {
                 .i32("weights_offset", "in a row of a batch: f32 [topk]")
                 .i32("counts_shared_offset", "in dynamic shared memory")
                 .i32("row_shared_offset", "in dynamic shared memory")
+                .i32("run", "of RankState::runs")
+                .i32("reserved", "")
                 .build();
     }
 
@@ -294,6 +311,7 @@ final class LowLatencyStructs {
                 .u64("x_expert_stride", "bytes")
                 .u64("x_row_stride", "bytes")
                 .u64("bank", "Bank")
+                .u64("dispatch", "what the bank must have received")
                 .u64("selections", "Selection [num_ranks][max_tokens * max_topk]")
                 .u64("sent_topk_idx", "i32 [num_tokens][topk] of the dispatch")
                 .u64("sent_items", "with batches: u32 [num_tokens][topk] of the dispatch")
@@ -307,7 +325,7 @@ final class LowLatencyStructs {
                 .u64("out", "bf16 [num_tokens][hidden]")
                 .u64("out_stride", "bytes")
                 .u64("wait_stats", "i64 [num_ranks], ns, added to, or 0")
-                .i32("run", "0 or 1: of RankState::runs")
+                .i32("run", "of RankState::runs")
                 .i32("num_tokens", "")
                 .i32("topk", "")
                 .i32("num_experts", "")

@@ -9,33 +9,35 @@ import java.lang.foreign.Arena;
 
 /**
  * The launches of one operation's runs, by bank or run number, of which there are two: one that
- * does both halves, or with a hook one for each. Keeps the traces of runs that are observed; others
- * cost nothing more than their launch.
+ * does both halves, or with a hook one for each. Captured runs have parameters of their own. Keeps
+ * the traces of runs that are observed; others cost nothing more than their launch.
  */
 final class RunLaunches {
-    private static final int RUNS = 2;
+    private static final int RUNS = LowLatencyStructs.RUNS;
+    private static final int PLACES = LowLatencyStructs.RUN_PLACES;
 
     private final CudaLowLatencyState state;
     private final CudaFunction kernel;
     private final LaunchConfig launch;
     private final CallEvent event;
 
-    /** The halves of a run's first launch. */
-    private final int first;
+    /** By place of a run. */
+    private final Params[] sends = new Params[PLACES];
 
-    private final Params[] sends = new Params[RUNS];
+    /** The same; nulls without a hook. */
+    private final Params[] receives = new Params[PLACES];
 
-    /** Nulls without a hook. */
-    private final Params[] receives = new Params[RUNS];
+    /** Of the latest run of each number. */
+    private final int[] places = new int[RUNS];
 
     /** Of the latest run of each number; null if it is not observed. */
     private final RunTrace[] observed = new RunTrace[RUNS];
 
-    /** Whether the launch that receives counts waits for observers. */
-    private final boolean[] countsWaits = new boolean[RUNS];
+    /** By place: whether the launch that receives counts waits for observers. */
+    private final boolean[] countsWaits = new boolean[PLACES];
 
-    /** By run: whether kernels are told to allow the next launch. */
-    private final boolean[] allowsNext = new boolean[RUNS];
+    /** By place: whether {@link #receives} tells kernels to allow the next launch. */
+    private final boolean[] allowsNext = new boolean[PLACES];
 
     /** Used in turn; null before somebody observes. */
     private final RunTrace[] traces = new RunTrace[RUNS];
@@ -44,11 +46,11 @@ final class RunLaunches {
     private RunTrace announced;
     private int numAnnounced;
 
-    /** What a kernel is told for the halves {@code phases} of a run. */
+    /** What a kernel is told for the halves {@code phases} of a run at {@code place}. */
     @FunctionalInterface
     interface ParamsOf {
         /** In memory that lives as long as {@code arena}. */
-        Params params(Arena arena, int run, int phases);
+        Params params(Arena arena, int place, int phases);
     }
 
     /**
@@ -77,10 +79,11 @@ final class RunLaunches {
                         .overlapsPrevious();
         this.event = event;
         this.source = source;
-        this.first = hooked ? CudaLowLatencyState.SEND : CudaLowLatencyState.BOTH;
-        for (int run = 0; run < RUNS; run++) {
-            sends[run] = params.params(arena, run, first);
-            receives[run] = hooked ? params.params(arena, run, CudaLowLatencyState.RECEIVE) : null;
+        int first = hooked ? CudaLowLatencyState.SEND : CudaLowLatencyState.BOTH;
+        for (int place = 0; place < PLACES; place++) {
+            sends[place] = params.params(arena, place, place < RUNS ? first : inGraph(first));
+            receives[place] =
+                    hooked ? params.params(arena, place, CudaLowLatencyState.RECEIVE) : null;
         }
     }
 
@@ -94,17 +97,26 @@ final class RunLaunches {
         return announced;
     }
 
-    /** The first launch of a run, which is the only one without a hook. */
-    void begin(int run, CudaBank bank) {
+    /**
+     * The first launch of a run, which is the only one without a hook.
+     *
+     * @param dispatch {@link io.deepep.lowlatency.BankHandle#id} of what the bank is to hold
+     */
+    void begin(int run, CudaBank bank, long dispatch) {
         RunTrace trace = announced;
         announced = null;
-        boolean whole = receives[run] == null;
+        boolean capturing = state.stream.isCapturing();
+        int place = capturing ? RUNS + run : run;
+        places[run] = place;
+        sends[place].set("dispatch", dispatch);
+        boolean whole = receives[place] == null;
         if (whole) {
-            prepareReceive(sends[run], run, trace);
+            prepareReceive(sends[place], place, trace);
+        } else {
+            receives[place].set("dispatch", dispatch);
         }
         observed[run] = trace;
-        boolean capturing = prepareNext(run);
-        kernel.launch(launch, sends[run].memory(), state.stream);
+        kernel.launch(launch, sends[place].memory(), state.stream);
         if (trace != null) {
             trace.sent(bank);
             if (whole) {
@@ -116,38 +128,32 @@ final class RunLaunches {
 
     /** The second launch of a run. */
     void receive(int run, CudaBank bank) {
-        boolean capturing = prepareNext(run);
+        int place = places[run];
+        boolean capturing = state.stream.isCapturing();
+        if (capturing != allowsNext[place]) {
+            allowsNext[place] = capturing;
+            int half = CudaLowLatencyState.RECEIVE;
+            new Params(state.gpu.structs.group, receives[place].memory())
+                    .setInt("phases", capturing ? inGraph(half) : half);
+        }
         RunTrace trace = capturing ? null : observed[run]; // a replay would overwrite it
-        prepareReceive(receives[run], run, trace);
-        kernel.launch(launch, receives[run].memory(), state.stream);
+        prepareReceive(receives[place], place, trace);
+        kernel.launch(launch, receives[place].memory(), state.stream);
         if (trace != null) {
             trace.received(bank);
         }
         event.record(capturing);
     }
 
-    /** Kernels in a graph allow the next one to begin early. Whether the stream is captured. */
-    private boolean prepareNext(int run) {
-        boolean capturing = state.stream.isCapturing();
-        if (capturing != allowsNext[run]) {
-            allowsNext[run] = capturing;
-            setPhases(sends[run], first, capturing);
-            if (receives[run] != null) {
-                setPhases(receives[run], CudaLowLatencyState.RECEIVE, capturing);
-            }
-        }
-        return capturing;
-    }
-
-    private void setPhases(Params params, int halves, boolean allowsNext) {
-        new Params(state.gpu.structs.group, params.memory())
-                .setInt("phases", allowsNext ? halves | CudaLowLatencyState.ALLOW_NEXT : halves);
+    /** Kernels in a graph allow the next one to begin early. */
+    private static int inGraph(int halves) {
+        return halves | CudaLowLatencyState.ALLOW_NEXT;
     }
 
     /** Kernels count waits only where somebody wants to know. */
-    private void prepareReceive(Params params, int run, RunTrace trace) {
-        if (source.waitCostStats() == null && (trace != null) != countsWaits[run]) {
-            countsWaits[run] = trace != null;
+    private void prepareReceive(Params params, int place, RunTrace trace) {
+        if (source.waitCostStats() == null && (trace != null) != countsWaits[place]) {
+            countsWaits[place] = trace != null;
             params.set("wait_stats", trace == null ? 0 : state.waitStats.address());
         }
         if (trace != null) {
