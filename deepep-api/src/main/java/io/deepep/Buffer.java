@@ -145,19 +145,20 @@ public interface Buffer extends AutoCloseable {
     /**
      * Masks (true) or unmasks (false) a rank in both modes: calls neither send to a masked rank nor
      * wait for it. No rows come from it, and selections of its experts are ignored. This also
-     * applies to captured graphs.
+     * applies to captured graphs. This method waits for calls and replays in flight.
      *
      * <p><b>Normal mode.</b> All remaining ranks must mask the same ranks between the same two
      * calls; a call of ranks with different masks is refused on all of them. Combines and cached
      * dispatches with a handle from before the masks changed are refused too: dispatch its plan
-     * again first. This method waits for calls in flight. Across nodes, a token whose forwarder is
-     * masked goes through another rank of that node. If several ranks of a node are masked, there
-     * may be no such rank for some tokens; their selections on that node are then ignored too. On
-     * several nodes of GPUs, normal mode can mask ranks only if all GPUs reach each other's memory,
-     * or if the {@link Network} was opened with masks.
+     * again first. Across nodes, a token whose forwarder is masked goes through another rank of
+     * that node. If several ranks of a node are masked, there may be no such rank for some tokens;
+     * their selections on that node are then ignored too. On several nodes of GPUs, normal mode can
+     * mask ranks only if all GPUs reach each other's memory, or if the {@link Network} was opened
+     * with masks.
      *
      * <p><b>Low-latency mode.</b> Each rank may mask others at any time. A rank that kept making
-     * the same calls while it was masked can be unmasked between any two of them.
+     * the same calls while it was masked can be unmasked between any two of them, or between the
+     * halves of one: a receive half leaves out the ranks that its send half did.
      *
      * <p>With {@link Builder#maskTimedOutRanks}, a rank that does not come in time is masked. In
      * low-latency mode the call continues without it; as each rank finds out by itself, it is

@@ -156,9 +156,7 @@ final class RankBuffer implements Buffer {
     public void updateMask(int rank, boolean masked) {
         requireUsable();
         requireMaskable(rank, masked);
-        if (resources.normal() != null) {
-            resources.becomeIdle();
-        }
+        resources.becomeIdle();
         resources.updateMask(rank, masked);
     }
 

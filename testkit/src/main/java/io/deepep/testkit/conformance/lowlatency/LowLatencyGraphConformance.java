@@ -344,6 +344,26 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                         });
     }
 
+    /** A mask that changes while a replay waits on an engine's stream is that of later calls. */
+    @Test
+    public void maskDuringAReplay(RankContext context) {
+        CallOptions options = CallOptions.sync().on(backend.newStream(context.device()).stream());
+        Rounds rounds = new Rounds(context, worlds(context).getFirst(), options);
+        int other = (context.rank() + 1) % context.topology().numRanks();
+        context.meet();
+        rounds.prepare();
+        try (Recording recording = backend.record(options.computeStream(), rounds::enqueue)) {
+            for (int i = 0; i < 2; i++) {
+                Misbehaviour.beLate(context);
+                recording.replay();
+                context.buffer().updateMask(other, true);
+                assertThat(rounds.home.event().isDone()).isTrue();
+                context.buffer().updateMask(other, false);
+                rounds.verify();
+            }
+        }
+    }
+
     /** Calls in the order of the buffer's stream alone: replays record no event. */
     @Test
     public void replayInTheOrderOfTheStream(RankContext context) {
