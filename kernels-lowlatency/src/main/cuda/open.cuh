@@ -52,7 +52,8 @@ constexpr int kOpenWarp = kThreads / 32 - 1;
 constexpr int kPublishWarp = kOpenWarp - 1;
 
 // Asks for the state, early in the launch: the caller may have other loads under way. run: what the send half left, for
-// a receive half of its own.
+// a receive half of its own. That takes ranks that were not sent to for masked: they may be back, but they may have
+// left this rank out as well.
 __device__ __forceinline__ Opening begin_open(const Group& g, Kind kind, const Run* run) {
     Opening opening = {};
     int lane = threadIdx.x % 32;
@@ -63,6 +64,7 @@ __device__ __forceinline__ Opening begin_open(const Group& g, Kind kind, const R
     opening.epoch = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[kind] : &run->epoch);
     opening.other = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[1 - kind] : &run->next_other);
     opening.masked = state->masked[kIsWide ? lane % kRankWords : 0];
+    if (!sends) opening.masked |= ~run->reached[kIsWide ? lane % kRankWords : 0];
     opening.lost = state->lost[kIsWide ? lane % kRankWords : 0];
     opening.launch = state->launches;
     if (kHasNetwork) opening.claimed = state->claimed;

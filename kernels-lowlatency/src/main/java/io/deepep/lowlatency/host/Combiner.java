@@ -32,7 +32,6 @@ final class Combiner {
     private final RowReducer reducer;
     private final int rank;
     private final int numLocalExperts;
-    private final boolean[] reachable;
     private final boolean[] came;
     private final SentRows rows;
 
@@ -43,6 +42,9 @@ final class Combiner {
     private final long[] dispatch = new long[2];
 
     private final boolean[][] expected;
+
+    /** By parity: the owners that that combine was sent to. */
+    private final boolean[][] reached;
 
     /** By parity: rows that went to each owner in that combine. */
     private final int[][] sentRows;
@@ -63,7 +65,7 @@ final class Combiner {
         this.rows = new SentRows(kernels.limits);
         this.reducer = new RowReducer(kernels, flags, rows);
         this.numLocalExperts = kernels.limits.numLocalExperts(peers.count());
-        this.reachable = new boolean[peers.count()];
+        this.reached = new boolean[2][peers.count()];
         this.came = new boolean[peers.count()];
         this.expected = new boolean[2][peers.count()];
         this.sentRows = new int[2][peers.count()];
@@ -91,6 +93,7 @@ final class Combiner {
         // Kept here, because the bank may hold a later dispatch when this combine is received.
         System.arraycopy(bank.reached, 0, expected[parity], 0, peers.count());
         // The owners have summed what lay in the slots of this parity.
+        boolean[] reachable = reached[parity];
         peers.awaitSlots(Kind.COMBINE, call, reachable);
         for (int owner = 0; owner < peers.count(); owner++) {
             if (reachable[owner]) {
@@ -165,7 +168,12 @@ final class Combiner {
         // acquire; pairs with the release in Headers.announce.
         int other =
                 peers.awaitHeaders(
-                        Kind.COMBINE, call, nextDispatch[parity], came, plan.waitCostStats());
+                        Kind.COMBINE,
+                        call,
+                        nextDispatch[parity],
+                        reached[parity],
+                        came,
+                        plan.waitCostStats());
         try {
             if (other >= 0) {
                 kernels.skipDispatch();

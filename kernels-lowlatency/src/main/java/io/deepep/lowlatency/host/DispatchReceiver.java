@@ -51,7 +51,12 @@ final class DispatchReceiver {
         // acquire; pairs with the release in Headers.announce.
         int other =
                 peers.awaitHeaders(
-                        Kind.DISPATCH, call, bank.nextCombine, bank.present, waitCostStats);
+                        Kind.DISPATCH,
+                        call,
+                        bank.nextCombine,
+                        bank.reached,
+                        bank.present,
+                        waitCostStats);
         try {
             if (other >= 0) {
                 kernels.combiner.skip();

@@ -102,7 +102,7 @@ final class Peers {
      */
     void awaitSlots(Kind kind, long call, boolean[] free) {
         int before = CallEpoch.beforeLast(CallEpoch.of(call));
-        await(SLOTS, kind, before, 0, free, null);
+        await(SLOTS, kind, before, 0, null, free, null);
     }
 
     /**
@@ -115,6 +115,8 @@ final class Peers {
      * which this rank had made when it began this one, but has not begun this one, never will.
      *
      * @param otherCall the first of the other kind that comes after this call
+     * @param sentTo the peers that the send half sent to. The others may be back since, but may
+     *     have left this rank out as well: they are not waited for
      * @param came receives for each peer whether it came; false if it is masked, or became so now
      *     because it did not come in time
      * @param costs null, or I64 [R] to which the time waited for each peer is added: nothing for
@@ -123,18 +125,26 @@ final class Peers {
      * @throws DeepEpTimeoutException naming a peer that did not come in time, or makes later calls
      *     already, and is not to be masked
      */
-    int awaitHeaders(Kind kind, long call, long otherCall, boolean[] came, Tensor costs) {
-        return await(HEADER, kind, CallEpoch.of(call), CallEpoch.of(otherCall), came, costs);
+    int awaitHeaders(
+            Kind kind, long call, long otherCall, boolean[] sentTo, boolean[] came, Tensor costs) {
+        int epoch = CallEpoch.of(call);
+        return await(HEADER, kind, epoch, CallEpoch.of(otherCall), sentTo, came, costs);
     }
 
     private int await(
-            FaultPhase what, Kind kind, int epoch, int otherEpoch, boolean[] came, Tensor costs) {
+            FaultPhase what,
+            Kind kind,
+            int epoch,
+            int otherEpoch,
+            boolean[] sentTo,
+            boolean[] came,
+            Tensor costs) {
         int missing = 0;
         for (int peer = 0; peer < masked.length; peer++) {
             came[peer] = false;
-            pending[peer] = !masked[peer];
+            pending[peer] = !masked[peer] && (sentTo == null || sentTo[peer]);
             begun[peer] = 0;
-            missing += masked[peer] ? 0 : 1;
+            missing += pending[peer] ? 1 : 0;
         }
         waiter.start();
         long start = 0;

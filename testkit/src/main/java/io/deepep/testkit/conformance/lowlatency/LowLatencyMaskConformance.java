@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
 import io.deepep.CombineFormat;
+import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
@@ -102,6 +103,31 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
             LowLatencyDispatchResult result = masking.dispatch(BF16);
             unheard.forEach(peer -> buffer.updateMask(peer, false));
             masking.combine(result.handle());
+        }
+        rank.roundTrip(BF16);
+    }
+
+    /** The same between the halves of either call, whose headers were not sent to them. */
+    @Cases
+    @GroupSource("1, 4")
+    public void unmaskedBetweenTheHalves(RankContext context) {
+        LowLatencyRank rank = SHAPE.rank(context, 57);
+        Set<Integer> unheard = context.rank() == DEAD ? OTHERS : Set.of(DEAD);
+        LowLatencyRank masking = without(context, unheard);
+        LowLatencyDispatchPlan plan = masking.plan(BF16).receiveHook(true).build();
+        Buffer buffer = context.buffer();
+        for (int round = 0; round < 2; round++) {
+            rank.roundTrip(BF16);
+            unheard.forEach(peer -> buffer.updateMask(peer, true));
+            LowLatencyDispatchResult result = buffer.lowLatencyDispatch(plan);
+            unheard.forEach(peer -> buffer.updateMask(peer, false));
+            result.receiveHook().run();
+            masking.verify(result, BF16);
+            unheard.forEach(peer -> buffer.updateMask(peer, true));
+            LowLatencyCombineResult home = masking.sendHome(result.handle());
+            unheard.forEach(peer -> buffer.updateMask(peer, false));
+            home.receiveHook().run();
+            masking.verify(home);
         }
         rank.roundTrip(BF16);
     }
