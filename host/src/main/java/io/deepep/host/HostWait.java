@@ -37,6 +37,11 @@ public final class HostWait {
     private final HostDoorbell doorbell;
     private final CallTimeouts timeouts;
     private long timeoutNanos;
+
+    /** What passes between two looks beyond this, the process was stopped. */
+    private long mostBetweenLooks;
+
+    private long stoppedNanos;
     private final Supplier<List<Departure>> departures;
     private long[] waited = new long[8];
     private long since;
@@ -65,7 +70,7 @@ public final class HostWait {
         this.rank = rank;
         this.doorbell = doorbell;
         this.timeouts = timeouts;
-        this.timeoutNanos = timeouts.nanos();
+        allow(timeouts.nanos());
         this.departures = departures;
     }
 
@@ -76,7 +81,13 @@ public final class HostWait {
 
     /** From now on, waits last so long at most: each part of a call has a time-out of its own. */
     public void allow(long nanos) {
-        this.timeoutNanos = nanos;
+        allow(nanos, nanos);
+    }
+
+    /** The same where the caller gives a part of the wait no longer than {@code part}. */
+    public void allow(long nanos, long part) {
+        timeoutNanos = nanos;
+        mostBetweenLooks = Math.max(Math.min(nanos, part) / LOOKS, BUSY_NANOS);
     }
 
     /** Begins a wait. */
@@ -103,6 +114,14 @@ public final class HostWait {
      */
     public long waitedNanos() {
         return since == 0 ? 0 : System.nanoTime() - since;
+    }
+
+    /**
+     * For how long the process was stopped in all its waits, in nanoseconds: what does not count
+     * where a caller measures a time by itself.
+     */
+    public long stoppedNanos() {
+        return stoppedNanos;
     }
 
     /** The time allowed without progress, in nanoseconds. */
@@ -136,13 +155,15 @@ public final class HostWait {
 
     private void look() {
         long now = System.nanoTime();
-        long most = Math.max(timeoutNanos / LOOKS, BUSY_NANOS);
-        since += Math.max(0, now - looked - most);
-        looked = now;
         if (now - asked > ASK_NANOS) {
             asked = now;
             known = departures.get();
+            now = System.nanoTime();
         }
+        long stopped = Math.max(0, now - looked - mostBetweenLooks);
+        since += stopped;
+        stoppedNanos += stopped;
+        looked = now;
     }
 
     /**

@@ -56,6 +56,7 @@ class HostWaitTest {
         Thread.sleep(Duration.ofNanos(allowed).multipliedBy(2)); // as if it were stopped
         assertThatNoException().isThrownBy(() -> wait.idle(1, "dispatch.data", 1, 0));
         assertThat(wait.waitedNanos()).isLessThan(allowed);
+        assertThat(wait.stoppedNanos()).isGreaterThan(allowed);
         while (!wait.expired()) {
             wait.pause();
         }

@@ -64,7 +64,7 @@ final class Peers {
     /** Before each half of a call: how long its waits may take. */
     void allow(CallTimeouts ofCall) {
         timeouts = ofCall;
-        waiter.allow(ofCall.startNanos());
+        waiter.allow(ofCall.startNanos(), ofCall.nanos());
     }
 
     int count() {
@@ -183,10 +183,20 @@ final class Peers {
             }
             if (missing > 0) {
                 start = start != 0 ? start : System.nanoTime();
-                waiter.pause();
+                pause();
             }
         }
         return -1;
+    }
+
+    /** Waits a little. While the process was stopped, nobody's time has passed. */
+    private void pause() {
+        long before = waiter.stoppedNanos();
+        waiter.pause();
+        long stopped = waiter.stoppedNanos() - before;
+        for (int peer = 0; stopped > 0 && peer < begun.length; peer++) {
+            begun[peer] += begun[peer] != 0 ? stopped : 0;
+        }
     }
 
     /**

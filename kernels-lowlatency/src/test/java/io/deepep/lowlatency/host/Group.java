@@ -10,12 +10,16 @@ import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
+import io.deepep.error.Departure;
 import io.deepep.host.HostContext;
 import io.deepep.host.HostHeaps;
 import io.deepep.host.HostWait;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.Operation;
 import java.time.Duration;
+import java.util.List;
+import java.util.function.Supplier;
 
 /** Rank threads with low-latency kernels and nothing above them. */
 final class Group {
@@ -23,10 +27,23 @@ final class Group {
 
     private final int numRanks;
     private final LowLatencyLimits limits;
+    private CallTimeouts timeouts = new CallTimeouts(MEETING, null);
+    private Supplier<List<Departure>> departures = List::of;
 
     Group(int numRanks, LowLatencyLimits limits) {
         this.numRanks = numRanks;
         this.limits = limits;
+    }
+
+    /**
+     * How ranks wait.
+     *
+     * @param whoIsGone asked once per millisecond of a wait
+     */
+    Group waits(CallTimeouts limitedBy, Supplier<List<Departure>> whoIsGone) {
+        timeouts = limitedBy;
+        departures = whoIsGone;
+        return this;
     }
 
     /** What one rank does. */
@@ -44,7 +61,7 @@ final class Group {
         EpTopology topology = new EpTopology(communicator.rank(), numRanks, 1);
         long bytes = LowLatencyLayout.of(limits, topology).layout().sizeBytes();
         try (HostHeaps heaps = HostHeaps.open(communicator, topology, 0, bytes, MEETING)) {
-            HostWait waiter = new HostWait(topology.rank(), heaps.doorbell(), MEETING.toNanos());
+            HostWait waiter = new HostWait(topology.rank(), heaps.doorbell(), timeouts, departures);
             HostContext context = new HostContext(topology, null, heaps.rdma(), waiter);
             body.run(
                     new Rank(
