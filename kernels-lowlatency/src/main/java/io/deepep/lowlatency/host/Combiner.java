@@ -176,7 +176,7 @@ final class Combiner {
                         plan.waitCostStats());
         try {
             if (other >= 0) {
-                kernels.skipDispatch();
+                kernels.skipDispatch(nextDispatch[parity]);
                 throw headers.errors().otherKind(other);
             }
             headers.check(call, came, dispatch[parity], plan);
@@ -244,11 +244,13 @@ final class Combiner {
 
     /**
      * Counts a combine that another rank made where this one dispatched, so that they are in step
-     * again.
+     * again, unless this one has made it since.
      */
-    void skip() {
-        calls++;
-        peers.acknowledge(Kind.COMBINE, calls);
+    void skip(long skipped) {
+        if (skipped == nextCall()) {
+            calls = skipped;
+            peers.acknowledge(Kind.COMBINE, skipped);
+        }
     }
 
     private void addRows(LowLatencyCombinePlan plan, long call, int token) {

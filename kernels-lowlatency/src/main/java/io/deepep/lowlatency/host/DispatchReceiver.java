@@ -59,7 +59,7 @@ final class DispatchReceiver {
                         waitCostStats);
         try {
             if (other >= 0) {
-                kernels.combiner.skip();
+                kernels.combiner.skip(bank.nextCombine);
                 throw errors.otherKind(other);
             }
             checkHeaders(call, bank);

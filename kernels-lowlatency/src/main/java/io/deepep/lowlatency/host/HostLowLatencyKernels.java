@@ -131,11 +131,13 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
 
     /**
      * Counts a dispatch that another rank made where this one combined, so that they are in step
-     * again. The slots are free: that rank got an acknowledgement of the dispatch before the last.
+     * again, unless this one has made it since. The slots are free: that rank got an
+     * acknowledgement of the dispatch before the last.
      */
-    void skipDispatch() {
-        long skipped = banks.next();
-        banks.skip();
-        peers.acknowledge(Kind.DISPATCH, skipped);
+    void skipDispatch(long skipped) {
+        if (skipped == banks.next()) {
+            banks.skip();
+            peers.acknowledge(Kind.DISPATCH, skipped);
+        }
     }
 }

@@ -296,6 +296,59 @@ public record LowLatencyAgreementConformance(TestBackend backend) implements Ran
     }
 
     /**
+     * One rank sends a call and makes the next one, of the other kind, before it receives the
+     * first; the others make only the second. They skip the first, and that rank must not count its
+     * second call again.
+     */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    public void differentOperationsBetweenTheHalves(boolean combinesFirst, RankContext context) {
+        LowLatencyRank rank = SHAPE.rank(context, 9);
+        Duration timeout = Ranks.TIMEOUT.dividedBy(4);
+        LowLatencyHandle handle = rank.dispatch(FP8).handle();
+        LowLatencyDispatchPlan dispatch =
+                rank.plan(FP8)
+                        .receiveHook(context.isCulprit() && !combinesFirst)
+                        .timeout(timeout)
+                        .build();
+        LowLatencyCombinePlan combine =
+                rank.home(handle)
+                        .receiveHook(context.isCulprit() && combinesFirst)
+                        .timeout(timeout)
+                        .build();
+        Runnable hook = null;
+        if (context.isCulprit()) {
+            hook =
+                    combinesFirst
+                            ? context.buffer().lowLatencyCombine(combine).receiveHook()
+                            : context.buffer().lowLatencyDispatch(dispatch).receiveHook();
+        } else {
+            requireMismatch(
+                    () -> {
+                        if (combinesFirst) {
+                            rank.call(dispatch);
+                        } else {
+                            rank.call(combine);
+                        }
+                    },
+                    "dispatch",
+                    "combine");
+        }
+        context.meet();
+        if (context.isCulprit()) {
+            if (combinesFirst) {
+                rank.dispatch(dispatch);
+            } else {
+                rank.combine(combine);
+            }
+            requireMismatch(hook::run, "dispatch", "combine");
+        }
+        context.meet();
+        rank.roundTrip(FP8);
+        rank.roundTrip(FP8);
+    }
+
+    /**
      * Some ranks combine while the others dispatch, with and without hooks. Over a network this is
      * known after half of the time-out, in which the headers of the calls may overtake each other.
      */
