@@ -9,6 +9,9 @@ public final class CallWord {
     /** Of the order of a selection among its source's selections of the same expert. */
     public static final int ORDER_BITS = 15;
 
+    /** The most local experts that the rest of a selection has room for. */
+    public static final int MAX_LOCAL_EXPERTS = 1 << (Integer.SIZE - ORDER_BITS);
+
     /** Of a token in the tag of a dispatched row; above it, the number of its first selection. */
     public static final int TOKEN_BITS = 16;
 

@@ -20,11 +20,21 @@ public final class LowLatencyChecks {
     private final int numRanks;
     private final TensorChecks tensors;
 
-    /** Checks for one rank's buffer whose tensors lie on {@code device}. */
-    public LowLatencyChecks(LowLatencyLimits limits, EpTopology topology, Device device) {
+    /**
+     * Checks for one rank's buffer whose tensors lie on {@code device}.
+     *
+     * @param mostLocalExperts that a selection has bits for
+     */
+    public LowLatencyChecks(
+            LowLatencyLimits limits, EpTopology topology, Device device, int mostLocalExperts) {
         this.limits = limits;
         this.numRanks = topology.numRanks();
         this.numLocalExperts = limits.numLocalExperts(numRanks);
+        if (numLocalExperts > mostLocalExperts) {
+            throw new IllegalArgumentException(
+                    "numExperts=%s is more than %s on each of %s ranks; use fewer experts or more ranks"
+                            .formatted(limits.numExperts(), mostLocalExperts, numRanks));
+        }
         this.numSlots = (long) numRanks * limits.maxTokens();
         this.tensors = new TensorChecks(device);
     }

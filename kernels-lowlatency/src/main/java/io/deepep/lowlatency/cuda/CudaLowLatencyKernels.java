@@ -106,14 +106,6 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
      *     call
      */
     public CudaLowLatencyKernels(Place place, LowLatencyLimits limits, boolean maskTimedOutRanks) {
-        int numRanks = place.topology().numRanks();
-        int numLocalExperts = limits.numLocalExperts(numRanks);
-        int most = LowLatencyStructs.of(numRanks).maxLocalExperts;
-        if (numLocalExperts > most) {
-            throw new IllegalArgumentException(
-                    "numExperts=%s is more than %s on each of %s ranks; use fewer experts or more ranks"
-                            .formatted(limits.numExperts(), most, numRanks));
-        }
         this.state = new CudaLowLatencyState(place, limits, maskTimedOutRanks);
     }
 

@@ -75,7 +75,8 @@ final class CudaLowLatencyState implements AutoCloseable {
         this.maskTimedOutRanks = maskTimedOutRanks;
         this.timeouts = place.timeouts();
         this.layout = LowLatencyLayout.of(limits, topology);
-        this.checks = new LowLatencyChecks(limits, topology, context.device());
+        int mostLocalExperts = LowLatencyStructs.of(topology.numRanks()).maxLocalExperts;
+        this.checks = new LowLatencyChecks(limits, topology, context.device(), mostLocalExperts);
         this.gpu = LowLatencyGpu.of(place);
         this.memory = new DevicePool(stream);
         int numRanks = topology.numRanks();

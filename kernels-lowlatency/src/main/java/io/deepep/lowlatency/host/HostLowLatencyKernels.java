@@ -14,6 +14,7 @@ import io.deepep.host.HostHeap;
 import io.deepep.host.HostMemory;
 import io.deepep.lowlatency.BankHandle;
 import io.deepep.lowlatency.Banks;
+import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyChecks;
 import io.deepep.lowlatency.LowLatencyKernels;
@@ -60,7 +61,9 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         this.rdma = context.rdma();
         this.limits = limits;
         this.layout = LowLatencyLayout.of(limits, context.topology());
-        this.checks = new LowLatencyChecks(limits, context.topology(), Device.host());
+        this.checks =
+                new LowLatencyChecks(
+                        limits, context.topology(), Device.host(), CallWord.MAX_LOCAL_EXPERTS);
         this.peers = new Peers(context, layout, maskTimedOutRanks);
         this.bf16Rows = RowFormat.bf16(limits.hidden());
         this.fp8Rows = RowFormat.fp8(limits.hidden());

@@ -1,6 +1,7 @@
 package io.deepep.lowlatency.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
 import io.deepep.Bf16;
@@ -16,6 +17,7 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.Ue8m0;
 import io.deepep.host.RowMath;
+import io.deepep.lowlatency.CallWord;
 import io.deepep.spi.Operation;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -55,6 +57,17 @@ class ChainTest {
                                 rank.roundTrip(batches.get(i % batches.size()));
                             }
                         });
+    }
+
+    /** A selection has no bits for more. */
+    @Test
+    void tooManyLocalExpertsAreRefused() {
+        var limits = new LowLatencyLimits(1, 128, CallWord.MAX_LOCAL_EXPERTS + 1, 1);
+        assertThatThrownBy(() -> new Group(1, limits).run(_ -> {}))
+                .hasRootCauseInstanceOf(IllegalArgumentException.class)
+                .hasRootCauseMessage(
+                        "numExperts=131073 is more than 131072 on each of 1 ranks; use fewer experts or"
+                                + " more ranks");
     }
 
     /** Thousands of the same two operations, as an engine runs its layers. */
