@@ -10,6 +10,9 @@ import java.util.function.BiConsumer;
  * <p>By default, every expert's row is sent back, and the token's rank sums them. In a {@linkplain
  * #preReduced pre-reduced} combine, each rank first sums the rows of a token that its own experts
  * computed: this sends fewer bytes, but rounds once more.
+ *
+ * <p>The inputs must stay unchanged until the combine has finished; with a hook, {@code x} until
+ * its send half has, and the indices and weights until the hook's half has.
  */
 public final class LowLatencyCombinePlan extends LowLatencyPlan {
     private final Builder from;

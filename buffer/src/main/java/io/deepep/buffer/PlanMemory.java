@@ -1,6 +1,7 @@
 package io.deepep.buffer;
 
 import io.deepep.CombinePlan;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.Plan;
 import io.deepep.Tensor;
 import io.deepep.spi.TensorChecks;
@@ -26,14 +27,15 @@ final class PlanMemory {
     /** Of the host; what the driver knows of device memory is not asked. */
     private final Named[] hostTensors;
 
-    private final Named[] hostOutputs;
+    /** What the second half of a call uses. */
+    private final Named[] lateHostTensors;
 
     /** A tensor that one thread alone may touch, or null. */
     private final Named confined;
 
-    private PlanMemory(List<Named> all, List<Named> outputs) {
+    private PlanMemory(List<Named> all, List<Named> late) {
         hostTensors = onHost(all);
-        hostOutputs = onHost(outputs);
+        lateHostTensors = onHost(late);
         confined = all.stream().filter(named -> !named.isShareable()).findFirst().orElse(null);
     }
 
@@ -65,7 +67,13 @@ final class PlanMemory {
                             && (named.name.equals("x") || named.name.equals("scales"));
             own.requireElsewhere(named.name, named.tensor, combined);
         }
-        return new PlanMemory(all, outputs);
+        // A combine weighs and sums only what comes back; a dispatch has sent its inputs.
+        boolean combines = plan instanceof LowLatencyCombinePlan;
+        return new PlanMemory(
+                all,
+                combines
+                        ? all.stream().filter(named -> !named.name.equals("x")).toList()
+                        : outputs);
     }
 
     private static void add(List<Named> tensors, String name, Tensor tensor) {
@@ -99,9 +107,9 @@ final class PlanMemory {
         requireUsable(hostTensors);
     }
 
-    /** The same of what the second half of a call writes; its inputs may be gone by then. */
-    void requireOutputsUsable() {
-        requireUsable(hostOutputs);
+    /** The same of what the second half of a call uses; the rest may be gone by then. */
+    void requireLateUsable() {
+        requireUsable(lateHostTensors);
     }
 
     private static void requireUsable(Named[] tensors) {

@@ -277,7 +277,7 @@ final class RankBuffer implements Buffer {
         requireUsable();
         Thread before = oneThread.enter();
         try {
-            prepared.memory().requireOutputsUsable();
+            prepared.memory().requireLateUsable();
             resources.receive(prepared);
         } finally {
             oneThread.leave(before);

@@ -238,6 +238,34 @@ class TensorMemoryTest {
                 });
     }
 
+    /** The rows of a combine may go, but not what weighs and sums those that come back. */
+    @Test
+    void aHookOfACombineRefusesInputsThatWent() throws InterruptedException {
+        run(
+                (buffer, _, shared) -> {
+                    LowLatencyDispatchResult got = lowLatencyDispatch(buffer, shared);
+                    Runnable hook;
+                    try (Arena brief = Arena.ofShared()) {
+                        Tensor rows =
+                                Tensor.allocate(brief, DType.BF16, NUM_EXPERTS, NUM_TOKENS, HIDDEN);
+                        hook = sendHome(buffer, home(rows, got.handle(), shared));
+                    }
+                    hook.run();
+                    try (Arena brief = Arena.ofShared()) {
+                        hook = sendHome(buffer, home(got.recvX(), got.handle(), brief));
+                    }
+                    assertThatThrownBy(hook::run)
+                            .isInstanceOf(IllegalArgumentException.class)
+                            .hasMessageContaining("topkIdx is ")
+                            .hasMessageContaining("its arena is closed");
+                    requireAlive(buffer, shared);
+                });
+    }
+
+    private static Runnable sendHome(Buffer buffer, LowLatencyCombinePlan.Builder plan) {
+        return buffer.lowLatencyCombine(plan.receiveHook(true).build()).receiveHook();
+    }
+
     private static Tensor waits(Arena arena) {
         return Tensor.allocate(arena, DType.I64, 1);
     }
