@@ -5,7 +5,8 @@ package io.deepep.error;
  * the selections, a combine is given other selections than its dispatch, or that dispatch failed.
  * Found while the call runs, and therefore thrown on every rank that takes part in the call; it
  * names the rank at fault. No rows were sent, and the buffer stays usable. {@link
- * io.deepep.Buffer#getDispatchLayout}, which is not collective, throws it on the rank that calls it.
+ * io.deepep.Buffer#getDispatchLayout}, which is not collective, throws it on the rank that calls
+ * it.
  */
 public final class RoutingException extends DeepEpException {
     private static final long serialVersionUID = 1L;
