@@ -157,8 +157,7 @@ public interface Buffer extends AutoCloseable {
      * with masks.
      *
      * <p><b>Low-latency mode.</b> Each rank may mask others at any time. A rank that kept making
-     * the same calls while it was masked can be unmasked between any two of them, or between the
-     * halves of one: a receive half leaves out the ranks that its send half did.
+     * the same calls while it was masked can be unmasked at any time too.
      *
      * <p>With {@link Builder#maskTimedOutRanks}, a rank that does not come in time is masked. In
      * low-latency mode the call continues without it; as each rank finds out by itself, it is
