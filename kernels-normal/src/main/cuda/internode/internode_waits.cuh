@@ -49,12 +49,13 @@ struct Nodes {
         return patience_for(g, epoch, ending_of<Net>(g, b, Contacts::place(g, rank)));
     }
 
-    // Whether a rank that came has another mask than this one: then all refuse the call. They do not wait for more
-    // headers: which ranks exchange them depends on the masks, and others may have given up those that are missing.
-    // Where none are masked by a time-out, those may still be in the call before.
+    // Whether a rank that came has another mask than this one: then all refuse the call, and adopt each other's masks.
+    // They do not wait for more headers: which ranks exchange them depends on the masks, and others may have given up
+    // those that are missing. Where none are masked by a time-out, those may still be in the call before. Masks of
+    // larger groups are hashes, which nobody can adopt.
     __device__ bool is_refused(uint32_t epoch, const Wait& wait) const {
         if constexpr (Routes<Net>::kMaskable) {
-            bool may = wait.phase == kPhaseHeader && Routes<Net>::ends_together(b.network);
+            bool may = wait.phase == kPhaseHeader && Routes<Net>::ends_together(b.network) && b.num_ranks <= 32;
             int num_ranks = may ? b.num_ranks : 0;
             for (int rank = 0; rank < num_ranks; ++rank) {
                 if (!is_source(rank)) continue;

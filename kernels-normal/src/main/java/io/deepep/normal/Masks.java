@@ -86,7 +86,12 @@ public final class Masks {
 
     /** Whether a {@link #word} tells that a rank is left out; a hash tells of none. */
     public boolean names(long maskWord, int rank) {
-        return masked.length <= Integer.SIZE && (maskWord >>> rank & 1) != 0;
+        return namesRanks() && (maskWord >>> rank & 1) != 0;
+    }
+
+    /** Whether a {@link #word} tells who is left out, so that others can adopt it. */
+    public boolean namesRanks() {
+        return masked.length <= Integer.SIZE;
     }
 
     /** How ranks on different nodes reach each other without those. */

@@ -7,6 +7,7 @@ import io.deepep.host.HostHeap;
 import io.deepep.normal.Fault;
 import io.deepep.normal.FaultMessages;
 import io.deepep.normal.HeaderWord;
+import io.deepep.normal.Masks;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
@@ -250,14 +251,16 @@ public final class HeaderExchange {
     }
 
     /**
-     * Whether a rank that came has another mask than this one: then all refuse the call. They do
-     * not wait for more headers: which ranks exchange them depends on the masks, and others may
-     * have given up those that are missing. Where none are masked by a time-out, those may still be
-     * in the call before.
+     * Whether a rank that came has another mask than this one: then all refuse the call, and adopt
+     * each other's masks. They do not wait for more headers: which ranks exchange them depends on
+     * the masks, and others may have given up those that are missing. Where none are masked by a
+     * time-out, those may still be in the call before.
      */
     private boolean isRefused() {
-        for (int rank = 0; rank < topology.numRanks() && exchange.masksTimedOut; rank++) {
-            if (isHeard(rank) && word(rank, HeaderWord.MASKED) != exchange.masks.word()) {
+        Masks masks = exchange.masks;
+        boolean adopts = exchange.masksTimedOut && masks.namesRanks();
+        for (int rank = 0; adopts && rank < topology.numRanks(); rank++) {
+            if (isHeard(rank) && word(rank, HeaderWord.MASKED) != masks.word()) {
                 return true;
             }
         }
