@@ -4,7 +4,6 @@ import io.deepep.Config;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
-import io.deepep.Tensor;
 import io.deepep.normal.Fault;
 import io.deepep.normal.FaultMessages;
 import io.deepep.normal.HeaderWord;
@@ -55,7 +54,6 @@ final class HostDispatch implements Operation<DispatchResult> {
         boolean cached = plan.handle() != null;
         HostDispatchHandle given = cached ? HostDispatchHandle.of(plan.handle(), state) : null;
         state.checks.dispatch(plan);
-        requireNotReceived(plan.x());
         Config config =
                 NormalConfigs.choose(
                         state.topology,
@@ -97,16 +95,6 @@ final class HostDispatch implements Operation<DispatchResult> {
         }
         if (plan.numWorstTokens() > 0) {
             outputs.shape(plan.numWorstTokens());
-        }
-    }
-
-    /** Peers write the receive region while this rank still reads its tokens. */
-    private void requireNotReceived(Tensor x) {
-        long offset = x.address() - state.context.nvl().local().address();
-        if (offset >= state.nvlLayout.recvRows().offset()
-                && offset < state.nvlLayout.recvRows().end()) {
-            throw new IllegalArgumentException(
-                    "x is a view of received rows, which a dispatch overwrites; copy it, or receive a copy");
         }
     }
 
@@ -244,18 +232,25 @@ final class HostDispatch implements Operation<DispatchResult> {
             Role.play(roles, state.exchange);
             state.exchange.leave(endsTogether);
         } catch (RuntimeException failure) {
-            throw state.exchange.abandon(failure);
+            throw failed(state.exchange.abandon(failure));
         }
         RuntimeException failure = state.exchange.failure();
         if (failure != null) {
-            handle.invalidate();
-            throw failure;
+            throw failed(failure);
         }
         if (handle.groups != null && !isCached()) {
             handle.groups.assign(
                     state.context.nvl().local(), handle.recvTopk, handle.numReceived());
         }
         outputs.finish();
+    }
+
+    /** The routing of a dispatch that failed is used by nobody; that of an earlier one still is. */
+    private RuntimeException failed(RuntimeException failure) {
+        if (!isCached()) {
+            handle.invalidate();
+        }
+        return failure;
     }
 
     @Override

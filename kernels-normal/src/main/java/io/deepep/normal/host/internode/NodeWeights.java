@@ -3,6 +3,7 @@ package io.deepep.normal.host.internode;
 import io.deepep.Tensor;
 import io.deepep.host.HostHeap;
 import io.deepep.host.RowSum;
+import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.Rails;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.host.call.HostNormalState;
@@ -42,7 +43,8 @@ public final class NodeWeights {
         this.rdma = state.context.rdma();
         this.out = out.segment();
         this.numTopk = handle.numTopk();
-        this.numBlocks = shape == null ? 1 : shape.numHomeBlocks();
+        this.numBlocks =
+                shape == null ? 1 : Math.min(shape.numHomeBlocks(), NormalRdmaLayout.MAX_BLOCKS);
         this.flags = state.rdmaLayout.recordFlags();
         this.sums = new Region[shape == null ? 0 : state.topology.numRdmaRanks()];
         for (int node = 0; node < sums.length; node++) {
@@ -99,11 +101,6 @@ public final class NodeWeights {
     private void reduce(int token) {
         sum.clear();
         offered.addWeights(sum, routing.own, state.topology.rdmaRank(), token);
-        if (sums.length > 0) {
-            sum.storeFloats(out, (long) Float.BYTES * token * numTopk, numTopk);
-            sum.clear();
-            sum.add(out, (long) Float.BYTES * token * numTopk);
-        }
         for (int node = 0; node < sums.length; node++) {
             if (routing.crosses(token, node)) {
                 sum.add(rdma.local(), sums[node].at(token));
