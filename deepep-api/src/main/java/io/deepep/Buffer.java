@@ -189,8 +189,8 @@ public interface Buffer extends AutoCloseable {
     /**
      * Unmasks all ranks, after all of them have met here. Collective: masked ranks take part too.
      * Discards all calls in flight; the ranks then make their next calls together. Earlier
-     * low-latency handles become invalid; normal ones are refused as after a change of masks, until
-     * their plan is dispatched again.
+     * low-latency handles become invalid; normal ones are refused if ranks were masked when they
+     * were made, until their plan is dispatched again.
      */
     void rejoin();
 

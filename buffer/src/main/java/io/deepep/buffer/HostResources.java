@@ -181,8 +181,15 @@ final class HostResources implements Resources {
             return operation.result(operation.submitWhole(stream));
         }
         Event begun = operation.submitBegin(stream);
-        begun.synchronize();
-        return operation.result(operation.hooked() ? begun : operation.submitComplete(stream));
+        try {
+            begun.synchronize();
+            return operation.result(operation.hooked() ? begun : operation.submitComplete(stream));
+        } catch (IllegalStateException failure) {
+            if (failure.getCause() instanceof InterruptedException) {
+                operation.leaveHalfDone(failure);
+            }
+            throw failure;
+        }
     }
 
     @Override

@@ -157,6 +157,11 @@ final class PreparedOperation<R> {
         return secondHalf;
     }
 
+    /** The second half will not run: this rank is out of step. */
+    void leaveHalfDone(IllegalStateException interrupted) {
+        owner.fail(interrupted);
+    }
+
     /** Enqueues the second half of the oldest run that lacks it; on GPUs only. */
     void receive() {
         observed.receive();
