@@ -54,7 +54,6 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         this.cached = plan.handle() != null;
         CudaDispatchHandle given = cached ? CudaDispatchHandle.of(plan.handle(), state) : null;
         state.checks.dispatch(plan);
-        requireNotReceived(plan.x());
         Config config =
                 NormalConfigs.choose(
                         state.topology,
@@ -117,16 +116,6 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                 : new Params(
                         state.structs.dispatch,
                         state.internode.structs.dispatch.allocate(arena).memory());
-    }
-
-    /** Peers write the receive region while this rank still reads its tokens. */
-    private void requireNotReceived(Tensor x) {
-        var rows = state.nvlLayout.recvRows();
-        long offset = x.address() - state.heap();
-        if (offset >= rows.offset() && offset < rows.end()) {
-            throw new IllegalArgumentException(
-                    "x is a view of received rows, which a dispatch overwrites; copy it, or receive a copy");
-        }
     }
 
     private void fillParams(RowFormat row) {

@@ -54,10 +54,6 @@ final class HostCombine implements Operation<CombineResult> {
         this.handle = HostDispatchHandle.of(plan.handle(), state);
         this.numRows = handle.numResultRows();
         state.checks.combine(plan, numRows);
-        if (plan.out() != null && state.nvlContains(plan.out())) {
-            throw new IllegalArgumentException(
-                    "out lies in the buffer, which peers read during a combine; give memory of your own");
-        }
         this.config =
                 NormalConfigs.choose(
                         state.topology,
@@ -115,8 +111,6 @@ final class HostCombine implements Operation<CombineResult> {
         if (state.topology.isInternode()) {
             headers.set(HeaderWord.NUM_BLOCKS, config.numSms());
             headers.set(HeaderWord.NUM_SLOTS, ringShape.numSlots());
-        } else {
-            headers.offerInPlace();
         }
         input.offer(headers);
         headers.open(messages);

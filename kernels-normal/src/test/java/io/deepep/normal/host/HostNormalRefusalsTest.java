@@ -75,11 +75,6 @@ class HostNormalRefusalsTest {
                             "the handle is of a dispatch of [6, 64]");
                     refuse(
                             rank,
-                            DispatchPlan.builder(got.recvX().slice(0, 0, 6))
-                                    .topk(topkIdx(0, 2), null, 4),
-                            "x is a view of received rows");
-                    refuse(
-                            rank,
                             CombinePlan.builder(tokens(1, HIDDEN), got.handle()),
                             "x is BF16[1, 64]");
                     refuse(

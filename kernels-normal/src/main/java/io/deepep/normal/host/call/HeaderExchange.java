@@ -100,11 +100,6 @@ public final class HeaderExchange {
         System.arraycopy(selectionsPerExpert, 0, mine, firstExpert, selectionsPerExpert.length);
     }
 
-    /** One node's combine: no rank needs room for the rows of this one; see {@link HeaderWord}. */
-    public void offerInPlace() {
-        Arrays.fill(mine, firstCount, firstExpert, HeaderWord.ALL_IN_PLACE);
-    }
-
     // ---- the exchange ----
 
     /**
