@@ -92,10 +92,7 @@ ibv_wc_status QueuePair::perform_atomic(const Frame& frame, std::vector<uint8_t>
     if (frame.address % size != 0) return IBV_WC_REM_INV_REQ_ERR;
     uint64_t old = 0;
     if (!region->read(&old, frame.address, size)) return IBV_WC_REM_OP_ERR;
-    bool swaps = size == sizeof(uint64_t) && Settings::get().big_endian_atomics;
-    if (swaps) old = be64toh(old);
     uint64_t changed = frame.atomic.apply(frame.operation, old);
-    if (swaps) changed = htobe64(changed);
     if (!region->write(frame.address, &changed, size)) return IBV_WC_REM_OP_ERR;
     result.resize(size);
     uint32_t swapped = htobe32(static_cast<uint32_t>(old));

@@ -40,7 +40,6 @@ const Settings& Settings::get() {
         s.seed = static_cast<uint64_t>(number("DEEPEP_CARD_SEED", 1, 0, 1 << 30));
         s.relaxed_ordering = number("DEEPEP_CARD_RELAXED", 1, 0, 1) != 0;
         s.retry_milliseconds = number("DEEPEP_CARD_RETRY", 2000, 1, 1 << 30);
-        s.big_endian_atomics = text("DEEPEP_CARD_ATOMICS", "host") == "big-endian";
         return s;
     }());
     return settings;

@@ -15,7 +15,6 @@ struct Settings {
     uint64_t seed = 1;
     bool relaxed_ordering = true;  // whether writes to memory registered for relaxed ordering do overtake each other
     int retry_milliseconds = 2000;
-    bool big_endian_atomics = false;  // of 8 bytes
 
     static const Settings& get();
 };

@@ -112,7 +112,7 @@ void describe_capabilities(uint64_t kind, void* out) {
         devx::set(out, devx::kCompletionVersion, 1);
         devx::set(out, devx::kRelaxedOrderingWrite, Settings::get().relaxed_ordering ? 1 : 0);
     } else if (kind == devx::kAtomics) {
-        devx::set(out, devx::kHostOrder, Settings::get().big_endian_atomics ? 0 : 1);
+        devx::set(out, devx::kHostOrder, 1);
         devx::set(out, devx::kHostOrderSupported, 1);
         devx::set(out, devx::kAtomicOperations, devx::kAllAtomics);
         devx::set(out, devx::kAtomicSizes, devx::kFourAndEightBytes);

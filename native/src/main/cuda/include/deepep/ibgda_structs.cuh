@@ -66,7 +66,7 @@ struct IbgdaQueues {
     uint32_t queues_per_node;
     uint32_t num_blocks;                // of each queue: a power of two from 256 to 32768
     uint32_t batch;                     // blocks after which a doorbell is rung in any case
-    uint32_t swaps_atomics;             // 1: the card stores them in big-endian order
+    uint32_t padding;
 };
 static_assert(sizeof(IbgdaQueues) == 48);
 static_assert(offsetof(IbgdaQueues, queues) == 0);
@@ -76,7 +76,7 @@ static_assert(offsetof(IbgdaQueues, max_message) == 24);
 static_assert(offsetof(IbgdaQueues, queues_per_node) == 32);
 static_assert(offsetof(IbgdaQueues, num_blocks) == 36);
 static_assert(offsetof(IbgdaQueues, batch) == 40);
-static_assert(offsetof(IbgdaQueues, swaps_atomics) == 44);
+static_assert(offsetof(IbgdaQueues, padding) == 44);
 
 // Why a queue pair has failed. `kind` comes last.
 struct IbgdaFault {

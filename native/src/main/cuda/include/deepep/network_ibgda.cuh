@@ -169,10 +169,6 @@ class Ibgda {
     static __device__ __forceinline__ void write_signal(const Queue& queue, uint64_t index, bool last, uint64_t to,
                                                         uint64_t value) {
         mlx5::Segment* entry = queue.block(index);
-        if (queue.rank->swaps_atomics) {
-            value = static_cast<uint64_t>(mlx5::big_endian(mlx5::low(value))) << 32 |
-                    mlx5::big_endian(mlx5::high(value));
-        }
         entry[0] = mlx5::control(mlx5::kMaskedSwap, index, queue.shared->number, mlx5::kSwapSegments, last);
         entry[1] = mlx5::address(queue.peer->base + to, queue.shared->remote_key);
         entry[2] = mlx5::swap(value);

@@ -240,8 +240,6 @@ final class IbgdaGroup implements AutoCloseable {
     }
 
     private void write(MemorySegment image, List<CardAddress> addresses) {
-        boolean hostOrder =
-                nics.stream().allMatch(nic -> nic.device().facts().atomicsInHostOrder());
         long longest =
                 nics.stream().mapToLong(nic -> nic.port().maxMessageBytes()).min().orElseThrow();
         new Struct(RANK, image, 0)
@@ -251,8 +249,7 @@ final class IbgdaGroup implements AutoCloseable {
                 .set("max_message", Math.min(longest, options.maxMessageBytes()))
                 .setInt("queues_per_node", group.queuesPerPeer())
                 .setInt("num_blocks", group.numBlocks())
-                .setInt("batch", BATCH)
-                .setInt("swaps_atomics", hostOrder ? 0 : 1);
+                .setInt("batch", BATCH);
         for (int place = 0; place < group.peers().size(); place++) {
             int rank = group.peers().get(place);
             if (rank >= 0) {

@@ -46,7 +46,7 @@ public final class IbgdaStructs {
                     .u32("queues_per_node", "")
                     .u32("num_blocks", "of each queue: a power of two from 256 to 32768")
                     .u32("batch", "blocks after which a doorbell is rung in any case")
-                    .u32("swaps_atomics", "1: the card stores them in big-endian order")
+                    .u32("padding", "")
                     .build();
 
     /** Why a queue pair has failed. */

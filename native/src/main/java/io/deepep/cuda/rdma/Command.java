@@ -119,8 +119,6 @@ final class Command {
         static final Field COMPLETION_VERSION = new Field(BEGIN + 0x1fc, 4);
         static final Field LOG_DOORBELL_BYTES = new Field(BEGIN + 0x26b, 5);
         static final Field RELAXED_ORDERING_WRITE = new Field(BEGIN + 0xe8, 1);
-        static final Field HOST_ORDER = new Field(BEGIN + 0x40, 2);
-        static final Field HOST_ORDER_SUPPORTED = new Field(BEGIN + 0x46, 1);
         static final Field ATOMIC_OPERATIONS = new Field(BEGIN + 0x90, 16);
         static final Field ATOMIC_SIZES = new Field(BEGIN + 0xb0, 16);
 

@@ -132,9 +132,6 @@ public final class RdmaDevice implements AutoCloseable {
                     (atomics.get(Capabilities.ATOMIC_OPERATIONS) & Capabilities.MASKED_SWAP) != 0
                             && (atomics.get(Capabilities.ATOMIC_SIZES) & Capabilities.EIGHT_BYTES)
                                     != 0;
-            boolean hostOrder =
-                    atomics.get(Capabilities.HOST_ORDER_SUPPORTED) != 0
-                            && atomics.get(Capabilities.HOST_ORDER) != 0;
             return new RdmaFacts(
                     name,
                     device.getString(RdmaStructs.DEVICE_FIRMWARE.at()),
@@ -146,7 +143,6 @@ public final class RdmaDevice implements AutoCloseable {
                     (int) RdmaStructs.DEVICE_MAX_ATOMICS.get(device),
                     refusal,
                     swaps,
-                    hostOrder,
                     general.get(Capabilities.RELAXED_ORDERING_WRITE) != 0,
                     (int) general.get(Capabilities.COMPLETION_VERSION),
                     1L << general.get(Capabilities.LOG_DOORBELL_BYTES));

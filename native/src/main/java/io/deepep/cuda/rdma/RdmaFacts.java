@@ -17,7 +17,6 @@ import java.util.List;
  * @param refusal why its firmware takes no commands; empty if it does. Without them, nothing that
  *     follows is known
  * @param swapsUnderMasks whether it has the atomic that signals use: 8 bytes, exchanged under masks
- * @param atomicsInHostOrder whether atomics read and write memory in this machine's byte order
  * @param relaxedOrdering whether writes may overtake each other on PCI, if memory is registered so
  * @param completionVersion of its completions
  * @param doorbellBytes of a doorbell register
@@ -33,7 +32,6 @@ public record RdmaFacts(
         int maxAtomicsTaken,
         String refusal,
         boolean swapsUnderMasks,
-        boolean atomicsInHostOrder,
         boolean relaxedOrdering,
         int completionVersion,
         long doorbellBytes) {
