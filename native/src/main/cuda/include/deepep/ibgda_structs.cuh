@@ -62,21 +62,19 @@ struct IbgdaQueues {
     uint64_t queues;                    // IbgdaQueue [num_nodes][queues_per_node]
     uint64_t peers;                     // IbgdaPeer [num_nodes]
     uint64_t timeout_ns;                // how long to wait for the network card
-    uint64_t max_message;               // bytes that an entry may move
     uint32_t queues_per_node;
     uint32_t num_blocks;                // of each queue: a power of two from 256 to 32768
     uint32_t batch;                     // blocks after which a doorbell is rung in any case
     uint32_t padding;
 };
-static_assert(sizeof(IbgdaQueues) == 48);
+static_assert(sizeof(IbgdaQueues) == 40);
 static_assert(offsetof(IbgdaQueues, queues) == 0);
 static_assert(offsetof(IbgdaQueues, peers) == 8);
 static_assert(offsetof(IbgdaQueues, timeout_ns) == 16);
-static_assert(offsetof(IbgdaQueues, max_message) == 24);
-static_assert(offsetof(IbgdaQueues, queues_per_node) == 32);
-static_assert(offsetof(IbgdaQueues, num_blocks) == 36);
-static_assert(offsetof(IbgdaQueues, batch) == 40);
-static_assert(offsetof(IbgdaQueues, padding) == 44);
+static_assert(offsetof(IbgdaQueues, queues_per_node) == 24);
+static_assert(offsetof(IbgdaQueues, num_blocks) == 28);
+static_assert(offsetof(IbgdaQueues, batch) == 32);
+static_assert(offsetof(IbgdaQueues, padding) == 36);
 
 // Why a queue pair has failed. `kind` comes last.
 struct IbgdaFault {

@@ -42,26 +42,18 @@ class Ibgda {
                         num_bytes, own_cell(net, flags) + flag_offset, value);
     }
 
-    // The same for a range at any place of this rank's network memory or outbox, to any offset in the peer's. What is
-    // longer than the card's messages goes in several.
+    // The same for a range at any place of this rank's network memory or outbox, to any offset in the peer's.
     static __device__ __forceinline__ void put_from(const Network& net, bool active, int node, uint64_t from,
                                                     uint64_t to, uint64_t num_bytes) {
-        if (is_long(net, active, num_bytes)) {
-            put_long(net, active, node, from, to, num_bytes);
-        } else {
-            put_message(net, active, node, from, to, num_bytes);
-        }
+        auto write = [&](const Queue& queue, uint64_t index, bool last) {
+            write_put(queue, index, last, to, from, num_bytes);
+        };
+        submit_warp<mlx5::kWriteBlocks>(net, active, node, idx_of_block(net), write);
     }
 
     static __device__ __forceinline__ void put_signal_from(const Network& net, bool active, int node, uint64_t from,
                                                            uint64_t to, uint64_t num_bytes, uint64_t flag,
                                                            uint64_t value) {
-        if (is_long(net, active, num_bytes)) {
-            uint64_t most = at<const IbgdaQueues>(net.queues)->max_message;
-            uint64_t ahead = active ? (num_bytes - 1) / most * most : 0;
-            put_long(net, ahead != 0, node, from, to, ahead);
-            from += ahead, to += ahead, num_bytes -= ahead;
-        }
         constexpr int kBlocks = mlx5::kWriteBlocks + mlx5::kSwapBlocks;
         submit_warp<kBlocks>(net, active, node, idx_of_block(net), [&](const Queue& queue, uint64_t index, bool last) {
             write_put(queue, index, false, to, from, num_bytes);
@@ -120,30 +112,6 @@ class Ibgda {
             return at<mlx5::Segment>(shared->entries, (index & (rank->num_blocks - 1)) * kIbgdaBlockBytes);
         }
     };
-
-    // Whether a lane of the warp has more than the card moves by one entry.
-    static __device__ __forceinline__ bool is_long(const Network& net, bool active, uint64_t num_bytes) {
-        return __any_sync(~0u, active && num_bytes > at<const IbgdaQueues>(net.queues)->max_message);
-    }
-
-    static __device__ __forceinline__ void put_message(const Network& net, bool active, int node, uint64_t from,
-                                                       uint64_t to, uint64_t num_bytes) {
-        auto write = [&](const Queue& queue, uint64_t index, bool last) {
-            write_put(queue, index, last, to, from, num_bytes);
-        };
-        submit_warp<mlx5::kWriteBlocks>(net, active, node, idx_of_block(net), write);
-    }
-
-    static __device__ __noinline__ void put_long(const Network& net, bool active, int node, uint64_t from, uint64_t to,
-                                                 uint64_t num_bytes) {
-        uint64_t most = at<const IbgdaQueues>(net.queues)->max_message;
-        while (__any_sync(~0u, active)) {
-            uint64_t part = num_bytes < most ? num_bytes : most;
-            put_message(net, active, node, from, to, part);
-            from += part, to += part, num_bytes -= part;
-            active = active && num_bytes != 0;
-        }
-    }
 
     static __device__ __forceinline__ uint32_t idx_of_block(const Network& net) {
         return blockIdx.x % at<const IbgdaQueues>(net.queues)->queues_per_node;

@@ -199,7 +199,6 @@ record IbgdaBuffer(BufferOptions options, Network.Ibgda network) {
                 doorbells(),
                 true,
                 network.relaxedOrdering(),
-                IbgdaOptions.MAX_MESSAGE_BYTES,
                 options.timeout(),
                 options.meetingTimeout());
     }

@@ -240,13 +240,10 @@ final class IbgdaGroup implements AutoCloseable {
     }
 
     private void write(MemorySegment image, List<CardAddress> addresses) {
-        long longest =
-                nics.stream().mapToLong(nic -> nic.port().maxMessageBytes()).min().orElseThrow();
         new Struct(RANK, image, 0)
                 .set("queues", table() + queueAt(0))
                 .set("peers", table() + peerAt(0))
                 .set("timeout_ns", options.timeout().toNanos())
-                .set("max_message", Math.min(longest, options.maxMessageBytes()))
                 .setInt("queues_per_node", group.queuesPerPeer())
                 .setInt("num_blocks", group.numBlocks())
                 .setInt("batch", BATCH);

@@ -3,6 +3,7 @@ package io.deepep.cuda.ibgda;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.rdma.Endpoint;
 import io.deepep.cuda.rdma.MemoryRegion;
+import io.deepep.cuda.rdma.QueuePair;
 import io.deepep.cuda.rdma.RdmaDevice;
 import io.deepep.cuda.rdma.RdmaPort;
 import io.deepep.error.DeepEpUnavailableException;
@@ -46,6 +47,15 @@ record IbgdaNic(RdmaDevice device, RdmaPort port, Endpoint endpoint, MemoryRegio
                         "lower the limits of the buffer");
             }
             RdmaPort port = device.port(wanted.number());
+            if (port.maxMessageBytes() < QueuePair.MAX_MESSAGE_BYTES) {
+                throw new DeepEpUnavailableException(
+                        "%s moves at most %s bytes by one entry; kernels need %s"
+                                .formatted(
+                                        port.name(),
+                                        port.maxMessageBytes(),
+                                        QueuePair.MAX_MESSAGE_BYTES),
+                        "choose another NIC, or use Network.nvshmem");
+            }
             Endpoint endpoint =
                     Endpoint.of(port, options.path().quality().gidIndex(), wanted::gidType);
             return new IbgdaNic(device, port, endpoint, register(context, device, memory, options));

@@ -14,7 +14,6 @@ import java.util.List;
  * @param doorbells who rings
  * @param queuesInGpuMemory whether queues lie in memory of the GPU, where the card reaches it
  * @param relaxedOrdering whether writes may overtake each other on PCI
- * @param maxMessageBytes what is longer goes in several entries
  * @param timeout for the card
  * @param meetingTimeout for peers that open theirs
  */
@@ -24,12 +23,8 @@ public record IbgdaOptions(
         Doorbells doorbells,
         boolean queuesInGpuMemory,
         boolean relaxedOrdering,
-        long maxMessageBytes,
         Duration timeout,
         Duration meetingTimeout) {
-    /** What cards can move by one entry. */
-    public static final long MAX_MESSAGE_BYTES = 1 << 30;
-
     /** Copies the list, and checks the path. */
     public IbgdaOptions {
         ports = List.copyOf(ports);

@@ -42,7 +42,6 @@ public final class IbgdaStructs {
                     .u64("queues", "IbgdaQueue [num_nodes][queues_per_node]")
                     .u64("peers", "IbgdaPeer [num_nodes]")
                     .u64("timeout_ns", "how long to wait for the network card")
-                    .u64("max_message", "bytes that an entry may move")
                     .u32("queues_per_node", "")
                     .u32("num_blocks", "of each queue: a power of two from 256 to 32768")
                     .u32("batch", "blocks after which a doorbell is rung in any case")

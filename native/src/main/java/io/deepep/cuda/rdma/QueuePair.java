@@ -20,6 +20,10 @@ public final class QueuePair implements AutoCloseable {
     public static final int ENTRY_BYTES = 64;
 
     private static final int LOG_MAX_MESSAGE = 30;
+
+    /** What an entry may move. Kernels do not look: their rows, rings and records are shorter. */
+    public static final long MAX_MESSAGE_BYTES = 1L << LOG_MAX_MESSAGE;
+
     private static final int LONGEST_NOT_READY_TIMER = 12;
     private static final int MAX_RETRIES_NOT_READY = 7;
     private static final int MAX_HOPS = 255;

@@ -46,7 +46,6 @@ class IbgdaCardsTest {
                                 doorbells,
                                 true,
                                 true,
-                                IbgdaOptions.MAX_MESSAGE_BYTES,
                                 LONG,
                                 LONG));
     }

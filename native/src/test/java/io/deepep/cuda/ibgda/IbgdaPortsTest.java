@@ -59,14 +59,7 @@ class IbgdaPortsTest {
 
     private static IbgdaOptions options(List<IbgdaOptions.Port> ports) {
         return new IbgdaOptions(
-                ports,
-                Network.Path.DEFAULT,
-                IbgdaOptions.Doorbells.AUTO,
-                true,
-                true,
-                IbgdaOptions.MAX_MESSAGE_BYTES,
-                LONG,
-                LONG);
+                ports, Network.Path.DEFAULT, IbgdaOptions.Doorbells.AUTO, true, true, LONG, LONG);
     }
 
     @Test

@@ -70,7 +70,6 @@ class IbgdaTest {
     private static IbgdaOptions options(
             IbgdaOptions.Doorbells doorbells,
             boolean inGpu,
-            long maxMessage,
             Duration timeout,
             Duration meetingTimeout) {
         return new IbgdaOptions(
@@ -79,13 +78,12 @@ class IbgdaTest {
                 doorbells,
                 inGpu,
                 true,
-                maxMessage,
                 timeout,
                 meetingTimeout);
     }
 
     private static IbgdaOptions options(Duration timeout) {
-        return options(IbgdaOptions.Doorbells.AUTO, true, 1 << 30, timeout, timeout);
+        return options(IbgdaOptions.Doorbells.AUTO, true, timeout, timeout);
     }
 
     private void open(int numRanks, int queuesPerPeer, IbgdaOptions options) {
@@ -163,17 +161,12 @@ class IbgdaTest {
         ranks.onEach(rank -> assertThat(ranks.failure(rank)).isEmpty());
     }
 
-    /** By each way to ring, with queues in either memory, in one message or several. */
+    /** By each way to ring, with queues in either memory. */
     @ParameterizedTest
-    @CsvSource({
-        "AUTO, true, 1073741824",
-        "GPU, false, 1000",
-        "THREAD, true, 999",
-        "THREAD, false, 64"
-    })
-    void movesData(IbgdaOptions.Doorbells doorbells, boolean inGpu, long maxMessage) {
+    @CsvSource({"AUTO, true", "GPU, false", "THREAD, true", "THREAD, false"})
+    void movesData(IbgdaOptions.Doorbells doorbells, boolean inGpu) {
         SoftwareCard.requireReachOfGpu(doorbells == IbgdaOptions.Doorbells.GPU);
-        open(2, 1, options(doorbells, inGpu, maxMessage, LONG, LONG));
+        open(2, 1, options(doorbells, inGpu, LONG, LONG));
         MemorySegment outbox =
                 ranks.memory(0).asSlice(CardRanks.NETWORK_BYTES + CardRanks.SLOTS_STRIDE, 8192);
         for (int i = 0; i < 1024; i++) {
@@ -344,7 +337,7 @@ class IbgdaTest {
             names = {"GPU", "THREAD"})
     void aPortThatStaysDownFailsItsQueues(IbgdaOptions.Doorbells doorbells) {
         SoftwareCard.requireReachOfGpu(doorbells == IbgdaOptions.Doorbells.GPU);
-        open(2, 1, options(doorbells, true, 1 << 30, LONG, LONG));
+        open(2, 1, options(doorbells, true, LONG, LONG));
         card.faults("port down");
         command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
         runQuiet();
@@ -369,7 +362,7 @@ class IbgdaTest {
     /** Ranks that have sent nothing are there at once, and the one that has comes later. */
     @Test
     void mendingWaitsForTheCardOfAnyRank() {
-        open(2, 1, options(IbgdaOptions.Doorbells.AUTO, true, 1 << 30, LONG, SHORT));
+        open(2, 1, options(IbgdaOptions.Doorbells.AUTO, true, LONG, SHORT));
         card.faults("stall 0 1000");
         command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
         runCommands();
