@@ -76,7 +76,7 @@ public final class CallEvent implements DeviceEvent {
     /** Of a closed stream everything is done. */
     @Override
     public boolean isDone() {
-        return followsStream ? stream.isClosed() || stream.isIdle() : finished.isDone();
+        return followsStream ? stream.isIdle() : finished.isDone();
     }
 
     @Override

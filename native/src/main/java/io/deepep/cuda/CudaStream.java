@@ -221,8 +221,14 @@ public final class CudaStream implements Stream, AutoCloseable {
         return closed.get();
     }
 
-    /** Whether all work so far has finished; false while work goes into a graph. */
+    /**
+     * Whether all work so far has finished; false while work goes into a graph, true once closed.
+     * Another rank may ask while this one closes the stream.
+     */
     public synchronized boolean isIdle() {
+        if (isClosed()) {
+            return true;
+        }
         context.makeCurrent();
         if (isCapturing()) { // asking would spoil the capture
             return false;
@@ -308,7 +314,7 @@ public final class CudaStream implements Stream, AutoCloseable {
      * Destroys the stream once its work is done, without waiting; a wrapped one stays. Idempotent.
      */
     @Override
-    public void close() {
+    public synchronized void close() {
         if (closed.compareAndSet(false, true) && owned) {
             context.makeCurrent();
             DESTROY.call(handle);

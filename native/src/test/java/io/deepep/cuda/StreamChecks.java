@@ -22,6 +22,7 @@ final class StreamChecks {
         checks.put("a stream waits for a word", StreamChecks::words);
         checks.put("events measure time", StreamChecks::timing);
         checks.put("an engine's stream is wrapped", StreamChecks::wrapped);
+        checks.put("a closed stream is idle", StreamChecks::closed);
         checks.put("a graph is captured and replayed", StreamChecks::graph);
         checks.put("a failed capture leaves the stream usable", StreamChecks::failedCapture);
     }
@@ -64,6 +65,16 @@ final class StreamChecks {
             expectThrows(IllegalStateException.class, _ -> true, event::handle);
             second.waitFor(Event.completed());
         }
+    }
+
+    /** Another rank's thread that asks may come after the thread that closes. */
+    private static void closed(CheckContext c) {
+        CudaStream stream = CudaStream.create(c.cuda);
+        CallEvent last = new CallEvent(stream);
+        last.followStream(true);
+        last.record();
+        stream.close();
+        expect(stream.isIdle() && last.isDone(), "not idle");
     }
 
     private static void words(CheckContext c) {
