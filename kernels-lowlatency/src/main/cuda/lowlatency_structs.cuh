@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "deepep/network_structs.cuh"
+#include "deepep/ibgda_structs.cuh"
 #include "deepep/status_block.cuh"
 
 namespace deepep::lowlatency {
@@ -395,7 +396,7 @@ static_assert(offsetof(CombineParams, reserved) == 708);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x44c030df817bdd35;
+__device__ uint64_t deepep_lowlatency_structs = 0x4685535fdec2b380;
 }
 
 }  // namespace deepep::lowlatency

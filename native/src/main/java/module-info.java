@@ -10,7 +10,9 @@ module io.deepep.cuda {
             io.deepep.normal;
     exports io.deepep.cuda.ibgda to
             io.deepep.buffer,
-            io.deepep.doctor;
+            io.deepep.doctor,
+            io.deepep.lowlatency,
+            io.deepep.normal;
     exports io.deepep.cuda.rdma to
             io.deepep.buffer,
             io.deepep.doctor;

@@ -7,6 +7,7 @@ import io.deepep.GroupLimits;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
+import io.deepep.cuda.ibgda.IbgdaStructs;
 import io.deepep.cuda.kernel.KernelHeader;
 import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.kernel.NetworkStructs;
@@ -342,6 +343,7 @@ final class LowLatencyStructs {
         return new KernelHeader(
                         "deepep::lowlatency", "deepep_lowlatency_structs", LowLatencyStructs.class)
                 .include("deepep/network_structs.cuh", NetworkStructs.HEADER)
+                .include("deepep/ibgda_structs.cuh", IbgdaStructs.HEADER)
                 .include("deepep/status_block.cuh", StatusStruct.HEADER)
                 .constant("kMaxNvlRanks", LowLatencyLayout.SMALL_NODE_RANKS)
                 .constant("kMaxRanks", maxRanks)

@@ -88,6 +88,14 @@ class LowLatencyStructsTest {
                 .hasMessageContaining("device code lowlatency_dispatch was built with");
     }
 
+    /** Queues of network cards are another header's. */
+    @ParameterizedTest
+    @MethodSource("generated")
+    void otherQueuesOfNetworkCardsAreRefused(Path generated) {
+        KernelHeader header = HEADERS.get(generated);
+        assertThat(header.with("kIbgdaBlockBytes", 128).hash()).isNotEqualTo(header.hash());
+    }
+
     /** Kernels have no number of these names of their own. */
     @Test
     void kernelsDeclareNoneOfThemAgain() throws IOException {

@@ -113,10 +113,13 @@ public final class KernelHeader {
         return Collections.unmodifiableMap(all);
     }
 
-    /** This header with another value for one of its {@link #numbers}, as tests want it. */
+    /**
+     * This header with another value for one of its {@link #numbers}, or of those that it includes,
+     * as tests want it.
+     */
     public KernelHeader with(String number, int value) {
         KernelHeader changed = new KernelHeader(namespace, hashVariable, definedIn);
-        changed.includes.putAll(includes);
+        includes.forEach((path, header) -> changed.include(path, header.with(number, value)));
         changed.constants.putAll(constants);
         changed.constants.replace(number, value);
         enumerations.forEach(

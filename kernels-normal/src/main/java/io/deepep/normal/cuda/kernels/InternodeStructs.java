@@ -1,5 +1,6 @@
 package io.deepep.normal.cuda.kernels;
 
+import io.deepep.cuda.ibgda.IbgdaStructs;
 import io.deepep.cuda.kernel.KernelHeader;
 import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.kernel.NetworkStructs;
@@ -122,6 +123,7 @@ public final class InternodeStructs {
                                 "deepep_internode_structs",
                                 InternodeStructs.class)
                         .include("deepep/network_structs.cuh", NetworkStructs.HEADER)
+                        .include("deepep/ibgda_structs.cuh", IbgdaStructs.HEADER)
                         .include(include, local.header())
                         .struct(INTERNODE)
                         .struct(PLAN)

@@ -8,6 +8,7 @@ import io.deepep.error.AbiMismatchException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -65,6 +66,15 @@ class NormalStructsTest {
         assertThatThrownBy(() -> changed.requireSame("normal_dispatch", hash))
                 .isInstanceOf(AbiMismatchException.class)
                 .hasMessageContaining("device code normal_dispatch was built with");
+    }
+
+    /** Queues of network cards are another header's, for kernels of any number of ranks. */
+    @Test
+    void otherQueuesOfNetworkCardsAreRefused() {
+        for (InternodeStructs structs : List.of(InternodeStructs.NARROW, InternodeStructs.WIDE)) {
+            KernelHeader changed = structs.header.with("kIbgdaBlockBytes", 128);
+            assertThat(changed.hash()).isNotEqualTo(structs.header.hash());
+        }
     }
 
     /** Kernels have no number of these names of their own. */
