@@ -17,22 +17,12 @@ set -euo pipefail
 source_dir=$1 output_dir=$2 work_dir=$3 nvcc=${4:-auto} sass=${5:-90,100}
 here=$(cd "$(dirname "$0")" && pwd)
 include_dir=$here/include
+. "$here/find_nvcc.sh"
 . "$here/in_parallel.sh"
 module=$(basename "$(cd "$source_dir/../../.." 2>/dev/null && pwd || echo "$source_dir")")
 
 [ -d "$source_dir" ] || exit 0
 mapfile -t sources < <(find "$source_dir" -name '*.cu' | LC_ALL=C sort)
-
-find_nvcc() {
-    local candidate
-    for candidate in "${NVCC:-}" "${CUDACXX:-}" "${CUDA_HOME:+$CUDA_HOME/bin/nvcc}" "${CUDA_PATH:+$CUDA_PATH/bin/nvcc}" \
-        "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc /usr/local/cuda-*/bin/nvcc /opt/cuda/bin/nvcc; do
-        if [ -n "$candidate" ] && [ -x "$candidate" ]; then
-            echo "$candidate"
-            return
-        fi
-    done
-}
 
 drop_orphans() { # the outputs of sources that are gone, and those of native/src/emulator
     local output name

@@ -13,7 +13,9 @@
 set -euo pipefail
 
 source_dir=$1 output_dir=$2 work_dir=$3 nvcc=${4:-auto}
-include_dir=$(cd "$(dirname "$0")" && pwd)/include
+here=$(cd "$(dirname "$0")" && pwd)
+include_dir=$here/include
+. "$here/find_nvcc.sh"
 module=$(basename "$(cd "$source_dir/../../.." 2>/dev/null && pwd || echo "$source_dir")")
 [ -d "$source_dir" ] || exit 0
 
@@ -23,17 +25,6 @@ find_nvshmem() {
         "$(python3 -c 'import nvidia.nvshmem as n; print(list(n.__path__)[0])' 2>/dev/null || true)" \
         /usr/local/nvshmem; do
         if [ -e "$candidate/lib/libnvshmem_device.a" ]; then
-            echo "$candidate"
-            return
-        fi
-    done
-}
-
-find_nvcc() {
-    local candidate
-    for candidate in "${NVCC:-}" "${CUDA_HOME:+$CUDA_HOME/bin/nvcc}" "$(command -v nvcc || true)" \
-        /usr/local/cuda/bin/nvcc; do
-        if [ -n "$candidate" ] && [ -x "$candidate" ]; then
             echo "$candidate"
             return
         fi
