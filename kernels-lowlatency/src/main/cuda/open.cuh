@@ -170,10 +170,13 @@ __device__ __forceinline__ void open_call(const Group& g, Kind kind, const Openi
 #endif
 
 // Peers take a call that all ranks see fail for received, though rows of it may still be under way, in other queues
-// than those that come to the same slots two calls later. So nothing more is sent before they have arrived.
+// than those that come to the same slots two calls later. So nothing more is sent before they have arrived. Ranks that
+// are left out may be dead: nobody waits until a card has given them up.
 __device__ __noinline__ void await_sent(const Group& g) {
 #ifdef DEEPEP_LOWLATENCY_NETWORK
-    if (threadIdx.x % 32 == 0) NetworkPolicy::quiet(g.network);
+    const volatile RankState* state = state_of(g);
+    auto is_in = [=](int rank) { return !((state->masked[rank / 32] | state->lost[rank / 32]) >> rank % 32 & 1); };
+    if (threadIdx.x % 32 == 0) NetworkPolicy::quiet(g.network, is_in);
     __syncwarp();
 #endif
 }

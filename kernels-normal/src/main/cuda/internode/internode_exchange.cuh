@@ -306,11 +306,11 @@ __device__ inline void exchange_endings(const Nodes<Net>& nodes, uint32_t epoch)
 template <class Net>
 __device__ inline uint32_t finish_everywhere(const Nodes<Net>& nodes, uint32_t epoch, bool ok) {
     const Internode& b = nodes.b;
-    // Where ranks are masked, one that was given up may be dead. The others go on without it: nobody waits until a card
-    // has given it up too, what is left for them leaves long before the next call, and what such a call sent is void.
-    bool waits = !Routes<Net>::kMaskable || !is_abort(told_code(nodes.g, epoch));
-    if (threadIdx.x == 0 && waits) Net::quiet(b.network);
-    if ((ok && plan_of(b)->ends_together) || is_abort(told_code(nodes.g, epoch))) exchange_endings(nodes, epoch);
+    // A rank that was given up may be dead: nobody waits until a card has given it up too, while others wait to be told.
+    // What such a call sent is void, and rows come in its place only once all have announced the next call.
+    bool aborts = is_abort(told_code(nodes.g, epoch));
+    if (threadIdx.x == 0 && !aborts) Net::quiet(b.network);
+    if ((ok && plan_of(b)->ends_together) || aborts) exchange_endings(nodes, epoch);
     return finish_call(nodes, epoch, ok);
 }
 

@@ -12,9 +12,10 @@ namespace deepep::normal {
 struct OverQueues : OverNetwork<Ibgda, OverQueues> {
     // A masked rank may be dead: nobody waits until the card has given up on it.
     static __device__ inline void quiet(const Network& net) {
+        uint64_t deadline = 0;
         for (int rank = 0; rank < rails_of(net).num_ranks; ++rank) {
             const RailRank& to = MaskedContacts<OverQueues>::of(net, rank);
-            if (to.is_contact) Ibgda::quiet_to(through(net, to.way), to.way.place);
+            if (to.is_contact) Ibgda::quiet_to(through(net, to.way), to.way.place, deadline);
         }
         fence_sys();
     }

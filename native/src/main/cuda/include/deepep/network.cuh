@@ -18,6 +18,7 @@
 //                                               effect after these, if all are put by the same block where the
 //                                               policy's kWordsFollowTheirBlock says so.
 //   quiet(net)                                  Returns when all that this rank has sent lies at its peers.
+//   quiet(net, asked)                           At those on nodes for which asked(node) is true. Over NVSHMEM, at all.
 //
 // put, put_signal and put_words are called by all lanes of a warp together; each active lane sends a range of its own,
 // at least one byte. The others are called by one thread. Before the call, what was composed must be complete and

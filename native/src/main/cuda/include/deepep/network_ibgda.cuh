@@ -79,17 +79,25 @@ class Ibgda {
         ring(queue, first, first + mlx5::kSwapBlocks);
     }
 
-    static __device__ inline void quiet(const Network& net) {
-        for (int node = 0; node < net.num_nodes; ++node) quiet_to(net, node);
+    template <typename Asked>
+    static __device__ inline void quiet(const Network& net, Asked asked) {
+        uint64_t deadline = 0;
+        for (int node = 0; node < net.num_nodes; ++node)
+            if (asked(node)) quiet_to(net, node, deadline);
         fence_sys();
     }
 
-    // The same of what it has sent to one node, but for the order of memory.
-    static __device__ __forceinline__ void quiet_to(const Network& net, int node) {
+    static __device__ inline void quiet(const Network& net) {
+        quiet(net, [](int) { return true; });
+    }
+
+    // The same of what it has sent to one node, but for the order of memory. All queues have one deadline, so that a
+    // dead peer takes no longer than one timeout: 0 until it is known.
+    static __device__ __forceinline__ void quiet_to(const Network& net, int node, uint64_t& deadline) {
         const auto rank = at<const IbgdaQueues>(net.queues);
         for (uint32_t idx = 0; idx < rank->queues_per_node; ++idx) {
             Queue queue(net, node, idx);
-            await_completed(queue, load_acquire_gpu(&queue.shared->ready), kIbgdaNoCompletion);
+            await_completed(queue, load_acquire_gpu(&queue.shared->ready), kIbgdaNoCompletion, deadline);
         }
     }
 
@@ -177,7 +185,8 @@ class Ibgda {
     static __device__ __noinline__ bool await_room(const Queue& queue, uint64_t first, uint64_t end) {
         if (!await_turn(queue, first)) return false;
         ring_now(queue, first);
-        return await_completed(queue, end - queue.rank->num_blocks, kIbgdaNoRoom);
+        uint64_t deadline = 0;
+        return await_completed(queue, end - queue.rank->num_blocks, kIbgdaNoRoom, deadline);
     }
 
     // Tells the card of blocks [first, end), after those before them; or leaves it to the submission behind them.
@@ -222,8 +231,8 @@ class Ibgda {
     }
 
     // True once the card has completed all entries before `end`.
-    static __device__ inline bool await_completed(const Queue& queue, uint64_t end, uint32_t kind) {
-        uint64_t deadline = 0;
+    static __device__ inline bool await_completed(const Queue& queue, uint64_t end, uint32_t kind,
+                                                  uint64_t& deadline) {
         for (int spins = 1;; ++spins) {
             uint64_t completed = load_acquire_gpu(&queue.shared->completed);
             if (completed >= end) return true;
@@ -232,7 +241,8 @@ class Ibgda {
         }
     }
 
-    // The slow path of a wait: true if the queue pair has failed, or does so by now.
+    // The slow path of a wait: true if the queue pair has failed, or does so by now. The first to ask sets a deadline
+    // of 0.
     static __device__ __noinline__ bool is_over(const Queue& queue, uint64_t& deadline, uint32_t kind, uint64_t index) {
         if (has_failed(queue)) return true;
         uint64_t now = now_ns();

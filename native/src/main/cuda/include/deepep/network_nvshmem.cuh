@@ -77,6 +77,12 @@ struct Nvshmem {
 
     static __device__ __forceinline__ void quiet(const Network&) { nvshmem_quiet(); }
 
+    // NVSHMEM waits for all PEs at once.
+    template <typename Asked>
+    static __device__ __forceinline__ void quiet(const Network& net, Asked) {
+        quiet(net);
+    }
+
   private:
     // The lanes of a warp that send; what all of them composed comes before the network card reads it.
     static __device__ __forceinline__ uint32_t begin_send(bool active) {
