@@ -140,10 +140,6 @@ NVSHMEM CUdeviceptr nvshmem_ptr(CUdeviceptr address, int pe) {
 
 NVSHMEM void nvshmem_barrier_all() { meet(); }
 
-NVSHMEM void nvshmemx_barrier_all_on_stream(Stream* stream) {
-    enqueue(stream_of(stream), {"nvshmem barrier", [] { return meet(), true; }});
-}
-
 NVSHMEM void nvshmemx_quiet_on_stream(Stream* stream) {
     enqueue(stream_of(stream), {"nvshmem quiet", [] { return network().quiet(), true; }});
 }

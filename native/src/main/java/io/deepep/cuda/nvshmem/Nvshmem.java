@@ -259,16 +259,6 @@ public final class Nvshmem implements AutoCloseable {
         callWithoutResult("nvshmem_barrier_all", library::barrierAll);
     }
 
-    /** The same for the work of a stream, in stream order: returns at once. Collective. */
-    public void barrier(CudaStream stream) {
-        barrierOnStream(stream.handle());
-    }
-
-    void barrierOnStream(long stream) {
-        callWithoutResult(
-                "nvshmemx_barrier_all_on_stream", () -> library.barrierAllOnStream(stream));
-    }
-
     /** In stream order: all that this PE's kernels sent has arrived. Returns at once. */
     public void quiet(CudaStream stream) {
         quietOnStream(stream.handle());

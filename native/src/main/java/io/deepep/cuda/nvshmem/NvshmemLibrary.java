@@ -40,7 +40,6 @@ final class NvshmemLibrary {
     private final MethodHandle free;
     private final MethodHandle pointer;
     private final MethodHandle barrierAll;
-    private final MethodHandle barrierAllOnStream;
     private final MethodHandle quietOnStream;
     private final MethodHandle teamSplit;
     private final MethodHandle teamDestroy;
@@ -69,7 +68,6 @@ final class NvshmemLibrary {
         pointer =
                 library.bind("nvshmem_ptr", FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_INT));
         barrierAll = library.bind("nvshmem_barrier_all", nothing());
-        barrierAllOnStream = library.bind("nvshmemx_barrier_all_on_stream", nothing(JAVA_LONG));
         quietOnStream = library.bind("nvshmemx_quiet_on_stream", nothing(JAVA_LONG));
         teamSplit =
                 library.bind(
@@ -169,10 +167,6 @@ final class NvshmemLibrary {
 
     void barrierAll() {
         call(barrierAll);
-    }
-
-    void barrierAllOnStream(long stream) {
-        call(barrierAllOnStream, stream);
     }
 
     void quietOnStream(long stream) {

@@ -49,7 +49,7 @@ class NvshmemOnGpuTest {
                 assertThat(memory.address() % 128).isZero();
                 assertThat(memory.peerAddress(0)).hasValue(memory.address());
                 stream.fillBytes(memory.address(), (byte) 1, memory.numBytes());
-                nvshmem.barrier(stream);
+                nvshmem.quiet(stream);
                 stream.synchronize();
                 nvshmem.barrier();
                 NvshmemTeam team = nvshmem.splitRails();

@@ -204,11 +204,6 @@ void nvshmem_barrier_all(void) {
     record("barrier");
 }
 
-void nvshmemx_barrier_all_on_stream(uintptr_t stream) {
-    enter("barrier on stream", 1);
-    record("barrier on stream %lx", (unsigned long)stream);
-}
-
 void nvshmemx_quiet_on_stream(uintptr_t stream) {
     enter("quiet on stream", 1);
     record("quiet on stream %lx", (unsigned long)stream);
