@@ -58,20 +58,8 @@ public record PeMap(EpTopology topology, World world) {
         return of.rdmaRank();
     }
 
-    /**
-     * The rank of a PE.
-     *
-     * @throws IllegalArgumentException if there is none
-     */
-    public int rankOf(int pe) {
-        if (pe < 0 || pe >= numPes()) {
-            throw new IllegalArgumentException("pe=" + pe + " is not in [0, " + numPes() + ")");
-        }
-        return world == World.GLOBAL ? pe : topology.rankOf(pe, topology.nvlRank());
-    }
-
     /** The rank that makes the unique id of this rank's world: its PE 0. */
     int rootRank() {
-        return rankOf(0);
+        return world == World.GLOBAL ? 0 : topology.rankOf(0, topology.nvlRank());
     }
 }
