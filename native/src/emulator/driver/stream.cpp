@@ -141,12 +141,11 @@ CUresult not_capturing(Stream* stream) {
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-template <typename Word, typename Signed>
-Work wait_value(CUdeviceptr address, Word value) {
+Work wait_value(CUdeviceptr address, uint32_t value) {
     return {"wait value", [address, value] {
                 wait_until([&] {
-                    Word seen = __atomic_load_n(reinterpret_cast<Word*>(address), __ATOMIC_ACQUIRE);
-                    return static_cast<Signed>(seen - value) >= 0;
+                    uint32_t seen = __atomic_load_n(reinterpret_cast<uint32_t*>(address), __ATOMIC_ACQUIRE);
+                    return static_cast<int32_t>(seen - value) >= 0;
                 });
                 return true;
             }};
@@ -256,11 +255,7 @@ EMULATED cuStreamWriteValue64_v2(Stream* stream, CUdeviceptr to, uint64_t value,
 }
 
 EMULATED cuStreamWaitValue32_v2(Stream* stream, CUdeviceptr address, uint32_t value, unsigned) {
-    return submit(stream, wait_value<uint32_t, int32_t>(address, value));
-}
-
-EMULATED cuStreamWaitValue64_v2(Stream* stream, CUdeviceptr address, uint64_t value, unsigned) {
-    return submit(stream, wait_value<uint64_t, int64_t>(address, value));
+    return submit(stream, wait_value(address, value));
 }
 
 EMULATED cuEventCreate(Event** event, unsigned flags) {

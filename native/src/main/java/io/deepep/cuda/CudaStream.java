@@ -56,8 +56,6 @@ public final class CudaStream implements Stream, AutoCloseable {
             CuCall.of("cuStreamWriteValue64_v2", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT);
     private static final CuCall WAIT_INT =
             CuCall.of("cuStreamWaitValue32_v2", JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT);
-    private static final CuCall WAIT_LONG =
-            CuCall.of("cuStreamWaitValue64_v2", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT);
     private static final CuCall BEGIN_CAPTURE =
             CuCall.of("cuStreamBeginCapture_v2", JAVA_LONG, JAVA_INT);
     private static final CuCall END_CAPTURE = CuCall.of("cuStreamEndCapture", JAVA_LONG, ADDRESS);
@@ -273,15 +271,6 @@ public final class CudaStream implements Stream, AutoCloseable {
     public void waitForInt(long address, int value) {
         context.makeCurrent();
         WAIT_INT.call(handle(), address, value, WAIT_GREATER_OR_EQUAL);
-    }
-
-    /**
-     * Holds later work until the word has reached {@code value}, compared by the sign of the
-     * difference.
-     */
-    public void waitForLong(long address, long value) {
-        context.makeCurrent();
-        WAIT_LONG.call(handle(), address, value, WAIT_GREATER_OR_EQUAL);
     }
 
     /** Whether work goes into a graph instead of running. */

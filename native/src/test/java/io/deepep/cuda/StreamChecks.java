@@ -81,7 +81,7 @@ final class StreamChecks {
         try (CudaStream second = CudaStream.create(c.cuda);
                 PinnedMemory words = PinnedMemory.allocate(c.cuda, 32)) {
             long address = words.deviceAddress();
-            second.waitForLong(address, 1L << 40);
+            second.waitForInt(address + 16, 4);
             second.writeInt(address + 8, 5);
             c.stream.waitForInt(address + 8, 5);
             c.stream.writeInt(address + 12, 6);
@@ -89,6 +89,7 @@ final class StreamChecks {
             expect(!done.isDone(), "passed a word that is not written");
             try (CudaStream third = CudaStream.create(c.cuda)) {
                 third.writeLong(address, 1L << 40);
+                third.writeInt(address + 16, 4);
                 done.synchronize();
             }
             expect(words.segment().get(JAVA_LONG, 0) == 1L << 40, "64-bit word");
