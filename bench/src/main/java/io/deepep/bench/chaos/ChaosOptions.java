@@ -62,7 +62,7 @@ public record ChaosOptions(
                                         run,
                                         numRanks,
                                         seat -> ChaosProcess.start(command, seat)));
-        Thread end = Thread.ofPlatform().unstarted(() -> ifEnded.accept(chaos.interrupt()));
+        Thread end = Thread.ofPlatform().unstarted(() -> tellAndEnd(chaos, ifEnded));
         Runtime.getRuntime().addShutdownHook(end);
         try {
             chaos.run(drawn.subList(from, from + trials), limit, numGroups);
@@ -70,6 +70,15 @@ public record ChaosOptions(
             withdraw(end);
         }
         return chaos.report();
+    }
+
+    /** A rank that is stopped does not see that its input ends: it must be killed. */
+    private static void tellAndEnd(Chaos chaos, Consumer<ChaosReport> ifEnded) {
+        try {
+            ifEnded.accept(chaos.interrupt());
+        } finally {
+            ProcessHandle.current().descendants().forEach(ProcessHandle::destroyForcibly);
+        }
     }
 
     private static void withdraw(Thread end) {

@@ -8,6 +8,8 @@ import io.deepep.bench.CommandLines;
 import io.deepep.bench.Outcome;
 import io.deepep.testkit.Programs;
 import java.io.BufferedReader;
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -91,6 +93,42 @@ class ChaosTest {
             assertThat(process.waitFor()).isNotZero();
         } finally {
             process.destroyForcibly();
+        }
+    }
+
+    /** It cannot see that nobody tells it anything any more. */
+    @Test
+    void aStoppedRankEndsWithWhoStoppedIt() throws Exception {
+        Process process =
+                CommandLines.process(
+                                "chaos --ranks-are processes --actions freeze --ranks 2 --groups 1"
+                                        + " --seed 3 --timeout-millis 60000")
+                        .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                        .start();
+        List<ProcessHandle> ranks = List.of();
+        try {
+            while (ranks.stream().noneMatch(ChaosTest::isStopped)) {
+                assertThat(process.isAlive()).isTrue();
+                Thread.sleep(100);
+                ranks = process.descendants().toList();
+            }
+            process.destroy();
+            assertThat(process.waitFor()).isNotZero();
+            for (ProcessHandle rank : ranks) {
+                rank.onExit().get(30, TimeUnit.SECONDS);
+            }
+        } finally {
+            process.destroyForcibly();
+            ranks.forEach(ProcessHandle::destroyForcibly);
+        }
+    }
+
+    private static boolean isStopped(ProcessHandle process) {
+        try {
+            String stat = Files.readString(Path.of("/proc/" + process.pid() + "/stat"));
+            return stat.charAt(stat.lastIndexOf(')') + 2) == 'T';
+        } catch (IOException ended) {
+            return false;
         }
     }
 
