@@ -9,10 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 
 /**
  * Runs a command once for each rank of this host. When one fails the others are ended, for they
@@ -20,6 +17,8 @@ import java.util.concurrent.TimeoutException;
  */
 public final class Launch {
     private static final Duration GRACE = Duration.ofSeconds(5);
+
+    private static final int POLL_MILLIS = 10;
 
     private final Console console;
     private final LaunchPlan plan;
@@ -135,27 +134,37 @@ public final class Launch {
         return first;
     }
 
-    /** Asks all processes to end and, after a while, ends those that have not. */
-    private void stop() {
+    /**
+     * Asks all processes, and what they have started, to end, and after a while ends those that
+     * have not: ranks that are started again must not meet them.
+     */
+    private synchronized void stop() {
         stopping = true;
         List<RankProcess> running;
         synchronized (processes) {
             running = List.copyOf(processes);
         }
         running.forEach(RankProcess::terminate);
-        try {
-            CompletableFuture.allOf(
-                            running.stream()
-                                    .map(RankProcess::ended)
-                                    .toArray(CompletableFuture[]::new))
-                    .get(GRACE.toMillis(), TimeUnit.MILLISECONDS);
-        } catch (TimeoutException stubborn) {
+        if (!awaitEnd(running)) {
             running.forEach(RankProcess::kill);
-        } catch (InterruptedException interrupted) {
-            running.forEach(RankProcess::kill);
-            Thread.currentThread().interrupt();
-        } catch (ExecutionException impossible) {
-            throw new IllegalStateException("waiting for a process failed", impossible);
+            awaitEnd(running);
         }
+    }
+
+    /** Waits a while for the end of processes; whether all have ended. */
+    private static boolean awaitEnd(List<RankProcess> ending) {
+        long deadline = System.nanoTime() + GRACE.toNanos();
+        while (ending.stream().anyMatch(RankProcess::isEnding)) {
+            if (System.nanoTime() > deadline) {
+                return false;
+            }
+            try {
+                Thread.sleep(POLL_MILLIS);
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
+                return false;
+            }
+        }
+        return true;
     }
 }

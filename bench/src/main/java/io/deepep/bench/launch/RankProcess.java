@@ -45,6 +45,9 @@ final class RankProcess {
     private final Process process;
     private final List<Thread> pumps;
 
+    /** It, and what it had started, when they were asked to end. */
+    private List<ProcessHandle> asked = List.of();
+
     private RankProcess(int rank, Process process, List<Thread> pumps) {
         this.rank = rank;
         this.process = process;
@@ -119,18 +122,32 @@ final class RankProcess {
 
     /** Asks it, and what it has started, to end. */
     void terminate() {
-        tree().forEach(ProcessHandle::destroy);
+        // A list, as ending the parent hides its children.
+        asked = tree(process.toHandle()).toList();
+        asked.forEach(ProcessHandle::destroy);
     }
 
-    /** Ends it, and what it has started. */
+    /** Whether any of those that were asked to end still runs. */
+    boolean isEnding() {
+        return asked.stream().anyMatch(RankProcess::runs);
+    }
+
+    /** One that nobody waits for, as its parent has ended too, may stay as a zombie. */
+    private static boolean runs(ProcessHandle handle) {
+        try {
+            String stat = Files.readString(Path.of("/proc/" + handle.pid() + "/stat"));
+            return handle.isAlive() && stat.charAt(stat.lastIndexOf(')') + 2) != 'Z';
+        } catch (IOException ended) {
+            return false;
+        }
+    }
+
+    /** Ends those that were asked to end and have not, and what they have started since. */
     void kill() {
-        tree().forEach(ProcessHandle::destroyForcibly);
+        asked.stream().flatMap(RankProcess::tree).toList().forEach(ProcessHandle::destroyForcibly);
     }
 
-    private Stream<ProcessHandle> tree() {
-        // A list, as ending the parent would hide its children.
-        return Stream.concat(process.descendants(), Stream.of(process.toHandle()))
-                .toList()
-                .stream();
+    private static Stream<ProcessHandle> tree(ProcessHandle root) {
+        return Stream.concat(root.descendants(), Stream.of(root));
     }
 }

@@ -108,6 +108,31 @@ class LaunchTest {
         assertThat(outcome.exitCode()).isEqualTo(3);
     }
 
+    /** A shell ends when it is asked to, and what it runs may not. */
+    @Test
+    void noProgramOutlivesTheScriptOfItsRank(@TempDir Path folder) {
+        Path running = folder.resolve("running");
+        Outcome outcome =
+                launch(
+                        2,
+                        "if [ $RANK = 0 ]; then while [ ! -e %1$s ]; do sleep 0.1; done; exit 3; fi;"
+                                        .formatted(running)
+                                + " sh -c 'trap \"\" TERM; echo $$; : > %s; sleep 600; sleep 600'; echo never"
+                                        .formatted(running));
+        assertThat(outcome.exitCode()).isEqualTo(3);
+        long program = Long.parseLong(outcome.outLines().getFirst().substring(4));
+        try {
+            assertDead(program);
+        } finally {
+            ProcessHandle.of(program)
+                    .ifPresent(
+                            left -> {
+                                left.descendants().forEach(ProcessHandle::destroyForcibly);
+                                left.destroyForcibly();
+                            });
+        }
+    }
+
     @Test
     void aProcessThatIsKilledIsAFailure() {
         Outcome outcome = launch(2, "if [ $RANK = 1 ]; then kill -9 $$; fi; sleep 600");
