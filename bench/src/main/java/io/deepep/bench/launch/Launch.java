@@ -73,7 +73,7 @@ public final class Launch {
             start(
                     binding,
                     RankVariables.create(plan, secretFile, attempt),
-                    RankOutput.of(console, plan.logFolder(), attempt));
+                    RankOutput.of(console, plan, attempt));
             int exitCode = await();
             if (exitCode == 0 || attempt == plan.maxRestarts() || ending) {
                 return exitCode;
@@ -84,7 +84,7 @@ public final class Launch {
         }
     }
 
-    private void start(NumaBinding binding, RankVariables variables, RankOutput output) {
+    private void start(NumaBinding binding, RankVariables variables, List<RankOutput> outputs) {
         stopping = ending;
         synchronized (processes) {
             processes.clear();
@@ -92,7 +92,12 @@ public final class Launch {
         for (int localRank = 0; localRank < plan.ranksPerNode(); localRank++) {
             try {
                 RankProcess process =
-                        RankProcess.start(localRank, plan.command(), binding, variables, output);
+                        RankProcess.start(
+                                localRank,
+                                plan.command(),
+                                binding,
+                                variables,
+                                outputs.get(localRank));
                 synchronized (processes) {
                     processes.add(process);
                 }

@@ -1,28 +1,34 @@
 package io.deepep.bench.launch;
 
 import io.deepep.bench.run.Console;
+import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.UsageException;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 
 /**
- * Where the lines of a rank go: to the console, behind its number, and to a file of its own.
+ * Where the lines of a rank go: to the console, behind its number, and to files of its own.
  *
  * @param console of the launcher
- * @param folder of this attempt's files; empty for none
+ * @param rank whose lines they are
+ * @param out the file of its standard output, which goes nowhere if none was asked for
+ * @param err the file of its standard error
  */
-record RankOutput(Console console, Optional<Path> folder) {
+record RankOutput(Console console, int rank, PrintWriter out, PrintWriter err) {
     /**
-     * For one attempt.
+     * For the ranks of this host in one attempt, in order.
      *
-     * @throws UsageException if the folder cannot be made
+     * @throws UsageException if a file cannot be written
      */
-    static RankOutput of(Console console, Optional<Path> logFolder, int attempt) {
-        Optional<Path> folder = logFolder.map(all -> all.resolve("attempt-" + attempt));
+    static List<RankOutput> of(Console console, LaunchPlan plan, int attempt) {
+        Optional<Path> folder = plan.logFolder().map(all -> all.resolve("attempt-" + attempt));
         try {
             if (folder.isPresent()) {
                 Files.createDirectories(folder.get());
@@ -30,42 +36,59 @@ record RankOutput(Console console, Optional<Path> folder) {
         } catch (IOException refused) {
             throw new UsageException("--log-dir: cannot make " + folder.get() + ": " + refused);
         }
-        return new RankOutput(console, folder);
+        return IntStream.range(plan.firstRank(), plan.firstRank() + plan.ranksPerNode())
+                .mapToObj(
+                        rank ->
+                                new RankOutput(
+                                        console,
+                                        rank,
+                                        file(folder, "rank-" + rank + ".out"),
+                                        file(folder, "rank-" + rank + ".err")))
+                .toList();
     }
 
-    Thread pumpOut(int rank, BufferedReader lines) {
-        return pump(lines, rank, "out", console.out());
+    private static PrintWriter file(Optional<Path> folder, String name) {
+        if (folder.isEmpty()) {
+            return new PrintWriter(Writer.nullWriter());
+        }
+        Path file = folder.get().resolve(name);
+        try {
+            return new PrintWriter(Files.newBufferedWriter(file), true);
+        } catch (IOException refused) {
+            throw OutputFile.unwritable("--log-dir", file, refused);
+        }
     }
 
-    Thread pumpErr(int rank, BufferedReader lines) {
-        return pump(lines, rank, "err", console.err());
+    Thread pumpOut(BufferedReader lines) {
+        return pump(lines, console.out(), out);
     }
 
-    private Thread pump(BufferedReader lines, int rank, String kind, PrintWriter to) {
+    Thread pumpErr(BufferedReader lines) {
+        return pump(lines, console.err(), err);
+    }
+
+    private Thread pump(BufferedReader lines, PrintWriter to, PrintWriter file) {
         String prefix = "[" + rank + "] ";
         return Thread.ofVirtual()
                 .start(
                         () -> {
                             try (lines;
-                                    PrintWriter file = file(rank, kind)) {
+                                    file) {
                                 for (String line = lines.readLine();
                                         line != null;
                                         line = lines.readLine()) {
                                     to.println(prefix + line);
                                     file.println(line);
                                 }
+                                if (file.checkError()) {
+                                    console.complain(
+                                            "--log-dir: not all output of rank %s could be written; make room there"
+                                                    .formatted(rank));
+                                }
                             } catch (IOException ended) {
                                 // The process was stopped while it wrote.
                                 to.flush();
                             }
                         });
-    }
-
-    private PrintWriter file(int rank, String kind) throws IOException {
-        return folder.isEmpty()
-                ? new PrintWriter(java.io.Writer.nullWriter())
-                : new PrintWriter(
-                        Files.newBufferedWriter(folder.get().resolve("rank-" + rank + "." + kind)),
-                        true);
     }
 }

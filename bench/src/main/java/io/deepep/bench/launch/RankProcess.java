@@ -74,13 +74,12 @@ final class RankProcess {
         ProcessBuilder builder = new ProcessBuilder(watched);
         variables.writeTo(builder.environment(), localRank);
         Process process = builder.start();
-        int rank = variables.plan().firstRank() + localRank;
         return new RankProcess(
-                rank,
+                output.rank(),
                 process,
                 List.of(
-                        output.pumpOut(rank, process.inputReader(StandardCharsets.UTF_8)),
-                        output.pumpErr(rank, process.errorReader(StandardCharsets.UTF_8))));
+                        output.pumpOut(process.inputReader(StandardCharsets.UTF_8)),
+                        output.pumpErr(process.errorReader(StandardCharsets.UTF_8))));
     }
 
     /** The shell would say it only when it runs. */

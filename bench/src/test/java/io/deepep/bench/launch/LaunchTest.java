@@ -185,6 +185,31 @@ class LaunchTest {
         }
     }
 
+    /** Before anything runs whose output would be lost. */
+    @Test
+    void filesThatCannotBeWrittenAreRefused(@TempDir Path folder) throws IOException {
+        Path file = Files.createDirectories(folder.resolve("attempt-0/rank-1.err"));
+        Outcome outcome = launch("-n 2 --log-dir=" + folder, "echo x");
+        assertThat(outcome.outLines()).isEmpty();
+        assertThat(outcome.errLines())
+                .singleElement()
+                .asString()
+                .startsWith("deepep: --log-dir: cannot write " + file + ": ");
+        assertThat(outcome.exitCode()).isEqualTo(2);
+    }
+
+    @Test
+    void aFullDiskIsToldOf(@TempDir Path folder) throws IOException {
+        Path files = Files.createDirectories(folder.resolve("attempt-0"));
+        Path full = Files.createSymbolicLink(files.resolve("rank-0.out"), Path.of("/dev/full"));
+        Outcome outcome = launch("-n 1 --log-dir=" + folder, "echo x");
+        assertThat(outcome.outLines()).containsExactly("[0] x");
+        assertThat(outcome.errLines())
+                .containsExactly(
+                        "deepep: --log-dir: not all output of rank 0 could be written; make room there");
+        Files.delete(full);
+    }
+
     @Test
     void givesUpAfterTheLastRestart() {
         Outcome outcome = launch("-n 1 --max-restarts=1", "echo x; exit 5");
