@@ -47,11 +47,10 @@ final class LaunchCommand implements Callable<Integer> {
     @Option(
             names = "--nnodes",
             paramLabel = "N",
-            defaultValue = "1",
             description =
-                    "Number of hosts (default: ${DEFAULT-VALUE}). Several hosts need the same secret"
+                    "Number of hosts (default: 1). Several hosts need the same secret"
                             + " in DEEPEP_SECRET_FILE or DEEPEP_SECRET.")
-    private int numNodes;
+    private Integer numNodes;
 
     @Option(
             names = "--node-rank",
@@ -115,26 +114,39 @@ final class LaunchCommand implements Callable<Integer> {
     @Override
     public Integer call() {
         require(ranks >= 1, "--ranks=" + ranks + " must be at least 1");
-        require(numNodes >= 1, "--nnodes=" + numNodes + " must be at least 1");
+        if (numNodes == null) {
+            requireOnlyHere();
+        }
+        int nodes = numNodes == null ? 1 : numNodes;
+        require(nodes >= 1, "--nnodes=" + nodes + " must be at least 1");
         require(maxRestarts >= 0, "--max-restarts=" + maxRestarts + " must not be negative");
         return Launch.run(
                 console,
                 new LaunchPlan(
                         command,
                         ranks,
-                        numNodes,
-                        numNodes == 1 ? 0 : nodeRank(),
-                        numNodes == 1 ? Optional.empty() : Optional.of(meeting()),
+                        nodes,
+                        nodes == 1 && nodeRank == null ? 0 : nodeRank(nodes),
+                        nodes == 1 ? Optional.empty() : Optional.of(meeting()),
                         maxRestarts,
                         Optional.ofNullable(logFolder),
                         numaBinding));
     }
 
-    private int nodeRank() {
+    /** Else each host would run a group of its own. A script may say that the hosts are one. */
+    private void requireOnlyHere() {
+        boolean others =
+                (nodeRank != null && nodeRank != 0) || masterAddress != null || masterPort != null;
+        require(
+                !others,
+                "--nnodes is missing; --node-rank, --master-addr and --master-port are of several hosts");
+    }
+
+    private int nodeRank(int nodes) {
         require(nodeRank != null, "--node-rank is missing; give the number of this host, from 0");
         require(
-                nodeRank >= 0 && nodeRank < numNodes,
-                "--node-rank=" + nodeRank + " is not from 0 to " + (numNodes - 1));
+                nodeRank >= 0 && nodeRank < nodes,
+                "--node-rank=" + nodeRank + " is not from 0 to " + (nodes - 1));
         return nodeRank;
     }
 

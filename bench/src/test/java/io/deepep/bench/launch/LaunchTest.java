@@ -22,6 +22,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** {@code deepep launch} with processes that are shell scripts. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -258,6 +260,28 @@ class LaunchTest {
                 .singleElement()
                 .asString()
                 .contains("needs a secret that all hosts share");
+    }
+
+    /** Each host would run a group of its own, and find nothing wrong. */
+    @ParameterizedTest
+    @ValueSource(strings = {"--node-rank=1", "--master-addr=node0", "--master-port=29500"})
+    void severalHostsAreCounted(String option) {
+        Outcome outcome = runLine("launch -n 1 " + option + " -- true");
+        assertThat(outcome.errLines())
+                .containsExactly(
+                        "deepep: --nnodes is missing; --node-rank, --master-addr and --master-port are of several"
+                                + " hosts");
+        assertThat(outcome.exitCode()).isEqualTo(2);
+    }
+
+    /** As scripts count them that run on any number. */
+    @Test
+    void oneHostMayBeCountedToo() {
+        String options = "--node-rank=0 --master-addr=node0 --master-port=29500";
+        assertThat(runLine("launch -n 1 --nnodes=1 " + options + " -- echo x").outLines())
+                .containsExactly("[0] x");
+        assertThat(runLine("launch -n 1 --nnodes=1 --node-rank=1 -- true").errLines())
+                .containsExactly("deepep: --node-rank=1 is not from 0 to 0");
     }
 
     /** Jobs that a shell runs in the background ignore this signal, and so do their children. */
