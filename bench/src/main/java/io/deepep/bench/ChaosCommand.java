@@ -30,7 +30,9 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
 
 /** Disturbs ranks and sees what becomes of the others. */
 @Command(
@@ -43,15 +45,21 @@ import picocli.CommandLine.Option;
         mixinStandardHelpOptions = true,
         footer = {
             "",
-            "Exit code: 0 if every promise was kept, 1 if not. Each breach is printed with the options that"
-                    + " repeat its trial."
+            "Exit code: 0 if every promise was kept, 1 if not, or if ranks could not be replaced. Each breach is"
+                    + " printed with the options that repeat its trial."
         })
 final class ChaosCommand implements Callable<Integer> {
     private static final int MOST_TRIALS = 1_000_000;
     private static final int MOST_MINUTES = 100_000;
     private static final int MOST_GROUPS = 64;
 
+    /** They choose trials of a seed, or would write over what a run has told. */
+    private static final List<String> OF_ONE_RUN =
+            List.of("--seed", "--from", "--trials", "--json");
+
     private final Console console;
+
+    @Spec private CommandSpec spec;
 
     @Mixin private Ranks ranks = new Ranks();
 
@@ -258,27 +266,32 @@ final class ChaosCommand implements Callable<Integer> {
                 run.usesNetwork(numRanks) ? " over " + NetworkOptions.nameOf(network) : "",
                 run.timeout().toMillis(),
                 first);
-        ChaosReport report =
+        ChaosOptions options =
                 new ChaosOptions(
-                                run,
-                                numRanks,
-                                from,
-                                trials,
-                                Duration.ofMinutes(minutes == null ? MOST_MINUTES : minutes),
-                                numGroups(run),
-                                first,
-                                modes,
-                                models,
-                                actions,
-                                way,
-                                rank(run))
-                        .make(
-                                console,
-                                soFar -> {
-                                    print(run, first, soFar, "interrupted");
-                                    console.flush();
-                                });
-        print(run, first, report, minutes + " minutes were over");
+                        run,
+                        numRanks,
+                        from,
+                        trials,
+                        Duration.ofMinutes(minutes == null ? MOST_MINUTES : minutes),
+                        numGroups(run),
+                        first,
+                        modes,
+                        models,
+                        actions,
+                        way,
+                        rank(run),
+                        others());
+        ChaosReport report =
+                options.make(
+                        console,
+                        soFar -> {
+                            print(options, soFar, "interrupted");
+                            console.flush();
+                        });
+        print(
+                options,
+                report,
+                report.failure() == null ? minutes + " minutes were over" : report.failure());
         return report.isGood() ? Main.EXIT_PASSED : Main.EXIT_FAILED;
     }
 
@@ -302,16 +315,23 @@ final class ChaosCommand implements Callable<Integer> {
         }
     }
 
-    private void print(RankRun run, long first, ChaosReport report, String whyNotAll) {
+    private List<String> others() {
+        return NetworkOptions.arguments(spec).stream()
+                .filter(each -> !OF_ONE_RUN.contains(each.substring(0, each.indexOf('='))))
+                .toList();
+    }
+
+    private void print(ChaosOptions options, ChaosReport report, String whyNotAll) {
         console.print(report.text());
         console.line("%d trials, %d promises broken", report.made(), report.breaches().size());
         if (report.made() < trials) {
             console.line(
-                    "%s; to go on: --seed %d --from %d --trials %d",
-                    whyNotAll, first, from + report.inOrder(), trials - report.inOrder());
+                    "%s; to go on: %s",
+                    whyNotAll,
+                    options.repeating(from + report.inOrder(), trials - report.inOrder()));
         }
         if (json != null) {
-            write(run, first, report);
+            write(options, report);
         }
     }
 
@@ -336,10 +356,11 @@ final class ChaosCommand implements Callable<Integer> {
         return command;
     }
 
-    private void write(RankRun run, long first, ChaosReport report) {
+    private void write(ChaosOptions options, ChaosReport report) {
+        RankRun run = options.run();
         Map<String, Object> record = new LinkedHashMap<>();
         record.put("commit", Build.current().commit());
-        record.put("seed", first);
+        record.put("seed", options.seed());
         record.put("from", from);
         record.put("trials", report.made());
         record.put("ranks", numRanks);

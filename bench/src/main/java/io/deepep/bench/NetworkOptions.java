@@ -191,9 +191,18 @@ final class NetworkOptions {
 
     /** The options that were given, for the command line of another process. */
     List<String> arguments() {
+        return arguments(given);
+    }
+
+    /** All options that were given to a command, or to what it shares with others. */
+    static List<String> arguments(CommandSpec given) {
         return given.options().stream()
                 .filter(option -> !option.originalStringValues().isEmpty())
-                .map(option -> option.longestName() + "=" + option.originalStringValues().getLast())
+                .map(
+                        option ->
+                                option.longestName()
+                                        + "="
+                                        + String.join(",", option.originalStringValues()))
                 .toList();
     }
 

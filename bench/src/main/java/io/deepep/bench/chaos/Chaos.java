@@ -19,6 +19,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
+import java.util.function.IntFunction;
 
 /**
  * Makes trials, each followed by runs that nothing disturbs: with whoever is left, and with a new
@@ -35,6 +36,7 @@ final class Chaos {
 
     private final Console console;
     private final Return way;
+    private final IntFunction<String> repeating;
     private final Function<RankKind, World> worlds;
     private final Map<String, Tally> tallies = new LinkedHashMap<>();
     private final Map<RankKind, Usage> leftOver = new EnumMap<>(RankKind.class);
@@ -46,19 +48,33 @@ final class Chaos {
     /** The rest is of a process that ends. */
     private boolean interrupted;
 
+    /** Why the ranks of a group, and then of all, make no more trials; null if they do. */
+    private UsageException failure;
+
     /**
      * No trials yet.
      *
      * @param way in which new ranks come
+     * @param repeating the options that repeat the trial at a place among those asked for
      * @param worlds makes the ranks of a model
      */
-    Chaos(Console console, Return way, Function<RankKind, World> worlds) {
+    Chaos(
+            Console console,
+            Return way,
+            IntFunction<String> repeating,
+            Function<RankKind, World> worlds) {
         this.console = console;
         this.way = way;
+        this.repeating = repeating;
         this.worlds = worlds;
     }
 
-    /** Makes trials in so many groups until all are made, or the time allowed is over. */
+    /**
+     * Makes trials in so many groups until all are made, the time allowed is over, or a group
+     * cannot go on.
+     *
+     * @throws UsageException if none could be begun
+     */
     void run(List<Trial> trials, Duration limit, int numGroups) {
         long end = System.nanoTime() + limit.toNanos();
         AtomicInteger next = new AtomicInteger();
@@ -71,11 +87,14 @@ final class Chaos {
             for (Future<?> group : all) {
                 group.get();
             }
-        } catch (ExecutionException failure) {
-            if (failure.getCause() instanceof RuntimeException known) {
+            if (hasFailed() && next.get() == 0) {
+                throw failure;
+            }
+        } catch (ExecutionException defect) {
+            if (defect.getCause() instanceof RuntimeException known) {
                 throw known;
             }
-            throw new IllegalStateException(failure.getCause());
+            throw new IllegalStateException(defect.getCause());
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
             throw new IllegalStateException("interrupted while ranks were running", interrupted);
@@ -99,19 +118,29 @@ final class Chaos {
             } finally {
                 beginning.release();
             }
-            while (System.nanoTime() < end) {
+            while (System.nanoTime() < end && !hasFailed()) {
                 int taken = next.getAndIncrement();
                 if (taken >= trials.size()) {
                     break;
                 }
                 Trial trial = trials.get(taken);
-                run(trial, open.get(trial.model()));
+                run(taken, trial, open.get(trial.model()));
                 step(taken, trial, progress);
             }
             open.forEach(this::noteLeftOver);
+        } catch (UsageException cannotGoOn) {
+            fail(cannotGoOn);
         } finally {
             open.values().forEach(World::close);
         }
+    }
+
+    private synchronized void fail(UsageException cannotGoOn) {
+        failure = failure == null ? cannotGoOn : failure;
+    }
+
+    private synchronized boolean hasFailed() {
+        return failure != null;
     }
 
     private synchronized void step(int place, Trial trial, Progress progress) {
@@ -158,10 +187,10 @@ final class Chaos {
                                         outcome));
             }
         }
-        complainOf(trial, outcomes, "before the first trial");
+        complainOf(0, trial, outcomes, "before the first trial");
     }
 
-    private void run(Trial trial, World world) {
+    private void run(int place, Trial trial, World world) {
         boolean inPlace = way == Return.REPLACE && trial.allowsReplacement();
         List<Outcome> outcomes = inPlace ? world.runReplacing(trial) : world.run(trial);
         Outcome successor = inPlace ? outcomes.removeLast() : Outcome.PASSED;
@@ -169,16 +198,17 @@ final class Chaos {
         if (successor.kind() != Outcome.Kind.PASSED) {
             broken.add("the new rank " + trial.victim() + " " + successor);
         }
-        broken.forEach(breach -> complain(trial, breach));
+        broken.forEach(breach -> complain(place, trial, breach));
         Trial after = Trial.quiet(trial.seed() + Trial.ROUNDS, trial.mode(), trial.model());
-        boolean verified = quiet(after, world, "after " + trial.kind());
+        boolean verified = quiet(place, after, world, "after " + trial.kind());
         Usage held = world.leftOver();
         boolean leaks = held.exceeds(Usage.TOLERATED);
         if (leaks) {
-            complain(trial, "ranks hold " + held + " more than after their first runs");
+            complain(place, trial, "ranks hold " + held + " more than after their first runs");
         }
         boolean lacking = world.replace() > 0;
-        boolean replaced = lacking && quiet(after, world, "with a new rank after " + trial.kind());
+        boolean replaced =
+                lacking && quiet(place, after, world, "with a new rank after " + trial.kind());
         boolean kept = broken.isEmpty() && verified && !leaks && replaced == lacking;
         count(trial, outcomes, verified, replaced, inPlace && broken.isEmpty(), !kept);
     }
@@ -199,25 +229,27 @@ final class Chaos {
         tally.end(verified, replaced, inPlace, broken);
     }
 
-    private boolean quiet(Trial trial, World world, String when) {
-        return complainOf(trial, world.run(trial), when);
+    private boolean quiet(int place, Trial trial, World world, String when) {
+        return complainOf(place, trial, world.run(trial), when);
     }
 
     /** Whether there is nothing to complain of. */
-    private boolean complainOf(Trial trial, List<Outcome> outcomes, String when) {
+    private boolean complainOf(int place, Trial trial, List<Outcome> outcomes, String when) {
         List<String> wrong =
                 Verdict.breaches(trial, outcomes).stream()
                         .map(breach -> breach + " " + when)
                         .toList();
-        wrong.forEach(breach -> complain(trial, breach));
+        wrong.forEach(breach -> complain(place, trial, breach));
         return wrong.isEmpty();
     }
 
-    private synchronized void complain(Trial trial, String breach) {
+    private synchronized void complain(int place, Trial trial, String breach) {
         if (interrupted) {
             return;
         }
-        String line = trial.kind() + " " + trial + ": " + breach;
+        String line =
+                "%s %s: %s; again: %s"
+                        .formatted(trial.kind(), trial, breach, repeating.apply(place));
         breaches.add(line);
         console.complain(line);
     }
@@ -236,7 +268,12 @@ final class Chaos {
     synchronized ChaosReport report() {
         List<Tally> sorted = tallies.values().stream().sorted(Chaos::compare).toList();
         return new ChaosReport(
-                made.cardinality(), made.nextClearBit(0), sorted, leftOver, List.copyOf(breaches));
+                made.cardinality(),
+                made.nextClearBit(0),
+                sorted,
+                leftOver,
+                List.copyOf(breaches),
+                hasFailed() ? failure.getMessage() : null);
     }
 
     private static int compare(Tally a, Tally b) {

@@ -8,7 +8,10 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * What a chaos run is to do.
@@ -22,6 +25,7 @@ import java.util.function.Consumer;
  * @param seed of all of them
  * @param way in which new processes come in the place of killed ones
  * @param rankArguments of the command line that starts a rank's process with the same {@code run}
+ * @param others the options beside those that choose trials of a seed, as they were given
  */
 public record ChaosOptions(
         RankRun run,
@@ -35,14 +39,22 @@ public record ChaosOptions(
         List<RankKind> models,
         List<Action> actions,
         Return way,
-        List<String> rankArguments) {
+        List<String> rankArguments,
+        List<String> others) {
     /** Files that a process may open which is to use them up, so that it can in a moment. */
     private static final int MOST_FILES = 512;
+
+    /** The options that make so many trials, from one on, as this run makes them. */
+    public String repeating(int first, int number) {
+        String own = "--seed %s --from %s --trials %s".formatted(seed, first, number);
+        return Stream.concat(Stream.of(own), others.stream()).collect(Collectors.joining(" "));
+    }
 
     /**
      * Makes the trials, and tells how they went.
      *
      * @param ifEnded is told how they went so far, if the process is asked to end meanwhile
+     * @throws UsageException if none could be begun
      */
     public ChaosReport make(Console console, Consumer<ChaosReport> ifEnded) {
         List<Trial> drawn = Trial.draw(seed, from + trials, numRanks, modes, models, actions);
@@ -56,6 +68,7 @@ public record ChaosOptions(
                 new Chaos(
                         console,
                         way,
+                        place -> repeating(from + place, 1),
                         model ->
                                 new World(
                                         model,
@@ -85,7 +98,9 @@ public record ChaosOptions(
         try {
             Runtime.getRuntime().removeShutdownHook(end);
         } catch (IllegalStateException ending) {
-            // it reports
+            while (true) {
+                LockSupport.park(); // it reports, and the process ends
+            }
         }
     }
 

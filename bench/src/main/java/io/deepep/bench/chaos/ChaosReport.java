@@ -14,17 +14,19 @@ import java.util.TreeMap;
  *     other
  * @param tallies a count for each kind
  * @param leftOver what ranks held more at the end than after their first runs, the most of any
- * @param breaches what was not as promised, a line each with what draws the trial again
+ * @param breaches what was not as promised, a line each with the options that repeat the trial
+ * @param failure why ranks could make no more trials; null if they could
  */
 public record ChaosReport(
         int made,
         int inOrder,
         List<Tally> tallies,
         Map<RankKind, Usage> leftOver,
-        List<String> breaches) {
-    /** Whether all promises were kept. */
+        List<String> breaches,
+        String failure) {
+    /** Whether all promises were kept, and nothing kept ranks from going on. */
     public boolean isGood() {
-        return breaches.isEmpty();
+        return breaches.isEmpty() && failure == null;
     }
 
     /** For people. */

@@ -86,7 +86,13 @@ class ChaosTest {
             process.waitFor(5, TimeUnit.SECONDS); // for a few trials
             process.toHandle().destroy(); // Process.destroy would close its output
             List<String> told = out.lines().toList();
-            assertThat(told).anyMatch(line -> line.startsWith("interrupted; to go on: --seed 6"));
+            assertThat(told)
+                    .anyMatch(
+                            line ->
+                                    line.startsWith("interrupted; to go on: --seed 6 --from ")
+                                            && line.contains(" --ranks=2")
+                                            && line.contains(" --ranks-are=threads")
+                                            && !line.contains("--json"));
             assertThat(told).anyMatch(line -> line.endsWith(" trials, 0 promises broken"));
             JsonNode report = new ObjectMapper().readTree(file.toFile()).get("report");
             assertThat(sum(report, "tried")).isEqualTo(report.get("made").asInt());
