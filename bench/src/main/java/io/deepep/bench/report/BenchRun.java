@@ -17,7 +17,7 @@ import java.util.Map;
 /**
  * What one run of a bench recorded.
  *
- * @param name the file's, without its extension
+ * @param name as {@link #name} has it
  * @param records in the order of the file
  */
 public record BenchRun(String name, List<OperationRecord> records) {
@@ -30,6 +30,11 @@ public record BenchRun(String name, List<OperationRecord> records) {
      * @throws UsageException if it is nothing of the kind
      */
     public static BenchRun read(Path file) {
+        return read(file, List.of(file));
+    }
+
+    /** As one of several that are shown together. */
+    static BenchRun read(Path file, List<Path> all) {
         List<JsonNode> nodes = JsonRecords.parse(file);
         if (!JsonRecords.have("p50Micros", nodes)) {
             throw new UsageException(
@@ -52,13 +57,38 @@ public record BenchRun(String name, List<OperationRecord> records) {
             throw new UsageException(
                     file + " is not what deepep bench --json writes: a record lacks fields");
         }
-        return new BenchRun(stem(file), records);
+        return new BenchRun(name(file, all), records);
     }
 
-    static String stem(Path file) {
+    /**
+     * A file's name without its extension, behind the folders that tell it from others of {@code
+     * all}, or with it where none does: plots are files of that name.
+     */
+    static String name(Path file, List<Path> all) {
+        int folders = 0;
+        while (folders < absolute(file).getNameCount() && isOfAnother(file, folders, all)) {
+            folders++;
+        }
+        boolean isUnique = !isOfAnother(file, folders, all);
+        return isUnique ? name(file, folders) : file.getFileName().toString();
+    }
+
+    private static boolean isOfAnother(Path file, int folders, List<Path> all) {
+        return all.stream()
+                .filter(other -> !absolute(other).equals(absolute(file)))
+                .anyMatch(other -> name(other, folders).equals(name(file, folders)));
+    }
+
+    private static String name(Path file, int folders) {
         String name = file.getFileName().toString();
         int dot = name.lastIndexOf('.');
-        return dot < 0 ? name : name.substring(0, dot);
+        Path whole = absolute(file).resolveSibling(dot > 0 ? name.substring(0, dot) : name);
+        int end = whole.getNameCount();
+        return whole.subpath(Math.max(0, end - 1 - folders), end).toString().replace('/', '-');
+    }
+
+    private static Path absolute(Path file) {
+        return file.toAbsolutePath().normalize();
     }
 
     OperationRecord any() {

@@ -8,7 +8,7 @@ import java.util.List;
 /**
  * The decoding loop, as {@code deepep bench decode --json} recorded it.
  *
- * @param name the file's, without its extension
+ * @param name as {@link BenchRun#name} has it
  * @param records one for each number of tokens and of multiprocessors
  */
 record DecodeRun(String name, List<JsonNode> records) {
@@ -29,9 +29,10 @@ record DecodeRun(String name, List<JsonNode> records) {
         return JsonRecords.have(MARK, file);
     }
 
-    static DecodeRun read(Path file) {
+    static DecodeRun read(Path file, List<Path> all) {
         return new DecodeRun(
-                BenchRun.stem(file), JsonRecords.read(file, MARK, "deepep bench decode --json"));
+                BenchRun.name(file, all),
+                JsonRecords.read(file, MARK, "deepep bench decode --json"));
     }
 
     private static List<String> row(JsonNode each) {

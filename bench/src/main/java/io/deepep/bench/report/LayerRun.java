@@ -12,7 +12,7 @@ import java.util.Map;
 /**
  * A layer of a model, as the times of it in DJL and in PyTorch were recorded.
  *
- * @param name the first file's, without its extension
+ * @param name the first file's, as {@link BenchRun#name} has it
  * @param records of all files, one for each implementation, mode and number of tokens
  */
 record LayerRun(String name, List<JsonNode> records) {
@@ -27,14 +27,15 @@ record LayerRun(String name, List<JsonNode> records) {
         return JsonRecords.have(MARK, file);
     }
 
-    /** Those of several files, where layers of one shape are one run. */
-    static List<LayerRun> read(List<Path> files) {
+    /** Those of some of {@code all} files, where layers of one shape are one run. */
+    static List<LayerRun> read(List<Path> files, List<Path> all) {
         Map<List<String>, LayerRun> runs = new LinkedHashMap<>();
         for (Path file : files) {
             for (JsonNode each : JsonRecords.read(file, MARK, "LayerTimes or layer_times.py")) {
                 List<String> shape = SHAPE.stream().map(field -> text(each, field)).toList();
                 runs.computeIfAbsent(
-                                shape, key -> new LayerRun(BenchRun.stem(file), new ArrayList<>()))
+                                shape,
+                                key -> new LayerRun(BenchRun.name(file, all), new ArrayList<>()))
                         .records
                         .add(each);
             }

@@ -177,7 +177,7 @@ final class ReadmeCommand implements Callable<Integer> {
             case "shapes" -> MarkdownTables.shapes(runs(request), sms);
             case "tokens" ->
                     MarkdownTables.tokens(run(request), sms, request.option("what", "time"));
-            case "decode" -> DecodeRun.read(path(request)).markdown();
+            case "decode" -> DecodeRun.read(path(request), List.of()).markdown();
             case "jmh" -> JmhTable.markdown(path(request));
             case "plot" -> plot(file, request, MarkdownTables.chosen(run(request), sms));
             default ->

@@ -85,19 +85,20 @@ public final class ReportCommand implements Runnable {
         List<BenchRun> runs = new ArrayList<>();
         List<DecodeRun> loops = new ArrayList<>();
         List<Path> layers = new ArrayList<>();
-        List<Path> recordings = new ArrayList<>();
+        List<Path> recordings = files.stream().filter(ReportCommand::isRecording).toList();
+        List<Path> records = files.stream().filter(file -> !isRecording(file)).toList();
         for (Path file : files) {
             if (!Files.isRegularFile(file)) {
                 throw new UsageException("there is no file " + file);
             }
-            if (file.getFileName().toString().matches(".*\\.jfr(\\.rank\\d+)?")) {
-                recordings.add(file);
-            } else if (DecodeRun.isIn(file)) {
-                loops.add(DecodeRun.read(file));
+        }
+        for (Path file : records) {
+            if (DecodeRun.isIn(file)) {
+                loops.add(DecodeRun.read(file, records));
             } else if (LayerRun.isIn(file)) {
                 layers.add(file);
             } else {
-                runs.add(BenchRun.read(file));
+                runs.add(BenchRun.read(file, records));
             }
         }
         if (compare && runs.size() != 2) {
@@ -106,12 +107,16 @@ public final class ReportCommand implements Runnable {
         }
         FlightSummary flight = flight(recordings);
         Path html = makeFolder();
-        ReportPage page = page(runs, loops, LayerRun.read(layers), flight);
+        ReportPage page = page(runs, loops, LayerRun.read(layers, records), flight);
         write(html, page);
         if (!flight.timeline().isEmpty()) {
             OutputFile.write("--out", out.resolve("timeline.json"), flight.timeline().json());
         }
         console.line("%s (%d sections, %d plots)", html, page.sections.size(), page.plots().size());
+    }
+
+    private static boolean isRecording(Path file) {
+        return file.getFileName().toString().matches(".*\\.jfr(\\.rank\\d+)?");
     }
 
     private FlightSummary flight(List<Path> recordings) {

@@ -246,6 +246,33 @@ class ReportCommandTest {
         assertThat(one.err()).contains("--compare needs the records of two runs, and there are 1");
     }
 
+    /** Nothing is written over what was written. */
+    @Test
+    void runsOfOneNameHaveTheirFoldersInTheirs(@TempDir Path other) throws IOException {
+        for (String side : List.of("before", "after")) {
+            Path file = Files.createDirectories(other.resolve(side + "/one")).resolve("host.json");
+            Files.copy(folder.resolve("host.json"), file);
+        }
+        Path out = other.resolve("page");
+        Outcome outcome =
+                run(
+                        "report",
+                        "--compare",
+                        other.resolve("before/one/host.json"),
+                        other.resolve("after/one/host.json"),
+                        folder.resolve("host.jfr"),
+                        "--out",
+                        out);
+        outcome.requirePassed();
+        assertThat(Files.readString(out.resolve("report.html")))
+                .contains("after-one-host compared with before-one-host");
+        assertThat(out.resolve("before-one-host-time.svg")).exists();
+        try (Stream<Path> files = Files.list(out)) {
+            long plots = files.filter(file -> file.toString().endsWith(".svg")).count();
+            assertThat(outcome.out()).contains(", " + plots + " plots)");
+        }
+    }
+
     @Test
     void theDecodingLoopIsATable(@TempDir Path other) throws IOException {
         Path loop = Path.of("../docs/measurements/2026-11-21-4xh200/decode.json");
