@@ -15,6 +15,7 @@ import static io.deepep.bench.normal.NormalFeature.TOPK;
 import static io.deepep.bench.normal.NormalFeature.TWO_BIASES;
 import static io.deepep.bench.normal.NormalFeature.WEIGHTS;
 import static io.deepep.bench.normal.NormalFeature.WORST_CASE;
+import static io.deepep.bench.run.Rows.DIFFERENT_ROWS;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
@@ -29,13 +30,12 @@ import io.deepep.bench.run.Downloads;
 import io.deepep.bench.run.RankTeam;
 import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
-import io.deepep.bench.run.TensorPair;
 import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.OracleMismatch;
 import io.deepep.testkit.routing.Tokens;
-import java.lang.foreign.Arena;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 
 /** One variant on one workload: dispatch, check, combine, check, on all ranks. */
@@ -79,12 +79,12 @@ final class NormalCase implements Case {
             received = dispatch(cached(received), check().withoutTopk());
         }
         List<DispatchResult> toCombine = received;
-        List<TensorPair> outputs = session.ask(rank -> outputs(rank, toCombine.get(rank)));
+        List<Tensor> outputs = session.ask(rank -> outputs(rank, toCombine.get(rank)));
         List<CombinePlan> combines =
                 session.ask(rank -> combine(rank, toCombine.get(rank), outputs.get(rank)));
-        List<CombineResult> combined = combine(combines, outputs, received);
+        List<CombineResult> combined = combine(combines);
         if (variant.has(REPEAT)) {
-            repeat(plans, received, combines, combined, outputs);
+            repeat(plans, received, combines, combined);
         }
         return nanos;
     }
@@ -148,30 +148,25 @@ final class NormalCase implements Case {
     }
 
     /** What this rank's experts give back for the rows it received. */
-    private TensorPair outputs(int rank, DispatchResult received) {
+    private Tensor outputs(int rank, DispatchResult received) {
         if (variant.has(COMBINE_IN_PLACE)) {
-            return new TensorPair(download(rank, received.recvX()), received.recvX());
+            return received.recvX();
         }
-        TensorPair own = pool.outputs(rank, received.numRecvTokens());
+        if (variant.has(COMBINE_BUFFER) && variant.has(FP8_HOME)) {
+            return pool.fp8OutputsInBuffer(rank, received).elements();
+        }
+        Tensor own = pool.outputs(rank, received.numRecvTokens()).device();
         if (!variant.has(COMBINE_BUFFER)) {
             return own;
         }
-        if (variant.has(FP8_HOME)) {
-            return new TensorPair(own.host(), pool.fp8OutputsInBuffer(rank, received).elements());
-        }
         Tensor inside = session.buffer(rank).getCombineBuffer(received.handle());
-        session.memory(rank).copyRows(own.device(), inside, received.numRecvTokens());
-        return new TensorPair(own.host(), inside);
+        session.memory(rank).copyRows(own, inside, received.numRecvTokens());
+        return inside;
     }
 
-    /** For all ranks' checks, so it stays until the case is over. */
-    private Tensor download(int rank, Tensor tensor) {
-        return tensor == null ? null : session.memory(rank).download(tensor, Arena.ofAuto());
-    }
-
-    private CombinePlan combine(int rank, DispatchResult received, TensorPair outputs) {
+    private CombinePlan combine(int rank, DispatchResult received, Tensor outputs) {
         CombinePlan.Builder builder =
-                CombinePlan.builder(outputs.device(), received.handle())
+                CombinePlan.builder(outputs, received.handle())
                         .config(session.job().combineConfig())
                         .format(format());
         if (variant.has(COMBINE_BUFFER) && variant.has(FP8_HOME)) {
@@ -194,8 +189,7 @@ final class NormalCase implements Case {
         return builder.build();
     }
 
-    private List<CombineResult> combine(
-            List<CombinePlan> plans, List<TensorPair> outputs, List<DispatchResult> received) {
+    private List<CombineResult> combine(List<CombinePlan> plans) {
         List<CombineResult> results =
                 timed(
                         rank -> {
@@ -204,25 +198,33 @@ final class NormalCase implements Case {
                             result.event().synchronize();
                             return result;
                         });
+        boolean inPlace = variant.has(COMBINE_IN_PLACE);
         NormalCombineOracle oracle =
-                NormalCombineOracle.of(check(), session.job().topology().numNvlRanks());
-        List<Tensor> rows = session.gather(session.ask(rank -> outputs.get(rank).host()));
-        List<Tensor> weights =
-                session.gather(
-                        session.ask(rank -> download(rank, received.get(rank).recvTopkWeights())));
+                NormalCombineOracle.of(check(), session.job().topology().numNvlRanks())
+                        .at((source, place) -> inPlace ? source.token() : place % DIFFERENT_ROWS);
         session.run(
                 rank -> {
                     CombineResult result = results.get(rank);
                     try (Downloads downloads = session.downloads(rank)) {
                         Tensor x = downloads.apply(result.x());
-                        oracle.check(rank, format(), rows, biases(rank), x);
+                        oracle.check(
+                                rank,
+                                format(),
+                                inPlace ? sentBack(rank) : pool.differentOutputs(),
+                                biases(rank),
+                                x);
                         if (variant.has(WEIGHTS)) {
-                            oracle.checkWeights(
-                                    rank, weights, downloads.apply(result.topkWeights()));
+                            oracle.checkWeights(rank, downloads.apply(result.topkWeights()));
                         }
                     }
                 });
         return results;
+    }
+
+    /** What every rank gives back of {@code rank}'s tokens in place: the tokens. */
+    private List<Tensor> sentBack(int rank) {
+        return Collections.nCopies(
+                session.job().numRanks(), workload.hostTokens(rank, variant.dtype()));
     }
 
     private CombineFormat format() {
@@ -243,11 +245,10 @@ final class NormalCase implements Case {
             List<DispatchPlan> plans,
             List<DispatchResult> received,
             List<CombinePlan> combines,
-            List<CombineResult> combined,
-            List<TensorPair> outputs) {
+            List<CombineResult> combined) {
         List<Long> before = fingerprints(received, combined);
         List<DispatchResult> again = dispatch(plans, check());
-        List<CombineResult> combinedAgain = combine(combines, outputs, again);
+        List<CombineResult> combinedAgain = combine(combines);
         List<Long> after = fingerprints(again, combinedAgain);
         session.run(
                 rank -> {

@@ -13,8 +13,8 @@ import io.deepep.bench.measure.Accepted;
 import io.deepep.bench.measure.MeasuredCall;
 import io.deepep.bench.measure.OperationRecord.Subject;
 import io.deepep.bench.run.Downloads;
+import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
-import io.deepep.bench.run.TensorPair;
 import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.Tokens;
@@ -135,20 +135,18 @@ final class NormalOperations {
         String name = fp8 && input == CombineSource.ELSEWHERE ? CAST_COMBINE : input.operation();
         DType sent = fp8 ? DType.FP8_E4M3 : DType.BF16;
         List<DispatchResult> received = session.ask(rank -> received(rank, DType.BF16, sms));
-        List<TensorPair> outputs =
-                session.ask(rank -> pool.outputs(rank, received.get(rank).numRecvTokens()));
         Config config = session.job().combineConfig().withNumSms(sms);
         List<CombinePlan> plans =
                 session.ask(
                         rank ->
-                                given(rank, input, format, received.get(rank), outputs.get(rank))
+                                given(rank, input, format, received.get(rank))
                                         .format(format)
                                         .config(config)
                                         .build());
-        List<Tensor> all = session.gather(session.ask(rank -> outputs.get(rank).host()));
         NormalCombineOracle oracle =
                 NormalCombineOracle.of(
-                        workload.check(DType.BF16), session.job().topology().numNvlRanks());
+                                workload.check(DType.BF16), session.job().topology().numNvlRanks())
+                        .at((source, place) -> place % Rows.DIFFERENT_ROWS);
         CombineResult[] latest = new CombineResult[plans.size()];
         return new MeasuredCall(
                 new Subject(name, name(sent), sms),
@@ -170,7 +168,7 @@ final class NormalOperations {
                                         oracle.check(
                                                 rank,
                                                 format,
-                                                all,
+                                                pool.differentOutputs(),
                                                 List.of(),
                                                 downloads.apply(latest[rank].x())));
                     }
@@ -178,26 +176,22 @@ final class NormalOperations {
     }
 
     private CombinePlan.Builder given(
-            int rank,
-            CombineSource input,
-            CombineFormat format,
-            DispatchResult received,
-            TensorPair outputs) {
+            int rank, CombineSource input, CombineFormat format, DispatchResult received) {
         if (input == CombineSource.BUFFER && format == CombineFormat.FP8) {
             ScaledRows rows = pool.fp8OutputsInBuffer(rank, received);
             return CombinePlan.builder(rows.elements(), received.handle()).scales(rows.scales());
         }
-        return CombinePlan.builder(place(rank, input, received, outputs), received.handle());
+        return CombinePlan.builder(place(rank, input, received), received.handle());
     }
 
-    private Tensor place(
-            int rank, CombineSource input, DispatchResult received, TensorPair outputs) {
+    private Tensor place(int rank, CombineSource input, DispatchResult received) {
+        int rows = received.numRecvTokens();
         return switch (input) {
-            case ELSEWHERE -> outputs.device();
-            case PLAIN_MEMORY -> pool.plainOutputs(rank, received.numRecvTokens());
+            case ELSEWHERE -> pool.outputs(rank, rows).device();
+            case PLAIN_MEMORY -> pool.plainOutputs(rank, rows);
             case BUFFER -> {
                 Tensor target = session.buffer(rank).getCombineBuffer(received.handle());
-                session.memory(rank).copyRows(outputs.device(), target, received.numRecvTokens());
+                session.memory(rank).copyRows(pool.outputs(rank, rows).device(), target, rows);
                 yield target;
             }
         };

@@ -57,6 +57,11 @@ final class NormalWorkload {
                 oracle, tokens.get(dtype).stream().map(TokenPool.Placed::host).toList());
     }
 
+    /** A rank's tokens for the oracle, whichever process has it. */
+    Tensor hostTokens(int rank, DType dtype) {
+        return tokens.get(dtype).get(rank).host().x();
+    }
+
     private List<TokenPool.Placed> first(List<TokenPool.Placed> all) {
         return IntStream.range(0, all.size())
                 .mapToObj(rank -> all.get(rank).first(routing.numTokens(rank)))

@@ -14,6 +14,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.IntFunction;
+import java.util.stream.IntStream;
 
 /** Tokens, biases and expert outputs of every rank, made once and used by all cases. */
 final class TokenPool implements AutoCloseable {
@@ -32,6 +33,7 @@ final class TokenPool implements AutoCloseable {
     private final Map<DType, List<Placed>> tokens = new EnumMap<>(DType.class);
     private final List<TensorPair> biases;
     private final Arena arena = Arena.ofShared();
+    private final List<Tensor> differentOutputs;
     private final TensorPair[] outputs;
     private final Tensor[] plain;
 
@@ -50,6 +52,10 @@ final class TokenPool implements AutoCloseable {
                                         Rows.expertOutputs(
                                                 maxTokens + 1, hidden, seed + 1000 + rank),
                                         session.memory(rank)));
+        this.differentOutputs =
+                IntStream.range(0, session.job().numRanks())
+                        .mapToObj(rank -> Rows.differentOutputs(hidden, outputSeed(rank)))
+                        .toList();
         this.outputs = new TensorPair[session.job().numRanks()];
         this.plain = new Tensor[session.job().numRanks()];
     }
@@ -87,10 +93,22 @@ final class TokenPool implements AutoCloseable {
      */
     TensorPair outputs(int rank, int rows) {
         if (outputs[rank] == null || outputs[rank].host().size(0) < rows) {
-            Tensor host = Rows.expertOutputs(arena, rows, hidden, seed + 77L * rank);
+            Tensor host = Rows.expertOutputs(arena, rows, hidden, outputSeed(rank));
             outputs[rank] = TensorPair.of(host, session.memory(rank));
         }
         return outputs[rank].first(rows);
+    }
+
+    private long outputSeed(int rank) {
+        return seed + 77L * rank;
+    }
+
+    /**
+     * {@link #outputs} of all ranks for the oracle, those of other processes too: each without the
+     * rows that repeat.
+     */
+    List<Tensor> differentOutputs() {
+        return differentOutputs;
     }
 
     /** {@link #outputs} in plain device memory. */

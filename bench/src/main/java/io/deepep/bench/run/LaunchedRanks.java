@@ -3,7 +3,6 @@ package io.deepep.bench.run;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import io.deepep.Communicator;
-import io.deepep.Tensor;
 import io.deepep.bench.text.Lines;
 import io.deepep.testkit.oracle.OracleMismatch;
 import java.nio.ByteBuffer;
@@ -23,11 +22,9 @@ final class LaunchedRanks implements RankSource {
     private static final int MAX_TEXT = 10_000;
 
     private final Communicator communicator;
-    private final TensorExchange tensors;
 
     LaunchedRanks(Communicator communicator) {
         this.communicator = communicator;
-        this.tensors = new TensorExchange(communicator, PATIENCE);
     }
 
     /** How a round went, from good to bad. */
@@ -89,11 +86,6 @@ final class LaunchedRanks implements RankSource {
     }
 
     @Override
-    public List<Tensor> gather(List<Tensor> local) {
-        return tensors.gather(local.get(communicator.rank()));
-    }
-
-    @Override
     public long[] slowest(long[] nanos) {
         ByteBuffer own = ByteBuffer.allocate(Long.BYTES * nanos.length);
         own.asLongBuffer().put(nanos);
@@ -105,17 +97,11 @@ final class LaunchedRanks implements RankSource {
         return slowest;
     }
 
-    @Override
-    public void release() {
-        tensors.release();
-    }
-
     /** The group goes on: its exchanges have not failed. */
     @Override
     public void renew() {}
 
+    /** The communicator belongs to {@link LaunchedGroup}. */
     @Override
-    public void close() {
-        tensors.release();
-    }
+    public void close() {}
 }

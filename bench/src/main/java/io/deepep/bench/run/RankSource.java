@@ -2,7 +2,6 @@ package io.deepep.bench.run;
 
 import io.deepep.Communicator;
 import io.deepep.InProcessGroup;
-import io.deepep.Tensor;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -26,16 +25,6 @@ public interface RankSource extends AutoCloseable, RoundAgreement {
     }
 
     /**
-     * Completes a list of host tensors by those of the ranks of other processes; collective.
-     *
-     * @param local those of local ranks, each at the index of its rank
-     * @return valid until {@link #release}
-     */
-    default List<Tensor> gather(List<Tensor> local) {
-        return local;
-    }
-
-    /**
      * The slowest of all ranks in each of some runs; collective.
      *
      * @param nanos of the slowest local rank in each
@@ -43,9 +32,6 @@ public interface RankSource extends AutoCloseable, RoundAgreement {
     default long[] slowest(long[] nanos) {
         return nanos;
     }
-
-    /** Gives up what {@link #gather} gave. */
-    default void release() {}
 
     @Override
     void close();

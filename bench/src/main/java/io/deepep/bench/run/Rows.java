@@ -12,7 +12,7 @@ import java.util.zip.CRC32C;
 /** Rows that stand for what experts compute, and fingerprints of results. */
 public final class Rows {
     /** Different rows; a prime, so that a row in a wrong place hardly meets its like. */
-    private static final int DIFFERENT_ROWS = 61;
+    public static final int DIFFERENT_ROWS = 61;
 
     private Rows() {}
 
@@ -26,12 +26,17 @@ public final class Rows {
 
     /** The same in memory that lives as long as {@code arena}. */
     public static Tensor expertOutputs(Arena arena, int rows, int hidden, long seed) {
-        Tensor pattern = Tokens.expertOutputs(DIFFERENT_ROWS, hidden, seed);
+        Tensor pattern = differentOutputs(hidden, seed);
         Tensor all = Tensor.allocate(arena, DType.BF16, rows, hidden);
         for (long row = 0; row < rows; row++) {
             copyRow(pattern, row % DIFFERENT_ROWS, all, row);
         }
         return all;
+    }
+
+    /** The rows that {@link #expertOutputs} repeats. */
+    public static Tensor differentOutputs(int hidden, long seed) {
+        return Tokens.expertOutputs(DIFFERENT_ROWS, hidden, seed);
     }
 
     /** Rows of {@link #expertOutputs} as FP8, as cheap, in memory of {@code arena}. */

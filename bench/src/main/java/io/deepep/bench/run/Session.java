@@ -2,7 +2,6 @@ package io.deepep.bench.run;
 
 import io.deepep.Buffer;
 import io.deepep.Communicator;
-import io.deepep.Tensor;
 import io.deepep.error.DeepEpUnavailableException;
 import java.util.List;
 import java.util.function.Consumer;
@@ -174,16 +173,6 @@ public final class Session implements AutoCloseable {
         return deviceBytesPerRank;
     }
 
-    /**
-     * Completes a list of host tensors by those of the ranks of other processes; collective.
-     *
-     * @param local those of local ranks, each at the index of its rank; null elsewhere
-     * @return valid until {@link #dropUnusedResults}
-     */
-    public List<Tensor> gather(List<Tensor> local) {
-        return ranks.gather(local);
-    }
-
     /** A way to bring tensors of a local rank to the host. */
     public Downloads downloads(int rank) {
         return new Downloads(memory(rank));
@@ -194,7 +183,6 @@ public final class Session implements AutoCloseable {
      * from the garbage collector, which sees little reason to run while the Java heap is small.
      */
     public void dropUnusedResults() {
-        ranks.release();
         if (job.placement().isCuda()) {
             System.gc();
         }

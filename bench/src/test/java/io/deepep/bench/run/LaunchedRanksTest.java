@@ -3,18 +3,9 @@ package io.deepep.bench.run;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.deepep.DType;
 import io.deepep.InProcessGroup;
-import io.deepep.Tensor;
-import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.OracleMismatch;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -79,45 +70,5 @@ class LaunchedRanksTest {
                                 .isInstanceOf(RankFailure.class)
                                 .hasMessage("rank 2: rank 2 fell over")
                                 .hasCauseInstanceOf(IllegalStateException.class));
-    }
-
-    @Test
-    void tensorsOfAllRanksOfAnyShape() throws InterruptedException {
-        assumeTrue(Files.isDirectory(Path.of("/proc/self/fd")), "this system has no /proc");
-        onEach(
-                (rank, ranks) -> {
-                    for (int round = 0; round < 2; round++) {
-                        List<Tensor> local =
-                                new ArrayList<>(Collections.nCopies(NUM_RANKS, (Tensor) null));
-                        local.set(rank, tensor(rank, round));
-                        List<Tensor> all = ranks.gather(local);
-                        for (int peer = 0; peer < NUM_RANKS; peer++) {
-                            Tensor expected = tensor(peer, round);
-                            if (expected == null) {
-                                assertThat(all.get(peer)).isNull();
-                            } else {
-                                assertThat(all.get(peer).shape()).isEqualTo(expected.shape());
-                                assertThat(
-                                                HostTensors.firstDifference(
-                                                        HostTensors.copyOf(all.get(peer)),
-                                                        HostTensors.copyOf(expected)))
-                                        .isEqualTo(-1);
-                            }
-                        }
-                        ranks.release();
-                    }
-                });
-    }
-
-    /** With gaps between rows, without rows, and none at all. */
-    private static Tensor tensor(int rank, int round) {
-        if (rank == 2) {
-            return round == 0 ? null : HostTensors.allocate(DType.BF16, 0, 8);
-        }
-        Tensor rows = HostTensors.allocate(DType.F32, 5 + rank, 7);
-        for (int row = 0; row < rows.size(0); row++) {
-            rows.setFloat(100 * rank + 10 * round + row, row, 3);
-        }
-        return rank == 0 ? rows : HostTensors.withRowGap(rows, 3);
     }
 }

@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.ToIntBiFunction;
 
 /**
  * What a normal-mode combine must return: for each token the sum of its rows at all ranks, in fp32,
@@ -41,6 +42,21 @@ public final class NormalCombineOracle {
             places.add(index(check.sources(rank)));
         }
         return new NormalCombineOracle(routing, numNvlRanks, check.expanded(), places);
+    }
+
+    /**
+     * The same for outputs that lie elsewhere: the caller says in which row of a rank's tensor.
+     *
+     * @param where by where a row comes from, and its place in the dispatch's order
+     */
+    public NormalCombineOracle at(ToIntBiFunction<SourceRow, Integer> where) {
+        List<Map<SourceRow, Integer>> moved = new ArrayList<>();
+        for (Map<SourceRow, Integer> each : places) {
+            Map<SourceRow, Integer> rows = new HashMap<>();
+            each.forEach((source, place) -> rows.put(source, where.applyAsInt(source, place)));
+            moved.add(rows);
+        }
+        return new NormalCombineOracle(routing, numNvlRanks, expanded, moved);
     }
 
     private static Map<SourceRow, Integer> index(List<SourceRow> rows) {
@@ -220,14 +236,30 @@ public final class NormalCombineOracle {
                     sum += weight;
                     magnitude += Math.abs(weight);
                 }
-                float seen = actual.getFloat(token, k);
-                double bound = routing.numRanks() * 0x1p-24 * magnitude;
-                if (!(Math.abs(seen - sum) <= bound)) {
-                    throw new OracleMismatch(
-                            "combined weight of rank %s, token %s, selection %s: expected %s ± %s, saw %s"
-                                    .formatted(src, token, k, sum, bound, seen));
-                }
+                requireWeight(src, token, k, sum, magnitude, actual);
             }
+        }
+    }
+
+    /** {@link #checkWeights(int, List, Tensor)} where each rank gave the weights it received. */
+    public void checkWeights(int src, Tensor actual) {
+        for (int token = 0; token < routing.numTokens(src); token++) {
+            for (int k = 0; k < routing.numTopk(); k++) {
+                boolean masked = routing.expert(src, token, k) < 0;
+                double sent = masked ? 0 : routing.weight(src, token, k);
+                requireWeight(src, token, k, sent, Math.abs(sent), actual);
+            }
+        }
+    }
+
+    private void requireWeight(
+            int src, int token, int k, double sum, double magnitude, Tensor actual) {
+        float seen = actual.getFloat(token, k);
+        double bound = routing.numRanks() * 0x1p-24 * magnitude;
+        if (!(Math.abs(seen - sum) <= bound)) {
+            throw new OracleMismatch(
+                    "combined weight of rank %s, token %s, selection %s: expected %s ± %s, saw %s"
+                            .formatted(src, token, k, sum, bound, seen));
         }
     }
 

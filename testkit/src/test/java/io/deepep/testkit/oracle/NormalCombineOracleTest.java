@@ -84,6 +84,36 @@ class NormalCombineOracleTest {
                 .hasMessageContaining("token 2, selection 0");
     }
 
+    /** As those of ranks that give the tokens themselves back, whoever has received them. */
+    @Test
+    void outputsThatLieElsewhere() {
+        NormalCombineOracle combine =
+                NormalCombineOracle.of(plain, 2).at((source, place) -> source.token());
+        List<Tensor> tokens = List.of(rows(3, 1), rows(3, 1));
+        combine.check(0, BF16, tokens, List.of(), values(1, 2, 3 + 3));
+        assertThatThrownBy(() -> combine.check(0, BF16, tokens, List.of(), values(1, 2, 3)))
+                .isInstanceOf(OracleMismatch.class)
+                .hasMessageContaining("rank 0, token 2, channel 0");
+    }
+
+    @Test
+    void weightsThatRanksReceived() {
+        NormalCombineOracle combine = NormalCombineOracle.of(plain, 2);
+        Tensor home = HandMadeRouting.ROUTING.weightsTensor(0);
+        for (int token = 0; token < home.size(0); token++) {
+            for (int k = 0; k < home.size(1); k++) {
+                if (HandMadeRouting.ROUTING.expert(0, token, k) < 0) {
+                    home.setFloat(0, token, k);
+                }
+            }
+        }
+        combine.checkWeights(0, home);
+        home.setFloat(7.001f, 2, 0);
+        assertThatThrownBy(() -> combine.checkWeights(0, home))
+                .isInstanceOf(OracleMismatch.class)
+                .hasMessageContaining("token 2, selection 0");
+    }
+
     @Test
     void weightedLowLatencySums() {
         LowLatencyOracle fast = new LowLatencyOracle(HandMadeRouting.ROUTING);
