@@ -81,7 +81,7 @@ public record RankRun(Placement placement, int ranksPerNode, Network network, Du
 
     /** Makes undisturbed rounds as a rank that takes the place of the victim of {@code trial}. */
     Outcome join(Trial trial, int seat, Supplier<Communicator> next) {
-        try (RankMemory memory = RankMemory.of(placement, seat);
+        try (RankMemory memory = RankMemory.of(placement.device(seat));
                 Communicator group = next.get();
                 Buffer buffer = builder(trial, seat, group, true).join()) {
             goOn(trial, group, buffer, memory);
@@ -113,7 +113,7 @@ public record RankRun(Placement placement, int ranksPerNode, Network network, Du
         int nodeSize = nodeSize(communicator.size());
         Buffer.Builder builder = builder(trial, seat, communicator, next != null);
         disturbance.at(Moment.OPEN);
-        try (RankMemory memory = RankMemory.of(placement, seat);
+        try (RankMemory memory = RankMemory.of(placement.device(seat));
                 Buffer buffer = builder.open()) {
             Rounds rounds = new Rounds(trial, nodeSize, buffer, memory, disturbance);
             if (next != null) {

@@ -15,7 +15,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** On GPUs the yardstick is what a bare copy of such rows between the same ranks reaches. */
+/**
+ * On GPUs the yardstick is what a bare copy of such rows between the same ranks reaches; there is
+ * none where the ranks do not reach each other's memory.
+ */
 public final class CudaMeter extends Meter {
     /** For the empty kernel. */
     private static final int WARMUPS = 5;
@@ -45,6 +48,10 @@ public final class CudaMeter extends Meter {
     public static CudaMeter open(
             Console console, Session session, Collection<Long> rowBytes, Collection<Integer> sms) {
         CudaStopwatch stopwatch = CudaStopwatch.open(session);
+        if (!PeerMemory.reachesAll(session)) {
+            console.line("no bare copy: ranks of one host do not reach the memory of another's");
+            return new CudaMeter(session, stopwatch, List.of());
+        }
         List<Ceiling> ceilings =
                 rowBytes.stream()
                         .sorted()
@@ -69,29 +76,30 @@ public final class CudaMeter extends Meter {
         Placement placement = session.job().placement();
         int sms = call.subject().sms();
         Ceiling ceiling = ceiling(call.wireRowBytes());
-        double sameSms = ceiling.at(sms, call.pushes());
+        Double best = ceiling == null ? null : ceiling.best();
+        Double sameSms = ceiling == null ? null : ceiling.at(sms, call.pushes());
         double bytesPerSecond = timing.work().bytesPerSecond(call.linkBytes());
         return new GpuFigures(
                 placement.gpu().name(),
-                placement.numGpus(),
+                placement.allGpus(session.job().numRanks()),
                 session.numProcesses(),
                 DriverText.get(),
                 call.linkBytes(),
                 bytesPerSecond,
-                ceiling.best(),
-                bytesPerSecond / ceiling.best(),
+                best,
+                best == null ? null : bytesPerSecond / best,
                 sameSms,
-                bytesPerSecond / sameSms,
+                sameSms == null ? null : bytesPerSecond / sameSms,
                 timing.calls().percentileMicros(50),
                 timing.enqueues().percentileMicros(50),
                 session.deviceBytesPerRank(),
                 emptyKernelMicros.get(sms));
     }
 
-    /** Of the rows whose length is nearest. */
+    /** Of the rows whose length is nearest; null if none was measured. */
     private Ceiling ceiling(long rowBytes) {
         return ceilings.stream()
                 .min(Comparator.comparingLong(each -> Math.abs(each.rowBytes() - rowBytes)))
-                .orElseThrow();
+                .orElse(null);
     }
 }

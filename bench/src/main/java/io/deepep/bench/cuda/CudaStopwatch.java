@@ -1,6 +1,7 @@
 package io.deepep.bench.cuda;
 
 import io.deepep.CallOptions;
+import io.deepep.EpTopology;
 import io.deepep.Event;
 import io.deepep.bench.measure.Samples;
 import io.deepep.bench.measure.Stopwatch;
@@ -23,6 +24,10 @@ import java.util.function.Function;
  * enqueued while they wait, so a sample is what the GPU does, of the slowest rank. A dispatch that
  * waits for its counts on the host has that inside.
  *
+ * <p>Streams of several hosts cannot wait for one another. There each run comes right after an
+ * unmeasured one of the same operation, which no rank leaves before all have come to it. A sample
+ * is then too long by as much as its rank has left that run before another, never too short.
+ *
  * <p>Unmeasured runs follow each other without a break: they bring the host's code, which the
  * virtual machine compiles as it is used, to the speed it has in an engine.
  */
@@ -44,6 +49,7 @@ public final class CudaStopwatch implements Stopwatch {
         private final CudaEvent end;
         private final CudaMemory flush;
         private final StreamGate gate;
+        private final boolean reachesAll;
 
         /** The smallest kernel there is. */
         private final StreamGate openGate;
@@ -54,10 +60,11 @@ public final class CudaStopwatch implements Stopwatch {
         private long[] calls;
         private long[] enqueues;
 
-        Lane(CudaStream stream, StreamGate gate) {
+        Lane(CudaStream stream, StreamGate gate, boolean reachesAll) {
             CudaContext context = stream.context();
             this.stream = stream;
             this.gate = gate;
+            this.reachesAll = reachesAll;
             openGate = new StreamGate(context);
             empty = new EmptyKernel(context);
             start = CudaEvent.createTiming(context);
@@ -80,7 +87,15 @@ public final class CudaStopwatch implements Stopwatch {
             }
         }
 
+        /** Where the gate does not reach all ranks, the operation itself does. */
+        private void meetOtherHosts(int rank, CollectiveCall operation) {
+            if (!reachesAll) {
+                operation.call(rank, CallOptions.async());
+            }
+        }
+
         private void timeWork(int rank, CollectiveCall operation, int run) {
+            meetOtherHosts(rank, operation);
             stream.fillBytes(flush.address(), (byte) 0, flush.numBytes());
             gate.enqueue(stream, PAUSE);
             stream.record(start);
@@ -92,6 +107,7 @@ public final class CudaStopwatch implements Stopwatch {
         }
 
         private void timeHost(int rank, CollectiveCall operation, int run) {
+            meetOtherHosts(rank, operation);
             gate.enqueue(stream, Duration.ZERO);
             stream.synchronize();
             long begin = System.nanoTime();
@@ -121,20 +137,26 @@ public final class CudaStopwatch implements Stopwatch {
 
     /** A stopwatch for the session's open buffers; close it before them. */
     public static CudaStopwatch open(Session session) {
-        RankTeam team = session.team();
-        int numRanks = session.job().numRanks();
-        Duration timeout = session.job().timeout();
-        PeerMemory flags = PeerMemory.allocate(session, StreamGate.flagsBytes(numRanks));
+        boolean reachesAll = PeerMemory.reachesAll(session);
+        EpTopology topology = session.job().topology();
+        int together = reachesAll ? topology.numRanks() : topology.numNvlRanks();
+        PeerMemory flags = PeerMemory.allocate(session, StreamGate.flagsBytes(together));
         List<Lane> lanes =
-                team.ask(
-                        rank -> {
-                            CudaStream stream = stream(session, rank);
-                            return new Lane(
-                                    stream,
-                                    new StreamGate(
-                                            stream.context(), flags, rank, numRanks, timeout));
-                        });
+                session.ask(
+                        rank ->
+                                new Lane(
+                                        stream(session, rank),
+                                        gate(session, flags, rank, together),
+                                        reachesAll));
         return new CudaStopwatch(session, flags, lanes);
+    }
+
+    /** Of the {@code together} ranks around {@code rank}. */
+    private static StreamGate gate(Session session, PeerMemory flags, int rank, int together) {
+        int index = rank % together;
+        long table = flags.table(rank) + (long) Long.BYTES * (rank - index);
+        return new StreamGate(
+                stream(session, rank).context(), table, index, together, session.job().timeout());
     }
 
     /** The stream that the operations of a local rank run on. */

@@ -3,6 +3,7 @@ package io.deepep.bench.cuda;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.EpTopology;
+import io.deepep.bench.run.Job;
 import io.deepep.bench.run.Session;
 import io.deepep.buffer.memory.CudaHeaps;
 import io.deepep.cuda.CudaStream;
@@ -10,7 +11,10 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
-/** Zeroed device memory of every rank that kernels of all ranks reach, as a buffer's is. */
+/**
+ * Zeroed device memory of every rank that kernels of the others reach, as a buffer's is: of all
+ * ranks if they {@link #reachesAll can}, else of those of its node.
+ */
 record PeerMemory(Session session, List<RankPart> parts) implements AutoCloseable {
     /**
      * What a rank has.
@@ -32,6 +36,12 @@ record PeerMemory(Session session, List<RankPart> parts) implements AutoCloseabl
         }
     }
 
+    /** Whether all ranks reach each other's memory: they are on one host, or one node. */
+    static boolean reachesAll(Session session) {
+        Job job = session.job();
+        return job.topology().numRdmaRanks() == 1 || job.placement().numHosts(job.numRanks()) == 1;
+    }
+
     /**
      * Allocates for each rank.
      *
@@ -50,7 +60,11 @@ record PeerMemory(Session session, List<RankPart> parts) implements AutoCloseabl
                         session.job().timeout());
         CudaStream stream = CudaStopwatch.stream(session, rank);
         CudaHeaps heaps =
-                CudaHeaps.open(ranks, stream.context(), bytes + (long) Long.BYTES * numRanks);
+                CudaHeaps.open(
+                        ranks,
+                        stream.context(),
+                        bytes + (long) Long.BYTES * numRanks,
+                        reachesAll(session) ? CudaHeaps.Reach.GROUP : CudaHeaps.Reach.NODE);
         RankPart part = new RankPart(heaps, rank, bytes);
         part.writeTable(stream);
         return part;
@@ -61,7 +75,10 @@ record PeerMemory(Session session, List<RankPart> parts) implements AutoCloseabl
         return parts.get(rank).heaps().addresses().get(rank);
     }
 
-    /** U64 [R] on the GPU of the local {@code rank}: every rank's memory as that GPU sees it. */
+    /**
+     * U64 [R] on the GPU of the local {@code rank}: every rank's memory as that GPU sees it; 0 of
+     * those out of reach.
+     */
     long table(int rank) {
         return parts.get(rank).table();
     }

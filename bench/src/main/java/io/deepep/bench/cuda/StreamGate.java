@@ -8,8 +8,8 @@ import java.lang.foreign.Arena;
 import java.time.Duration;
 
 /**
- * One rank's side of {@code bench_gate.cu}: holds a stream until the streams of all ranks have
- * come, and a little longer, so that the host has enqueued what follows before it starts.
+ * One rank's side of {@code bench_gate.cu}: holds a stream until those of all its ranks have come,
+ * and a little longer, so that the host has enqueued what follows before it starts.
  */
 final class StreamGate implements AutoCloseable {
     private static final int THREADS = 32;
@@ -22,11 +22,12 @@ final class StreamGate implements AutoCloseable {
     /**
      * A gate; every rank makes one over the same flags.
      *
-     * @param flags {@link #flagsBytes} of each rank
+     * @param flags u64 [numRanks] on this GPU: where {@link #flagsBytes} of each rank are
+     * @param rank among those that wait for each other
      */
-    StreamGate(CudaContext context, PeerMemory flags, int rank, int numRanks, Duration timeout) {
+    StreamGate(CudaContext context, long flags, int rank, int numRanks, Duration timeout) {
         this(context);
-        params.set("flags", flags.table(rank))
+        params.set("flags", flags)
                 .set("timeout_ns", timeout.toNanos())
                 .setInt("rank", rank)
                 .setInt("num_ranks", numRanks);

@@ -23,7 +23,9 @@ record LowLatencySetup(Session session, Job job, LowLatencyLimits limits, Verifi
         implements AutoCloseable {
     static LowLatencySetup open(Job job, IntFunction<RankSource> ranks) {
         LowLatencyLimits limits = limits(job);
-        MemoryNeed.require(job.numRanks(), Buffer.lowLatencyRdmaSizeHint(limits, job.topology()));
+        MemoryNeed.require(
+                job.placement().ranksPerHost(job.numRanks()),
+                Buffer.lowLatencyRdmaSizeHint(limits, job.topology()));
         Session session =
                 Session.open(
                         job, ranks.apply(job.numRanks()), builder -> builder.lowLatency(limits));

@@ -66,20 +66,18 @@ public final class BenchReport {
                             + " events");
             table.number("kernel us", "%.1f", r -> r.p50Micros() - r.gpu().emptyKernelMicros());
         }
-        console.print(
-                table.number("enqueue us", "%.1f", r -> r.gpu().enqueueP50Micros())
-                        .number("call us", "%.1f", r -> r.gpu().callP50Micros())
-                        .number(
-                                "received GB/s",
-                                "%.1f",
-                                r -> r.bytesPerSecond(r.logicalBytes()) / GIGA / r.ranks())
-                        .number("links GB/s", "%.1f", r -> r.gpu().linkBytesPerSecond() / GIGA)
-                        .number(
-                                "of copy, same sms",
-                                "%.0f %%",
-                                r -> 100 * r.gpu().sameSmsCeilingShare())
-                        .number("of best copy", "%.0f %%", r -> 100 * r.gpu().ceilingShare())
-                        .of(records));
+        table.number("enqueue us", "%.1f", r -> r.gpu().enqueueP50Micros())
+                .number("call us", "%.1f", r -> r.gpu().callP50Micros())
+                .number(
+                        "received GB/s",
+                        "%.1f",
+                        r -> r.bytesPerSecond(r.logicalBytes()) / GIGA / r.ranks())
+                .number("links GB/s", "%.1f", r -> r.gpu().linkBytesPerSecond() / GIGA);
+        if (gpu.ceilingShare() != null) {
+            table.number("of copy, same sms", "%.0f %%", r -> 100 * r.gpu().sameSmsCeilingShare())
+                    .number("of best copy", "%.0f %%", r -> 100 * r.gpu().ceilingShare());
+        }
+        console.print(table.of(records));
     }
 
     private static TextTable<OperationRecord> times(String format) {

@@ -5,7 +5,8 @@ import com.fasterxml.jackson.annotation.JsonInclude;
 /**
  * What a record says besides when the ranks live on GPUs. Bandwidths are bytes per second and GPU,
  * one direction: the rows that the ranks of the busiest GPU send to other ranks or receive from
- * them, padding of rows included, rows that stay at their rank not.
+ * them, padding of rows included, rows that stay at their rank not. Ranks of several hosts have no
+ * bare copy, and leave out what is said of one.
  *
  * @param gpu model
  * @param gpus GPUs in use; fewer than ranks where these share them, and then rows between ranks of
@@ -33,10 +34,10 @@ public record GpuFigures(
         String driver,
         long linkBytes,
         double linkBytesPerSecond,
-        double ceilingBytesPerSecond,
-        double ceilingShare,
-        double sameSmsCeilingBytesPerSecond,
-        double sameSmsCeilingShare,
+        Double ceilingBytesPerSecond,
+        Double ceilingShare,
+        Double sameSmsCeilingBytesPerSecond,
+        Double sameSmsCeilingShare,
         double callP50Micros,
         double enqueueP50Micros,
         long deviceBytesPerRank,

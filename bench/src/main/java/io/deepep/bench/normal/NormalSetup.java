@@ -50,7 +50,7 @@ record NormalSetup(
             MemoryNeed.requireOnGpus(
                     job.placement(), job.numRanks(), perRank(job, limits) + tensorBytes(job, rows));
         } else {
-            MemoryNeed.require(job.numRanks(), perRank(job, limits));
+            MemoryNeed.require(job.placement().ranksPerHost(job.numRanks()), perRank(job, limits));
         }
         Session session =
                 Session.open(

@@ -65,6 +65,8 @@ record NormalSpeed(Console console, NormalSetup setup, Meter meter) {
         }
         if (each.gpu() != null) {
             text.append(Decimals.of("%.1f GB/s (links), ", each.gpu().linkBytesPerSecond() / GIGA));
+        }
+        if (each.gpu() != null && each.gpu().ceilingShare() != null) {
             text.append(
                     Decimals.of(
                             "%.0f %% of the best bare copy, ", 100 * each.gpu().ceilingShare()));

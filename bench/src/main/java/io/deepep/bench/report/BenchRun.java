@@ -123,10 +123,8 @@ public record BenchRun(String name, List<OperationRecord> records) {
 
     /** The share of the ceiling: a bare copy on GPUs, a memory copy on the host; NaN if unknown. */
     static double share(OperationRecord each) {
-        if (each.gpu() != null) {
-            return each.gpu().ceilingShare();
-        }
-        return each.memoryCopyShare() == null ? Double.NaN : each.memoryCopyShare();
+        Double share = each.gpu() != null ? each.gpu().ceilingShare() : each.memoryCopyShare();
+        return share == null ? Double.NaN : share;
     }
 
     /** Bytes per second: over the busiest GPU's links, or on the host of memory. */

@@ -31,7 +31,7 @@ final class MarkdownTables {
         out.row("Commit", "`" + any.commit() + "`");
         out.row("Shape", run.shape());
         out.row("Runs", any.repeats() + " of each operation, " + any.time().substring(0, 10));
-        if (any.gpu() != null) {
+        if (any.gpu() != null && any.gpu().ceilingBytesPerSecond() != null) {
             out.row(
                     "Best bare copy",
                     Decimals.of("%.0f GB/s", any.gpu().ceilingBytesPerSecond() / GIGA));

@@ -27,7 +27,7 @@ record Quantity(double value, String text) {
 
     /** Of a share of 1. */
     static Quantity percent(double share) {
-        return new Quantity(share, Decimals.of("%.0f %%", 100 * share));
+        return new Quantity(share, Double.isNaN(share) ? "" : Decimals.of("%.0f %%", 100 * share));
     }
 
     /** In the largest unit of which there is at least one, with three digits. */

@@ -65,9 +65,14 @@ public final class LaunchedGroup {
         return environment().map(ProcessEnvironment::size);
     }
 
+    /** How many of them are on this host; empty where this one is alone. */
+    public static Optional<Integer> localSize() {
+        return environment().map(ProcessEnvironment::localSize);
+    }
+
     /** Whether all processes are on this host. */
     public static boolean isOneHost() {
-        return environment().map(each -> each.localSize() == each.size()).orElse(true);
+        return localSize().equals(size());
     }
 
     /** Which of the processes this one is; empty where it is alone. */

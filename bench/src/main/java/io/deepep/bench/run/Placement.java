@@ -7,16 +7,17 @@ import io.deepep.cuda.CudaDriver;
 import java.util.stream.LongStream;
 
 /**
- * Who moves the bytes, and on which GPU each rank lives: ranks go round the GPUs.
+ * Who moves the bytes, and on which GPU each rank lives: the ranks of a host go round its GPUs.
  *
  * @param kind of the devices of all ranks
- * @param numGpus GPUs in use, 0 on the host
+ * @param numGpus GPUs in use on each host, 0 for ranks without
+ * @param hostSize the most ranks that a host has; those of a job are numbered host by host
  * @param note why it is this backend, if somebody should know; else empty
  */
-public record Placement(Device.Kind kind, int numGpus, String note) {
+public record Placement(Device.Kind kind, int numGpus, int hostSize, String note) {
     /** Ranks without GPUs. */
     public static Placement host(String note) {
-        return new Placement(Device.Kind.HOST, 0, note);
+        return new Placement(Device.Kind.HOST, 0, launchedHere(), note);
     }
 
     /**
@@ -32,7 +33,12 @@ public record Placement(Device.Kind kind, int numGpus, String note) {
             throw new UsageException(
                     "--gpus=" + wanted + " is not in [1, " + found + "], the GPUs visible here");
         }
-        return new Placement(Device.Kind.CUDA, wanted == 0 ? found : wanted, "");
+        return new Placement(Device.Kind.CUDA, wanted == 0 ? found : wanted, launchedHere(), "");
+    }
+
+    /** Ranks that a launcher did not start are all threads of this process. */
+    private static int launchedHere() {
+        return LaunchedGroup.localSize().orElse(Integer.MAX_VALUE);
     }
 
     /** Whether ranks live on GPUs. */
@@ -40,14 +46,29 @@ public record Placement(Device.Kind kind, int numGpus, String note) {
         return kind == Device.Kind.CUDA;
     }
 
-    /** Where a rank lives. */
-    public Device device(int rank) {
-        return isCuda() ? Device.cuda(rank % numGpus) : Device.host();
+    /** Where a rank lives, by its number among those of its host. */
+    public Device device(int localRank) {
+        return isCuda() ? Device.cuda(localRank % numGpus) : Device.host();
     }
 
-    /** The most ranks on one GPU; 1 on the host. */
+    /** Hosts that a job of so many ranks is on. */
+    public int numHosts(int numRanks) {
+        return Math.ceilDiv(numRanks, hostSize);
+    }
+
+    /** The most ranks of such a job on one host. */
+    public int ranksPerHost(int numRanks) {
+        return Math.min(numRanks, hostSize);
+    }
+
+    /** GPUs in use on all hosts. */
+    public int allGpus(int numRanks) {
+        return numHosts(numRanks) * numGpus;
+    }
+
+    /** The most ranks on one GPU; 1 for ranks without. */
     public int ranksPerGpu(int numRanks) {
-        return isCuda() ? Math.ceilDiv(numRanks, numGpus) : 1;
+        return isCuda() ? Math.ceilDiv(ranksPerHost(numRanks), numGpus) : 1;
     }
 
     /**
@@ -75,18 +96,23 @@ public record Placement(Device.Kind kind, int numGpus, String note) {
      */
     public long busiestRows(int[][] rows) {
         int numRanks = rows.length;
-        int places = isCuda() ? numGpus : numRanks;
+        int places = isCuda() ? allGpus(numRanks) : numRanks;
         long[] out = new long[places];
         long[] in = new long[places];
         for (int from = 0; from < numRanks; from++) {
             for (int to = 0; to < numRanks; to++) {
                 if (from != to || numRanks == 1) {
-                    out[from % places] += rows[from][to];
-                    in[to % places] += rows[from][to];
+                    out[place(from)] += rows[from][to];
+                    in[place(to)] += rows[from][to];
                 }
             }
         }
         return LongStream.concat(LongStream.of(out), LongStream.of(in)).max().orElseThrow();
+    }
+
+    /** The number of a rank's GPU among those of all hosts; of a rank without, its own. */
+    private int place(int rank) {
+        return isCuda() ? rank / hostSize * numGpus + rank % hostSize % numGpus : rank;
     }
 
     /** The first GPU; the others are taken to be like it. */

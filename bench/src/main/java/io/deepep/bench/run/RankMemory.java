@@ -1,5 +1,6 @@
 package io.deepep.bench.run;
 
+import io.deepep.Device;
 import io.deepep.Tensor;
 import java.lang.foreign.Arena;
 
@@ -27,10 +28,8 @@ public interface RankMemory extends AutoCloseable {
     @Override
     void close();
 
-    /** The memory of {@code rank}. */
-    static RankMemory of(Placement placement, int rank) {
-        return placement.isCuda()
-                ? new CudaRankMemory(placement.device(rank))
-                : new HostRankMemory();
+    /** The memory of a rank on {@code device}. */
+    static RankMemory of(Device device) {
+        return device.isHost() ? new HostRankMemory() : new CudaRankMemory(device);
     }
 }

@@ -39,7 +39,7 @@ public final class Session implements AutoCloseable {
     public static Session open(Job job, RankSource ranks, Consumer<Buffer.Builder> limits) {
         Session session = new Session(job, ranks, limits);
         try {
-            session.memories = session.team.ask(rank -> RankMemory.of(job.placement(), rank));
+            session.memories = session.team.ask(rank -> RankMemory.of(job.placement().device(session.localRank(rank))));
             long before = session.usedDeviceBytes();
             long begin = System.nanoTime();
             session.openBuffers();
@@ -82,7 +82,7 @@ public final class Session implements AutoCloseable {
         Buffer.Builder builder =
                 Buffer.builder(ranks.communicator(rank))
                         .ranksPerNode(job.topology().numNvlRanks())
-                        .device(job.placement().device(rank))
+                        .device(job.placement().device(localRank(rank)))
                         .network(job.network())
                         .timeout(job.timeout())
                         .maskTimedOutRanks(job.masksTimedOut());
@@ -95,6 +95,11 @@ public final class Session implements AutoCloseable {
         closeBuffers();
         ranks.renew();
         openBuffers();
+    }
+
+    /** The number of a rank of this process among those on its host. */
+    private int localRank(int rank) {
+        return ranks.communicator(rank).localRank();
     }
 
     /** The threads of the local ranks. */
@@ -148,11 +153,13 @@ public final class Session implements AutoCloseable {
 
     /** Device, shape and processes in a line. */
     public String describe() {
-        return "%s, %s%s"
+        int hosts = job.placement().numHosts(job.numRanks());
+        return "%s, %s%s%s"
                 .formatted(
                         job.placement().describe(),
                         job.describe(),
-                        numProcesses() == 1 ? "" : ", " + numProcesses() + " processes");
+                        numProcesses() == 1 ? "" : ", " + numProcesses() + " processes",
+                        hosts == 1 ? "" : " on " + hosts + " hosts");
     }
 
     /** The job. */

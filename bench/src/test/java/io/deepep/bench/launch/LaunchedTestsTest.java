@@ -6,8 +6,10 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import io.deepep.bench.CommandLines;
 import io.deepep.bench.Main;
 import io.deepep.bench.Outcome;
+import io.deepep.spi.LoopbackPorts;
 import io.deepep.testkit.Programs;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -25,6 +27,12 @@ class LaunchedTestsTest {
 
     private static Outcome launch(List<String> options, String... command) {
         List<String> arguments = new ArrayList<>(List.of("launch", "-n", "2", "--"));
+        arguments.addAll(rank(options, command));
+        return CommandLines.run(arguments.toArray());
+    }
+
+    private static List<String> rank(List<String> options, String... command) {
+        List<String> arguments = new ArrayList<>();
         arguments.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         arguments.addAll(Programs.SHORT_LIVED);
         arguments.addAll(
@@ -36,7 +44,7 @@ class LaunchedTestsTest {
                         Main.class.getName()));
         arguments.addAll(List.of(command));
         arguments.addAll(options);
-        return CommandLines.run(arguments.toArray());
+        return arguments;
     }
 
     @ParameterizedTest
@@ -46,6 +54,32 @@ class LaunchedTestsTest {
         assertThat(outcome.exitCode()).as("%s", outcome).isZero();
         assertThat(outcome.outLines()).allMatch(line -> line.startsWith("[0] "));
         requireTwoProcesses(outcome);
+    }
+
+    /** A launcher on each of two hosts, which are one here. */
+    @ParameterizedTest
+    @ValueSource(strings = {"test-internode", "bench normal", "bench low-latency"})
+    void ranksOfTwoHosts(String command, @TempDir Path folder) throws Exception {
+        List<String> words = new ArrayList<>(List.of(command.split(" ")));
+        words.addAll(List.of("--backend=host", "--nodes=2"));
+        String[] rank = rank(SMALL, words.toArray(String[]::new)).toArray(String[]::new);
+        int port = LoopbackPorts.free();
+        List<Process> launchers = new ArrayList<>();
+        for (int host = 0; host < 2; host++) {
+            ProcessBuilder builder =
+                    CommandLines.process(
+                            "launch -n 1 --nnodes=2 --master-addr=127.0.0.1 --master-port=%d --node-rank=%d --"
+                                    .formatted(port, host),
+                            rank);
+            builder.environment().put("DEEPEP_SECRET", "of the ranks of this test");
+            launchers.add(builder.redirectOutput(folder.resolve(host + ".txt").toFile()).start());
+        }
+        for (Process each : launchers) {
+            int exitCode = each.waitFor();
+            String out = Files.readString(folder.resolve("0.txt"));
+            assertThat(exitCode).as(out + Files.readString(folder.resolve("1.txt"))).isZero();
+            assertThat(out).contains("2 x 1 ranks", "2 processes on 2 hosts", " passed, 0 failed");
+        }
     }
 
     private static void requireTwoProcesses(Outcome outcome) {

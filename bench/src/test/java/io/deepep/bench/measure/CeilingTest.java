@@ -44,33 +44,45 @@ final class CeilingTest {
                         """);
     }
 
+    private static OperationRecord record(
+            Double ceiling, Double share, Double sameSms, Double sameSmsShare) {
+        return OperationRecord.of(
+                Job.onHost(2, 2, 128, 4, 2),
+                new Build("1", "abc", "jvm", "cpu"),
+                new OperationRecord.Subject("dispatch", "bf16", 24),
+                Samples.of(100_000, 101_000, 130_000),
+                new OperationBytes(80_000_000, 40_000_000, 0, 90_000_000),
+                null,
+                new GpuFigures(
+                        "GPU",
+                        2,
+                        1,
+                        "CUDA 13.0",
+                        20_000_000,
+                        200e9,
+                        ceiling,
+                        share,
+                        sameSms,
+                        sameSmsShare,
+                        140,
+                        30,
+                        1L << 30,
+                        1.5),
+                null);
+    }
+
+    /** Those of ranks on several hosts. */
+    @Test
+    void recordsWithoutABareCopyAreShownWithoutShares() {
+        OperationRecord record = record(null, null, null, null);
+        assertThat(report(console -> BenchReport.print(console, List.of(record))))
+                .containsPattern("dispatch +\\| bf16 .*\\| +200.0 \\|\\R")
+                .doesNotContain("copy", "%");
+    }
+
     @Test
     void recordsOfGpusAreShownWithTheirShares() {
-        Build build = new Build("1", "abc", "jvm", "cpu");
-        OperationRecord record =
-                OperationRecord.of(
-                        Job.onHost(2, 2, 128, 4, 2),
-                        build,
-                        new OperationRecord.Subject("dispatch", "bf16", 24),
-                        Samples.of(100_000, 101_000, 130_000),
-                        new OperationBytes(80_000_000, 40_000_000, 0, 90_000_000),
-                        null,
-                        new GpuFigures(
-                                "GPU",
-                                2,
-                                1,
-                                "CUDA 13.0",
-                                20_000_000,
-                                200e9,
-                                400e9,
-                                0.5,
-                                250e9,
-                                0.8,
-                                140,
-                                30,
-                                1L << 30,
-                                1.5),
-                        null);
+        OperationRecord record = record(400e9, 0.5, 250e9, 0.8);
         assertThat(report(console -> BenchReport.print(console, List.of(record))))
                 .contains("CUDA 13.0, commit abc; a buffer takes 1024.0 MiB")
                 .containsPattern(

@@ -77,7 +77,7 @@ class ProfileOutputTest {
     @Test
     void ranksThatShareGpusDoNotMeasureLinks() {
         ProfileOutput output = new ProfileOutput(Path.of("p"));
-        Placement two = new Placement(Device.Kind.CUDA, 2, "");
+        Placement two = new Placement(Device.Kind.CUDA, 2, 8, "");
         output.requireOwnGpus(two, 2);
         assertThatThrownBy(() -> output.requireOwnGpus(two, 3))
                 .isInstanceOf(UsageException.class)
