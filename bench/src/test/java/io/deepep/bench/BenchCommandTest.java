@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.deepep.bench.routing.RoutingFiles;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -132,6 +133,49 @@ final class BenchCommandTest {
         // A row comes back from each rank, as one has gone to each.
         assertThat(find(records, "ll-combine-pre-reduced", "bf16").get("wireBytes"))
                 .isEqualTo(find(records, "ll-dispatch", "bf16").get("wireBytes"));
+    }
+
+    /** The first token of a rank selects one expert, the others two. */
+    @Test
+    void fewerTokensAreTheFirstOfARecordedRouting(@TempDir Path folder) throws Exception {
+        Path file = folder.resolve("l.json");
+        Path routing =
+                RoutingFiles.npyI64(
+                        folder.resolve("r.npy"),
+                        new long[] {2, 3, 2},
+                        0,
+                        -1,
+                        1,
+                        2,
+                        3,
+                        4,
+                        5,
+                        -1,
+                        6,
+                        7,
+                        1,
+                        2);
+        CommandLines.runLine(
+                        "bench low-latency --ranks 2 --backend host --hidden 256 --num-experts 8"
+                                + " --warmups 0 --repeats 1 --operations ll-dispatch"
+                                + " --measured-tokens 1,3 --routing "
+                                + routing
+                                + " --json "
+                                + file)
+                .requirePassed();
+        JsonNode records = new ObjectMapper().readTree(file.toFile());
+        assertThat(records).hasSize(8);
+        JsonNode one = records.get(0);
+        assertThat(one.get("tokens").asInt()).isEqualTo(1);
+        assertThat(one.get("logicalBytes").asLong()).isEqualTo(2 * 2 * 256);
+        assertThat(one.get("routing").get("expertTokens").toString())
+                .isEqualTo("[1,0,0,0,0,1,0,0]");
+        JsonNode all = records.get(4);
+        assertThat(all.get("tokens").asInt()).isEqualTo(3);
+        assertThat(all.get("logicalBytes").asLong()).isEqualTo(10 * 2 * 256);
+        assertThat(all.get("routing").get("expertTokens").toString())
+                .isEqualTo("[1,2,2,1,1,1,1,1]");
+        assertThat(records.get(1).has("routing")).isFalse();
     }
 
     /**

@@ -10,8 +10,8 @@ public class Meter implements AutoCloseable {
     private final Double memoryCopy;
     private final Build build = Build.current();
 
-    /** For the first record; then null. */
-    private RoutingCounts routing;
+    /** Of the latest record; 0 before the first. */
+    private int tokens;
 
     /**
      * A meter of the session's ranks that closes {@code stopwatch}.
@@ -22,7 +22,6 @@ public class Meter implements AutoCloseable {
         this.session = session;
         this.stopwatch = stopwatch;
         this.memoryCopy = memoryCopy;
-        this.routing = RoutingCounts.of(session.job().routing());
     }
 
     /** On the host the yardstick is the bandwidth of this machine's memory. */
@@ -36,6 +35,8 @@ public class Meter implements AutoCloseable {
      * @param job what is done; the session's own, except for the number of tokens
      */
     public final OperationRecord measure(Job job, MeasuredCall call, int warmups, int repeats) {
+        boolean sameRouting = job.routing().maxTokens() == tokens;
+        tokens = job.routing().maxTokens();
         Timing timing = stopwatch.measure(call, warmups, repeats);
         session.run(call::verify);
         OperationRecord record =
@@ -47,8 +48,7 @@ public class Meter implements AutoCloseable {
                         call.total(),
                         memoryCopy,
                         gpu(call, timing),
-                        routing);
-        routing = null;
+                        sameRouting ? null : RoutingCounts.of(job.routing()));
         session.dropUnusedResults();
         return record;
     }

@@ -14,7 +14,7 @@ import java.util.stream.Stream;
  * @param memoryCopyBytesPerSecond the host backend's yardstick, left out on GPUs
  * @param memoryCopyShare of it, left out on GPUs
  * @param gpu the rest of the story on GPUs, left out on the host backend
- * @param routing who sends how much to whom, with the first record of a run
+ * @param routing who sends how much to whom, with the first record of each number of tokens
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
 public record OperationRecord(
@@ -76,7 +76,7 @@ public record OperationRecord(
      *
      * @param memoryCopy bytes per second, on the host backend; null on GPUs
      * @param gpu null on the host backend
-     * @param routing null but for the first record of a run
+     * @param routing null but for the first record of a number of tokens
      */
     static OperationRecord of(
             Job job,

@@ -5,10 +5,10 @@ import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.deepep.bench.measure.OperationRecord;
-import io.deepep.bench.measure.RoutingCounts;
 import io.deepep.bench.run.UsageException;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.IntSummaryStatistics;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -134,9 +134,15 @@ public record BenchRun(String name, List<OperationRecord> records) {
                 : each.bytesPerSecond(each.movedBytes());
     }
 
-    /** Counts of the routing, or null where the run is too old to carry them. */
-    RoutingCounts routing() {
-        return any().routing();
+    /**
+     * Of the records that carry counts of the routing the one of most tokens; null where the run is
+     * too old to have any.
+     */
+    OperationRecord routed() {
+        return records.stream()
+                .filter(each -> each.routing() != null)
+                .max(Comparator.comparingInt(OperationRecord::tokens))
+                .orElse(null);
     }
 
     /** GPU or processor, ranks and nodes, as in {@code 4 x NVIDIA H200, 1 x 4 ranks}. */

@@ -16,10 +16,10 @@ final class Glance {
         runs.forEach(run -> addLimit(grid, run));
         flight.experts().forEach((mode, tokens) -> addHottest(grid, tokens, mode + " recording"));
         for (BenchRun run : runs) {
-            if (run.routing() != null) {
+            if (run.routed() != null) {
                 addHottest(
                         grid,
-                        run.routing().expertTokens().stream()
+                        run.routed().routing().expertTokens().stream()
                                 .mapToLong(Integer::longValue)
                                 .toArray(),
                         run.name());

@@ -15,9 +15,10 @@ record RunReport(ReportPage page, BenchRun run) {
         RunReport report = new RunReport(page, run);
         report.addTimes();
         report.addShares();
-        if (run.routing() != null) {
-            report.addTraffic(run.routing());
-            report.addExperts(run.routing());
+        OperationRecord routed = run.routed();
+        if (routed != null) {
+            report.addTraffic(routed);
+            report.addExperts(routed.routing());
         }
     }
 
@@ -85,17 +86,17 @@ record RunReport(ReportPage page, BenchRun run) {
                 OperationCharts.bars("Share of the ceiling", true, best));
     }
 
-    private void addTraffic(RoutingCounts counts) {
-        OperationRecord any = run.any();
+    private void addTraffic(OperationRecord any) {
+        RoutingCounts counts = any.routing();
         long rows = counts.rows().stream().mapToLong(RunReport::sum).sum();
-        if (!any.op().contains("dispatch") || rows == 0) {
+        long selections = sum(counts.expertTokens());
+        // Old records of few tokens carry the counts of the most.
+        boolean ofOthers = selections > (long) any.ranks() * any.tokens() * any.topk();
+        if (!any.op().contains("dispatch") || rows == 0 || ofOthers) {
             return;
         }
         boolean perSelection = any.op().startsWith("ll-");
-        double rowBytes =
-                perSelection
-                        ? (double) any.logicalBytes() / sum(counts.expertTokens())
-                        : (double) any.logicalBytes() / rows;
+        double rowBytes = (double) any.logicalBytes() / (perSelection ? selections : rows);
         double[][] megabytes =
                 counts.rows().stream()
                         .map(row -> row.stream().mapToDouble(n -> n * rowBytes / MEGA).toArray())

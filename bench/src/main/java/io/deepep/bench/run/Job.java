@@ -66,15 +66,14 @@ public record Job(
                 List.of());
     }
 
-    /** The same job with fewer or more tokens per rank, their routing drawn again. */
+    /** The same job with the first {@code number} tokens of each rank. */
     public Job withNumTokens(int number) {
-        RoutingSpec recipe = variations.withNumTokens(number);
         return new Job(
                 placement,
                 topology,
                 network,
-                recipe.generate(),
-                recipe,
+                routing.first(number),
+                variations.withNumTokens(number),
                 hidden,
                 timeout,
                 masksTimedOut,

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.deepep.bench.CommandLines;
 import io.deepep.bench.Outcome;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.measure.RoutingCounts;
@@ -79,7 +80,7 @@ class ReportCommandTest {
     @Test
     void recordingAgreesWithTheRecords() {
         BenchRun run = BenchRun.read(folder.resolve("host.json"));
-        RoutingCounts counts = run.routing();
+        RoutingCounts counts = run.routed().routing();
         assertThat(counts.rows()).hasSize(NUM_RANKS);
         assertThat(counts.expertTokens()).hasSize(NUM_EXPERTS);
         assertThat(run.records().stream().skip(1)).allMatch(each -> each.routing() == null);
@@ -128,6 +129,15 @@ class ReportCommandTest {
 
     private static long rows(RoutingCounts counts) {
         return counts.rows().stream().flatMap(List::stream).mapToLong(Integer::longValue).sum();
+    }
+
+    /** Its first record is of one token, with the counts of 128. */
+    @Test
+    void anOldRunOfSeveralNumbersOfTokensHasNoTraffic(@TempDir Path other) throws IOException {
+        Path old = Path.of("../docs/measurements/2026-11-27-4xh200-afternoon/low-latency.json");
+        CommandLines.run("report", old, "--out", other.resolve("report")).requirePassed();
+        assertThat(other.resolve("report").resolve("low-latency-experts.svg")).exists();
+        assertThat(other.resolve("report").resolve("low-latency-traffic.svg")).doesNotExist();
     }
 
     @Test

@@ -105,6 +105,19 @@ public final class Routing {
         return new Routing(numExperts, numTopk, left, weights);
     }
 
+    /** The same with the first {@code number} tokens of each rank, or all if it has fewer. */
+    public Routing first(int number) {
+        return new Routing(
+                numExperts,
+                numTopk,
+                Arrays.stream(topkIdx)
+                        .map(rows -> Arrays.copyOf(rows, Math.min(number, rows.length)))
+                        .toArray(long[][][]::new),
+                Arrays.stream(weights)
+                        .map(rows -> Arrays.copyOf(rows, Math.min(number, rows.length)))
+                        .toArray(float[][][]::new));
+    }
+
     /** R. */
     public int numRanks() {
         return topkIdx.length;
