@@ -118,6 +118,11 @@ final class BenchCommandTest {
             assertThat(find(records, op, "fp8_e4m3").get("wireBytes"))
                     .isEqualTo(fp8.get("wireBytes"));
         }
+        // The 24 tokens are BF16 again, and so are rows that the call itself casts.
+        assertThat(find(records, "combine", "fp8_e4m3").get("movedBytes").asLong())
+                .isEqualTo((rows + 24) * 512);
+        assertThat(find(records, "combine-zero-copy", "fp8_e4m3").get("movedBytes").asLong())
+                .isEqualTo(rows * (256 + 2 * 4) + 24 * 512);
     }
 
     @Test

@@ -54,12 +54,29 @@ final class NormalBytes {
         return traffic.get(rank);
     }
 
-    /** All ranks' bytes of a dispatch; a combine takes the same ways back. */
-    OperationBytes total(DType dtype) {
+    /** All ranks' bytes of a dispatch. */
+    OperationBytes dispatch(DType dtype) {
+        return total(dtype, (tokens + rows()) * rowBytes(dtype));
+    }
+
+    /**
+     * All ranks' bytes of a combine, which takes the same ways back. Its tokens are BF16.
+     *
+     * @param given of the rows that experts computed
+     * @param sent of the rows as they travel
+     */
+    OperationBytes combine(DType given, DType sent) {
+        return total(sent, rows() * rowBytes(given) + tokens * rowBytes(DType.BF16));
+    }
+
+    private OperationBytes total(DType sent, long moved) {
         Traffic all = traffic.stream().reduce(new Traffic(0, 0), Traffic::plus);
-        long rows = IntStream.of(received).asLongStream().sum();
-        long row = rowBytes(dtype);
+        long row = rowBytes(sent);
         return new OperationBytes(
-                rows * row, all.nvlinkRows() * row, all.rdmaRows() * row, (tokens + rows) * row);
+                rows() * row, all.nvlinkRows() * row, all.rdmaRows() * row, moved);
+    }
+
+    private long rows() {
+        return IntStream.of(received).asLongStream().sum();
     }
 }

@@ -67,9 +67,9 @@ public final class NormalFixture implements AutoCloseable {
         return setup.session().job().dispatchConfig().numSms();
     }
 
-    /** Bytes of one operation. */
+    /** Bytes of a dispatch; of BF16 rows, also of a combine. */
     public OperationBytes bytes(DType dtype) {
-        return new NormalBytes(setup.session().job()).total(dtype);
+        return new NormalBytes(setup.session().job()).dispatch(dtype);
     }
 
     @Override

@@ -110,7 +110,7 @@ final class NormalOperations {
                 true,
                 bytes.wireRowBytes(dtype),
                 bytes.busiestLinkBytes(dtype),
-                bytes.total(dtype),
+                bytes.dispatch(dtype),
                 (rank, options) -> {
                     latest[rank] = session.buffer(rank).dispatch(plans.get(rank), options);
                     return latest[rank].event();
@@ -134,6 +134,7 @@ final class NormalOperations {
         boolean fp8 = format == CombineFormat.FP8;
         String name = fp8 && input == CombineSource.ELSEWHERE ? CAST_COMBINE : input.operation();
         DType sent = fp8 ? DType.FP8_E4M3 : DType.BF16;
+        DType given = input == CombineSource.BUFFER ? sent : DType.BF16;
         List<DispatchResult> received = session.ask(rank -> received(rank, DType.BF16, sms));
         Config config = session.job().combineConfig().withNumSms(sms);
         List<CombinePlan> plans =
@@ -153,7 +154,7 @@ final class NormalOperations {
                 false,
                 bytes.wireRowBytes(sent),
                 bytes.busiestLinkBytes(sent),
-                bytes.total(sent),
+                bytes.combine(given, sent),
                 (rank, options) -> {
                     latest[rank] = session.buffer(rank).combine(plans.get(rank), options);
                     return latest[rank].event();
