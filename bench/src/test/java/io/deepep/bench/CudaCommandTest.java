@@ -130,6 +130,8 @@ final class CudaCommandTest {
                 .containsExactly(2, 2, 2, 2, 3);
         for (JsonNode each : records) {
             assertThat(each.get("p50Micros").asDouble()).isPositive();
+            assertThat(each.has("p99Micros"))
+                    .isNotEqualTo(each.get("pattern").asText().equals("latency"));
             assertThat(each.get("bytesPerSecond").asDouble()).isPositive();
         }
     }

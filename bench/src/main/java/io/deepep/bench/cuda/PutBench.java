@@ -10,6 +10,7 @@ import io.deepep.bench.measure.Samples;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.LaunchedGroup;
 import io.deepep.bench.run.UsageException;
+import io.deepep.bench.text.Decimals;
 import io.deepep.cuda.CudaDriver;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -140,12 +141,13 @@ public final class PutBench {
         Samples samples = samples(ranks, sender, 1);
         ranks.requireArrived((warps - 1L) * size, size);
         long messages = (long) warps * rows;
-        report(ranks, load, messages, messages * size, samples);
+        report(ranks, load, messages, messages * size, samples, true);
     }
 
     private void latency(PutRanks ranks, int size) {
         Load load = new Load(Pattern.LATENCY, 2, 1, 1, ROUND_TRIPS, size, 0, size);
-        report(ranks, load, 1, size, samples(ranks, load, 2 * ROUND_TRIPS));
+        // Each sample is a mean, of which a percentile says nothing about messages.
+        report(ranks, load, 1, size, samples(ranks, load, 2 * ROUND_TRIPS), false);
     }
 
     private void sparse(PutRanks ranks) {
@@ -162,7 +164,8 @@ public final class PutBench {
                         COMBINED_BYTES);
         Samples samples = samples(ranks, load, 1);
         long toPeers = (long) rows * (request.ranks() - 1);
-        report(ranks, load, 2 * toPeers, toPeers * (DISPATCHED_BYTES + COMBINED_BYTES), samples);
+        long bytes = toPeers * (DISPATCHED_BYTES + COMBINED_BYTES);
+        report(ranks, load, 2 * toPeers, bytes, samples, true);
     }
 
     private Samples samples(PutRanks ranks, Load load, int parts) {
@@ -176,15 +179,22 @@ public final class PutBench {
         return Samples.of(nanos);
     }
 
-    private void report(PutRanks ranks, Load load, long messages, long bytes, Samples samples) {
+    private void report(
+            PutRanks ranks,
+            Load load,
+            long messages,
+            long bytes,
+            Samples samples,
+            boolean withTail) {
+        Double p99 = withTail ? samples.percentileMicros(99) : null;
         double bytesPerSecond = samples.bytesPerSecond(bytes);
         String pattern = load.pattern().name().toLowerCase(Locale.ROOT);
         console.line(
-                "%-10s %10d %12.2f %12.2f %12.2f",
+                "%-10s %10d %12.2f %12s %12.2f",
                 pattern,
                 load.rowBytes(),
                 samples.percentileMicros(50),
-                samples.percentileMicros(99),
+                p99 == null ? "" : Decimals.of("%.2f", p99),
                 bytesPerSecond / GIGA);
         Build build = Build.current();
         records.add(
@@ -197,7 +207,7 @@ public final class PutBench {
                         load.blocks(),
                         messages,
                         samples.percentileMicros(50),
-                        samples.percentileMicros(99),
+                        p99,
                         bytesPerSecond,
                         ranks.context().cudaDevice().name(),
                         DriverText.get(),

@@ -1,5 +1,7 @@
 package io.deepep.bench.cuda;
 
+import com.fasterxml.jackson.annotation.JsonInclude;
+
 /**
  * One figure of {@code bench put}.
  *
@@ -12,13 +14,15 @@ package io.deepep.bench.cuda;
  * @param sms blocks of each rank
  * @param messages that a rank put
  * @param p50Micros of all of them, or of one message where the pattern is latency
- * @param p99Micros the same, 99th percentile
+ * @param p99Micros the same, 99th percentile; left out where the pattern is latency, whose times
+ *     are means of many messages
  * @param bytesPerSecond that left a rank at the median
  * @param gpu model
  * @param driver CUDA version of the driver, and its own where it tells
  * @param version of the library
  * @param commit of the sources
  */
+@JsonInclude(JsonInclude.Include.NON_NULL)
 public record PutRecord(
         String transport,
         String pattern,
@@ -28,7 +32,7 @@ public record PutRecord(
         int sms,
         long messages,
         double p50Micros,
-        double p99Micros,
+        Double p99Micros,
         double bytesPerSecond,
         String gpu,
         String driver,
