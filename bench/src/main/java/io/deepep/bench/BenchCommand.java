@@ -7,6 +7,7 @@ import io.deepep.bench.lowlatency.CombineRows;
 import io.deepep.bench.lowlatency.DecodeBench;
 import io.deepep.bench.lowlatency.LowLatencyBench;
 import io.deepep.bench.measure.BenchOptions;
+import io.deepep.bench.measure.ComparedOptions;
 import io.deepep.bench.measure.OperationOptions;
 import io.deepep.bench.normal.NormalBench;
 import io.deepep.bench.run.Console;
@@ -127,7 +128,7 @@ final class BenchCommand implements Runnable {
 
         @Mixin private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
 
-        @Mixin private BenchOptions bench = new BenchOptions();
+        @Mixin private ComparedOptions bench = new ComparedOptions();
 
         @Mixin private MeasuredTokens tokens = new MeasuredTokens();
 

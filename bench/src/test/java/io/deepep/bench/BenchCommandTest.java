@@ -100,6 +100,14 @@ final class BenchCommandTest {
         assertThat(refused.err()).contains(message);
     }
 
+    /** Nobody has figures of such puts. */
+    @Test
+    void putsAreNotCompared() {
+        Outcome refused = CommandLines.runLine("bench put --peer figures.json");
+        assertThat(refused.exitCode()).isEqualTo(2);
+        assertThat(refused.err()).contains("Unknown options: '--peer'");
+    }
+
     @Test
     void bytesFollowTheRoutingAndTheDtype(@TempDir Path folder) throws Exception {
         JsonNode records = records(folder.resolve("n.json"), "bench normal --nodes 2 --ranks 2");

@@ -6,6 +6,7 @@ import io.deepep.bench.cuda.GraphOperation;
 import io.deepep.bench.measure.BenchOptions;
 import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.Build;
+import io.deepep.bench.measure.ComparedOptions;
 import io.deepep.bench.measure.Samples;
 import io.deepep.bench.measure.Stopwatch;
 import io.deepep.bench.measure.Timing;
@@ -34,7 +35,7 @@ public final class DecodeBench {
      * @param tokens numbers of tokens per rank, at most the job's
      */
     public static boolean run(
-            Console console, Job job, List<Integer> tokens, Step step, BenchOptions options) {
+            Console console, Job job, List<Integer> tokens, Step step, ComparedOptions options) {
         try (LowLatencySetup setup = LowLatencySetup.open(job, RankSource::inProcess)) {
             console.line("decoding, %s, %s", job.placement().describe(), job.describe());
             console.line(

@@ -28,36 +28,20 @@ public class BenchOptions {
             description = "Measured runs of each operation (default: ${DEFAULT-VALUE}).")
     private int repeats = 50;
 
-    @Option(
-            names = "--peer",
-            paramLabel = "FILE",
-            description =
-                    "Also prints the figures of another library beside these (JSON; see"
-                            + " docs/measurements).")
-    private Path peer;
-
-    private PeerFigures peers;
-
     /**
      * Checks the options.
      *
      * @throws UsageException with the first that cannot be used
      */
-    public final void validate() {
+    public void validate() {
         UsageException.requireIn("--warmups", warmups, 0, MOST_RUNS);
         UsageException.requireIn("--repeats", repeats, 1, MOST_RUNS);
         OutputFile.require("--json", json);
-        peers = peer == null ? null : PeerFigures.read(peer);
     }
 
     /** The file, or null. */
     public final Path json() {
         return json;
-    }
-
-    /** Another library's figures, or null. */
-    public final PeerFigures peers() {
-        return peers;
     }
 
     /** Runs that are not measured. */

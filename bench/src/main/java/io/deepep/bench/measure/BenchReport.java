@@ -112,7 +112,10 @@ public final class BenchReport {
 
     /** Prints the records of a run of {@code session}, and writes them where that is asked for. */
     public static void publish(
-            Console console, Session session, List<OperationRecord> records, BenchOptions options) {
+            Console console,
+            Session session,
+            List<OperationRecord> records,
+            ComparedOptions options) {
         print(console, records);
         compare(console, options, records.stream().map(OperationRecord::asFigure).toList());
         if (options.json() != null && session.writesResults()) {
@@ -122,7 +125,7 @@ public final class BenchReport {
 
     /** Prints another library's figures beside {@code ours}, where that is asked for. */
     public static void compare(
-            Console console, BenchOptions options, List<PeerFigures.Figure> ours) {
+            Console console, ComparedOptions options, List<PeerFigures.Figure> ours) {
         if (options.peers() != null) {
             options.peers().print(console, ours);
         }

@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.function.IntFunction;
 import picocli.CommandLine.Option;
 
-/** {@link BenchOptions} of a command that measures several operations. */
-public final class OperationOptions extends BenchOptions {
+/** {@link ComparedOptions} of a command that measures several operations. */
+public final class OperationOptions extends ComparedOptions {
     @Option(
             names = "--operations",
             paramLabel = "NAME",
