@@ -199,7 +199,7 @@ final class BenchCommandTest {
     void theDecodingLoop(String format, boolean preReduced, @TempDir Path folder) throws Exception {
         String figure =
                 """
-                {"library": "Other", "op": "decode%s", "dtype": "%s", "ranks": 2, "nodes": 1,
+                {"library": "Other", "op": "decode%s", "dtype": "%s", "ranks": 2, "nodes": 2,
                  "tokens": 6, "hidden": %d, "topk": 2, "experts": 8, "micros": 1}""";
         String op = preReduced ? "-pre-reduced" : "";
         Path peer =
@@ -211,13 +211,14 @@ final class BenchCommandTest {
                                         figure.formatted(op, format, 512)));
         Path json = folder.resolve("d.json");
         String command =
-                "bench decode --ranks 2 --layers 3 --combine %s --peer %s %s"
+                "bench decode --nodes 2 --ranks 1 --layers 3 --combine %s --peer %s %s"
                         .formatted(format, peer, preReduced ? "--pre-reduced" : "");
         String out = CommandLines.runLine(command + SMALL + json).requirePassed().out();
         assertThat(out)
                 .contains("combine in " + format.toUpperCase(Locale.ROOT))
                 .contains("1 of 2 figures of peer.json", "ours / theirs", "| Other");
         JsonNode record = new ObjectMapper().readTree(json.toFile()).get(0);
+        assertThat(record.get("nodes").asInt()).isEqualTo(2);
         assertThat(record.get("combineFormat").asText()).isEqualTo(format);
         assertThat(record.get("preReduced").asBoolean()).isEqualTo(preReduced);
     }

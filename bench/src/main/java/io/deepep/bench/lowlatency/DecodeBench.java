@@ -117,6 +117,7 @@ public final class DecodeBench {
                 cuda ? job.placement().gpu().name() : null,
                 job.placement().numGpus(),
                 job.numRanks(),
+                job.topology().numRdmaRanks(),
                 job.routing().maxTokens(),
                 job.hidden(),
                 job.routing().numTopk(),
