@@ -95,10 +95,13 @@ final class CudaCommandTest {
                                 + file
                                 + SMALL);
         assertThat(out).anyMatch(line -> line.startsWith("bare copy, rows of 576 bytes, push: 4"));
+        boolean nodes = ranks.startsWith("--nodes");
+        assertThat(out.getFirst().endsWith(", peer memory between nodes")).isEqualTo(nodes);
         JsonNode records = new ObjectMapper().readTree(file.toFile());
         assertThat(records).hasSizeGreaterThan(4);
         for (JsonNode each : records) {
             assertThat(each.get("p50Micros").asDouble()).isPositive();
+            assertThat(each.path("network").asText()).isEqualTo(nodes ? "peer memory" : "");
             assertThat(each.get("gpu").get("ceilingBytesPerSecond").asDouble()).isPositive();
         }
     }

@@ -37,7 +37,7 @@ public final class DecodeBench {
     public static boolean run(
             Console console, Job job, List<Integer> tokens, Step step, ComparedOptions options) {
         try (LowLatencySetup setup = LowLatencySetup.open(job, RankSource::inProcess)) {
-            console.line("decoding, %s, %s", job.placement().describe(), job.describe());
+            console.line("decoding, %s", setup.session().describe());
             console.line(
                     "microseconds per layer (a dispatch in FP8 and a %scombine in %s), %d layers",
                     step.rows().preReduced() ? "pre-reduced " : "",
@@ -67,7 +67,7 @@ public final class DecodeBench {
                 setup.job().placement().isCuda()
                         ? onGpus(setup, loop, options)
                         : onHost(setup, loop, options);
-        DecodeRecord record = record(setup.job(), loop, sms, options, times);
+        DecodeRecord record = record(setup, loop, sms, options, times);
         setup.session().run(loop::verify);
         setup.session().dropUnusedResults();
         return record;
@@ -109,7 +109,12 @@ public final class DecodeBench {
     }
 
     private static DecodeRecord record(
-            Job job, DecodeLoop loop, int sms, BenchOptions options, DecodeRecord.Times times) {
+            LowLatencySetup setup,
+            DecodeLoop loop,
+            int sms,
+            BenchOptions options,
+            DecodeRecord.Times times) {
+        Job job = setup.job();
         Build build = Build.current();
         boolean cuda = job.placement().isCuda();
         return new DecodeRecord(
@@ -118,6 +123,7 @@ public final class DecodeBench {
                 job.placement().numGpus(),
                 job.numRanks(),
                 job.topology().numRdmaRanks(),
+                setup.session().network(),
                 job.routing().maxTokens(),
                 job.hidden(),
                 job.routing().numTopk(),

@@ -7,6 +7,7 @@ import io.deepep.bench.measure.PeerFigures;
 /**
  * What a decoding step took, a layer: medians, of the slowest rank, in microseconds.
  *
+ * @param network what carried rows between nodes of GPUs; left out where there is none
  * @param preReduced whether ranks sum a token's rows before they send them
  * @param combineFormat how its rows travel: bf16, fp8 or logfmt
  * @param layers of a step
@@ -20,6 +21,7 @@ record DecodeRecord(
         int gpus,
         int ranks,
         int nodes,
+        String network,
         int tokens,
         int hidden,
         int topk,

@@ -42,6 +42,7 @@ public class Meter implements AutoCloseable {
         OperationRecord record =
                 OperationRecord.of(
                         job,
+                        session.network(),
                         build,
                         call.subject(),
                         timing.work(),

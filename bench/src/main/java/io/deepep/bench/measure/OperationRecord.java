@@ -11,6 +11,8 @@ import java.util.stream.Stream;
  * One measured operation. Times are of the slowest rank in each run; bytes are sums over the ranks,
  * see {@link OperationBytes}; bandwidths are in bytes per second.
  *
+ * @param network what carried rows between nodes of GPUs; left out on one node, on the host
+ *     backend, and by old runs
  * @param memoryCopyBytesPerSecond the host backend's yardstick, left out on GPUs
  * @param memoryCopyShare of it, left out on GPUs
  * @param gpu the rest of the story on GPUs, left out on the host backend
@@ -21,6 +23,7 @@ public record OperationRecord(
         String backend,
         int ranks,
         int nodes,
+        String network,
         int tokens,
         int hidden,
         int topk,
@@ -74,12 +77,14 @@ public record OperationRecord(
     /**
      * A record of what was measured now.
      *
+     * @param network null where there is none
      * @param memoryCopy bytes per second, on the host backend; null on GPUs
      * @param gpu null on the host backend
      * @param routing null but for the first record of a number of tokens
      */
     static OperationRecord of(
             Job job,
+            String network,
             Build build,
             Subject subject,
             Samples samples,
@@ -91,6 +96,7 @@ public record OperationRecord(
                 job.placement().kind().name().toLowerCase(Locale.ROOT),
                 job.numRanks(),
                 job.topology().numRdmaRanks(),
+                network,
                 job.routing().maxTokens(),
                 job.hidden(),
                 job.routing().numTopk(),

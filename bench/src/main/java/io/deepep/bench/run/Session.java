@@ -39,7 +39,9 @@ public final class Session implements AutoCloseable {
     public static Session open(Job job, RankSource ranks, Consumer<Buffer.Builder> limits) {
         Session session = new Session(job, ranks, limits);
         try {
-            session.memories = session.team.ask(rank -> RankMemory.of(job.placement().device(session.localRank(rank))));
+            session.memories =
+                    session.team.ask(
+                            rank -> RankMemory.of(job.placement().device(session.localRank(rank))));
             long before = session.usedDeviceBytes();
             long begin = System.nanoTime();
             session.openBuffers();
@@ -154,12 +156,21 @@ public final class Session implements AutoCloseable {
     /** Device, shape and processes in a line. */
     public String describe() {
         int hosts = job.placement().numHosts(job.numRanks());
-        return "%s, %s%s%s"
+        return "%s, %s%s%s%s"
                 .formatted(
                         job.placement().describe(),
                         job.describe(),
                         numProcesses() == 1 ? "" : ", " + numProcesses() + " processes",
-                        hosts == 1 ? "" : " on " + hosts + " hosts");
+                        hosts == 1 ? "" : " on " + hosts + " hosts",
+                        network() == null ? "" : ", " + network() + " between nodes");
+    }
+
+    /** What carries rows between nodes of GPUs; null if it is one node, or ranks have none. */
+    public String network() {
+        boolean carries = job.placement().isCuda() && job.topology().isInternode();
+        return carries
+                ? NetworkText.of(buffer(ranks.localRanks().getFirst()).options().network())
+                : null;
     }
 
     /** The job. */

@@ -48,6 +48,7 @@ final class CeilingTest {
             Double ceiling, Double share, Double sameSms, Double sameSmsShare) {
         return OperationRecord.of(
                 Job.onHost(2, 2, 128, 4, 2),
+                null,
                 new Build("1", "abc", "jvm", "cpu"),
                 new OperationRecord.Subject("dispatch", "bf16", 24),
                 Samples.of(100_000, 101_000, 130_000),
