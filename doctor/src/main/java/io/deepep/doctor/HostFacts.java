@@ -8,7 +8,8 @@ package io.deepep.doctor;
 public record HostFacts(String name, String kernel, String cpu, String jvm, String deepep) {
     private static final String MODEL = "model name";
 
-    static HostFacts of(Machine machine, String version) {
+    /** Reads what the machine says; the JVM and the number of processors are this process's. */
+    public static HostFacts of(Machine machine, String version) {
         return new HostFacts(
                 machine.text("proc/sys/kernel/hostname").orElse("unknown"),
                 machine.text("proc/sys/kernel/osrelease").orElse("unknown"),

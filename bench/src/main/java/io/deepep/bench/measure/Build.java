@@ -1,9 +1,9 @@
 package io.deepep.bench.measure;
 
+import io.deepep.doctor.HostFacts;
+import io.deepep.doctor.Machine;
 import java.io.IOException;
 import java.io.InputStream;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.Properties;
 
 /**
@@ -18,17 +18,13 @@ import java.util.Properties;
 public record Build(String version, String commit, String jvm, String cpu) {
     private static final String UNKNOWN = "unknown";
     private static final String BUILD_PROPERTIES = "/io/deepep/bench/build.properties";
-    private static final Path CPUINFO = Path.of("/proc/cpuinfo");
 
     /** This process. */
     public static Build current() {
         Properties built = buildProperties();
         String version = built.getProperty("version", implementationVersion());
-        return new Build(
-                version,
-                built.getProperty("commit", UNKNOWN),
-                System.getProperty("java.vm.name") + " " + System.getProperty("java.vm.version"),
-                cpuModel() + ", " + Runtime.getRuntime().availableProcessors() + " processors");
+        HostFacts host = HostFacts.of(Machine.current(), version);
+        return new Build(version, built.getProperty("commit", UNKNOWN), host.jvm(), host.cpu());
     }
 
     private static Properties buildProperties() {
@@ -46,16 +42,5 @@ public record Build(String version, String commit, String jvm, String cpu) {
     private static String implementationVersion() {
         String version = Build.class.getPackage().getImplementationVersion();
         return version == null ? "development build" : version;
-    }
-
-    private static String cpuModel() {
-        try (var lines = Files.lines(CPUINFO)) {
-            return lines.filter(line -> line.startsWith("model name"))
-                    .map(line -> line.substring(line.indexOf(':') + 1).strip())
-                    .findFirst()
-                    .orElse(System.getProperty("os.arch"));
-        } catch (IOException noProc) {
-            return System.getProperty("os.arch");
-        }
     }
 }
