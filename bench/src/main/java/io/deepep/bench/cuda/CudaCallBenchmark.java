@@ -1,6 +1,10 @@
-package io.deepep.bench.jmh;
+package io.deepep.bench.cuda;
 
-import io.deepep.bench.cuda.CudaCalls;
+import io.deepep.bench.jmh.CallBenchmark;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaEvent;
+import io.deepep.cuda.CudaStream;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.Setup;
@@ -14,42 +18,51 @@ import org.openjdk.jmh.annotations.TearDown;
  */
 @State(Scope.Benchmark)
 public class CudaCallBenchmark extends CallBenchmark {
-    private CudaCalls calls;
+    private CudaStream stream;
+    private CudaEvent event;
+    private StreamGate gate;
 
     /** Opens the GPU. */
     @Setup
     public void open() {
-        calls = new CudaCalls();
+        CudaContext context = CudaContext.shared(CudaDevice.of(0));
+        stream = CudaStream.create(context);
+        event = CudaEvent.create(context);
+        gate = new StreamGate(context);
+        stream.record(event);
     }
 
     /** Gives back what it took. */
     @TearDown
     public void close() {
-        calls.close();
+        stream.synchronize();
+        gate.close();
+        event.close();
+        stream.close();
     }
 
     /** A query: about the cheapest call there is. */
     @Benchmark
     public boolean queryEvent() {
-        return calls.query();
+        return event.isDone();
     }
 
     /** A mark in the stream. */
     @Benchmark
     public void recordEvent() {
-        calls.record();
+        stream.record(event);
     }
 
     /** A launch of one block that does nothing. */
     @Benchmark
     public void launch() {
-        calls.launch();
+        gate.launch(stream);
     }
 
     /** The same, and until the host knows that it is over. */
     @Benchmark
     public void launchAndWait() {
-        calls.launch();
-        calls.synchronize();
+        gate.launch(stream);
+        stream.synchronize();
     }
 }
