@@ -77,6 +77,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         long elementBytes = DType.BF16.sizeBytes();
         long sent = bank.sentItems.address();
         long kept = state.keptItems.get(place).address();
+        int halves = phases & CudaLowLatencyState.BOTH;
         params.set("flag_offset", layout.combineFlags().offset())
                 .set("flag_parity_stride", layout.combineFlags().stride0())
                 .set("flag_token_stride", layout.combineFlags().stride1())
@@ -97,8 +98,8 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
                 .set("bank", bank.struct.address())
                 .set("selections", bank.selections.address())
                 .set("sent_topk_idx", bank.sentTopkIdx.address())
-                .set("sent_items", phases == CudaLowLatencyState.RECEIVE ? kept : sent)
-                .set("kept_items", phases == CudaLowLatencyState.SEND ? kept : 0)
+                .set("sent_items", halves == CudaLowLatencyState.RECEIVE ? kept : sent)
+                .set("kept_items", halves == CudaLowLatencyState.SEND ? kept : 0)
                 .set("row_selections", bank.rowSelections.address())
                 .set("row_tokens", bank.rowTokens.address())
                 .set("topk_idx", plan.topkIdx().address())
