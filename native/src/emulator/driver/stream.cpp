@@ -355,6 +355,8 @@ EMULATED cuStreamBeginCapture_v2(Stream* stream, int) {
     if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     stream->capture = std::make_shared<Capture>();
     stream->capture->origin = stream;
+    static std::atomic<uint64_t> num_begun;
+    stream->capture->id = ++num_begun;
     stream->capture->streams.push_back(stream);
     stream->unjoined = false;
     ++num_captures;
@@ -364,6 +366,13 @@ EMULATED cuStreamBeginCapture_v2(Stream* stream, int) {
 EMULATED cuStreamIsCapturing(Stream* stream, int* status) {
     stream = stream_of(stream);
     *status = !stream->capture ? 0 : stream->capture->valid ? 1 : 2;
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuStreamGetCaptureInfo_v2(Stream* stream, int* status, uint64_t* id, Graph**, const void**, size_t*) {
+    stream = stream_of(stream);
+    cuStreamIsCapturing(stream, status);
+    if (*status == 1) *id = stream->capture->id;
     return CUDA_SUCCESS;
 }
 

@@ -9,6 +9,7 @@ struct Capture {
     Stream* origin;
     std::vector<Stream*> streams;  // all that take part
     std::vector<deepep::emulator::Work> nodes;
+    uint64_t id;
     bool valid = true, ended = false;
 };
 

@@ -58,9 +58,19 @@ public abstract class Bank {
         phase = Phase.RECEIVED;
     }
 
+    /** Its dispatch will not be received. */
+    public final void forgetSent() {
+        phase = phase == Phase.SENT ? Phase.EMPTY : phase;
+    }
+
     /** Its dispatch failed. */
     public final void setFailed() {
         phase = Phase.EMPTY;
+    }
+
+    /** Whether that dispatch is sent and not received. */
+    final boolean isSent(long number) {
+        return phase == Phase.SENT && dispatch == number;
     }
 
     final boolean isReceived() {

@@ -39,6 +39,11 @@ public final class Banks<B extends Bank> {
         return ++dispatches;
     }
 
+    /** Whether a dispatch is sent and not received. */
+    public boolean isSent(long dispatch) {
+        return of(dispatch).isSent(dispatch);
+    }
+
     /** Counts a dispatch that this rank does not make, though others do. */
     public void skip() {
         dispatches++;

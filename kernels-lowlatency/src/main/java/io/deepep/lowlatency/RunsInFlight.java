@@ -1,46 +1,63 @@
 package io.deepep.lowlatency;
 
 import io.deepep.spi.CallOrderException;
+import java.util.function.LongPredicate;
 
 /**
  * The runs of one operation that are sent but not received: at most two, because a third is
- * refused. A clean forgets them.
+ * refused. A clean forgets them, and so does the end of a capture that did not receive them.
  */
 public final class RunsInFlight {
     private static final long NONE = -1;
 
     private final Banks<?> banks;
+    private final LongPredicate isSent;
     private int generation;
     private long oldest = NONE;
     private long latest = NONE;
 
-    /** None yet, of a rank with these banks. */
-    public RunsInFlight(Banks<?> banks) {
+    /**
+     * None yet, of a rank with these banks.
+     *
+     * @param isSent whether a run can still be received
+     */
+    public RunsInFlight(Banks<?> banks, LongPredicate isSent) {
         this.banks = banks;
+        this.isSent = isSent;
     }
 
-    /** Notes a run that has been sent, by any number that the two in flight do not share. */
+    /** Notes a run that has been sent, by its number. */
     public void add(long run) {
-        forgetCleaned();
+        forgetLost();
         latest = run;
         oldest = oldest != NONE ? oldest : run;
     }
 
-    /** Takes out the oldest run. */
-    public long take() {
-        forgetCleaned();
+    /** The oldest run. */
+    public long oldest() {
+        forgetLost();
         if (oldest == NONE) {
             throw new CallOrderException(
-                    "there is nothing to receive; run each receive hook once, and before cleanLowLatencyBuffer()");
+                    "there is nothing to receive; run each receive hook once, before cleanLowLatencyBuffer(), and"
+                            + " that of a captured call in the same capture");
         }
-        long run = oldest;
-        oldest = latest == run ? NONE : latest;
+        return oldest;
+    }
+
+    /** Takes out the oldest run. */
+    public long take() {
+        long run = oldest();
+        forgetOldest();
         return run;
+    }
+
+    private void forgetOldest() {
+        oldest = latest == oldest ? NONE : latest;
     }
 
     /** Refuses a run that is not the oldest; what none is in flight for, {@link #take} refuses. */
     void requireNext(long run) {
-        forgetCleaned();
+        forgetLost();
         if (oldest != NONE && oldest != run) {
             throw new CallOrderException(
                     run < oldest
@@ -57,10 +74,13 @@ public final class RunsInFlight {
         return latest;
     }
 
-    private void forgetCleaned() {
+    private void forgetLost() {
         if (generation != banks.generation()) {
             generation = banks.generation();
             oldest = NONE;
+        }
+        while (oldest != NONE && !isSent.test(oldest)) {
+            forgetOldest();
         }
     }
 }

@@ -27,6 +27,7 @@ public final class CudaStream implements Stream, AutoCloseable {
     private static final int WAIT_GREATER_OR_EQUAL = 0;
     private static final int CAPTURE_THREAD_LOCAL = 1;
     private static final int CAPTURE_NONE = 0;
+    private static final int CAPTURE_ACTIVE = 1;
     private static final int RECORD_EXTERNAL = 1;
 
     /** The legacy and the per-thread default stream, which every context has. */
@@ -60,6 +61,15 @@ public final class CudaStream implements Stream, AutoCloseable {
             CuCall.of("cuStreamBeginCapture_v2", JAVA_LONG, JAVA_INT);
     private static final CuCall END_CAPTURE = CuCall.of("cuStreamEndCapture", JAVA_LONG, ADDRESS);
     private static final CuCall IS_CAPTURING = CuCall.of("cuStreamIsCapturing", JAVA_LONG, ADDRESS);
+    private static final CuCall CAPTURE_INFO =
+            CuCall.of(
+                    "cuStreamGetCaptureInfo_v2",
+                    JAVA_LONG,
+                    ADDRESS,
+                    ADDRESS,
+                    JAVA_LONG,
+                    JAVA_LONG,
+                    JAVA_LONG);
 
     private final CudaContext context;
     private final long handle;
@@ -278,6 +288,17 @@ public final class CudaStream implements Stream, AutoCloseable {
         context.makeCurrent();
         IS_CAPTURING.call(handle(), CallSlots.first());
         return CallSlots.asInt(CallSlots.first()) != CAPTURE_NONE;
+    }
+
+    /**
+     * The number of the capture that work goes into, which no other one has had; 0 if work runs, or
+     * if the capture has become invalid.
+     */
+    public long capture() {
+        context.makeCurrent();
+        CAPTURE_INFO.call(handle(), CallSlots.first(), CallSlots.second(), 0, 0, 0);
+        boolean active = CallSlots.asInt(CallSlots.first()) == CAPTURE_ACTIVE;
+        return active ? CallSlots.asLong(CallSlots.second()) : 0;
     }
 
     /**

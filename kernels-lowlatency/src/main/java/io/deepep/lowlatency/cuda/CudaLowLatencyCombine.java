@@ -45,7 +45,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         this.state = state;
         this.plan = plan;
         this.hooked = plan.receiveHook();
-        this.pending = new RunsInFlight(state.banks);
+        this.pending = new RunsInFlight(state.banks, state::isSent);
         CudaFunction kernel = state.gpu.combine(plan);
         this.event = new CallEvent(state.stream);
         this.status = state.newStatus(this, event, Kind.COMBINE, plan);
@@ -122,18 +122,20 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
     public void begin() {
         handle.combine();
         status.beginRun();
-        int run = state.openCombine(hooked);
+        long combine = state.openCombine(hooked);
         if (hooked) {
-            pending.add(run);
+            pending.add(combine);
         }
-        launches.begin(run, bank, handle.id());
+        launches.begin(CudaLowLatencyState.runOf(combine), bank, handle.id());
     }
 
     @Override
     public void receive() {
-        int run = (int) pending.take();
-        state.closeCombine(run);
-        launches.receive(run, bank);
+        state.followCapture();
+        long combine = pending.oldest();
+        launches.receive(CudaLowLatencyState.runOf(combine), bank);
+        pending.take();
+        state.closeCombine(combine);
     }
 
     @Override

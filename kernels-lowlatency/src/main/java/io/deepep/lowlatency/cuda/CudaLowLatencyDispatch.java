@@ -58,7 +58,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         this.state = state;
         this.plan = plan;
         this.hooked = plan.receiveHook();
-        this.pending = new RunsInFlight(state.banks);
+        this.pending = new RunsInFlight(state.banks, state.banks::isSent);
         this.numTokens = (int) plan.x().size(0);
         this.numTopk = (int) plan.topkIdx().size(1);
         boolean fp8 = plan.format().isFp8();
@@ -182,7 +182,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     @Override
     public void begin() {
         status.beginRun();
-        long dispatch = state.banks.open(numTokens, numTopk);
+        long dispatch = state.openDispatch(numTokens, numTopk);
         latestBank = CallEpoch.parity(dispatch);
         if (handles.get(latestBank).isExpected()) {
             handles.set(latestBank, newHandle(latestBank));
@@ -199,9 +199,11 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
 
     @Override
     public void receive() {
-        int bank = CallEpoch.parity(pending.take());
-        state.banks.at(bank).setReceived();
+        state.followCapture();
+        int bank = CallEpoch.parity(pending.oldest());
         launches.receive(bank, state.banks.at(bank));
+        pending.take();
+        state.banks.at(bank).setReceived();
     }
 
     @Override

@@ -15,6 +15,7 @@ import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.lowlatency.Banks;
+import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyChecks;
 import io.deepep.lowlatency.LowLatencyErrors;
@@ -22,6 +23,7 @@ import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.CallOrderException;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.Region;
+import java.util.Arrays;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -60,10 +62,16 @@ final class CudaLowLatencyState implements AutoCloseable {
     /** By place of a run: the bank's {@code sentItems} of a combine that is received by itself. */
     final List<DevicePool.Block> keptItems;
 
-    /** Whether the latest combine of each run number is sent but not received. */
-    private final boolean[] unreceived = new boolean[Banks.COUNT];
+    /** By run number: the combine that is sent but not received, or 0. */
+    private final long[] unreceived = new long[Banks.COUNT];
 
     private long numCombines;
+
+    /** What the latest launch went into, see {@link CudaStream#capture}. */
+    private long capture;
+
+    /** By kind and run number: whether the latest run was sent in {@link #capture}. */
+    private final boolean[][] captured = new boolean[Kind.values().length][Banks.COUNT];
 
     CudaLowLatencyState(
             CudaLowLatencyKernels.Place place, LowLatencyLimits limits, boolean maskTimedOutRanks) {
@@ -195,22 +203,72 @@ final class CudaLowLatencyState implements AutoCloseable {
                 : share;
     }
 
-    /** Starts the next combine; returns its run number. */
-    int openCombine(boolean hooked) {
-        int run = (int) ((numCombines + 1) % Banks.COUNT);
-        if (unreceived[run]) {
+    /**
+     * Before each launch: notes whether it goes into a graph. A run that another capture has sent
+     * and not received never will be, as its halves belong in the same graph. It is forgotten, so
+     * that after a capture that failed an engine can make the same calls, as if that had not been.
+     */
+    void followCapture() {
+        long now = stream.capture();
+        if (now == capture) {
+            return;
+        }
+        capture = now;
+        for (int run = 0; run < Banks.COUNT; run++) {
+            if (captured[Kind.DISPATCH.value()][run]) {
+                banks.at(run).forgetSent();
+            }
+            if (captured[Kind.COMBINE.value()][run]) {
+                unreceived[run] = 0;
+            }
+        }
+        for (boolean[] runs : captured) {
+            Arrays.fill(runs, false);
+        }
+    }
+
+    /** Whether the launch at hand goes into a graph. */
+    boolean isCapturing() {
+        return capture != 0;
+    }
+
+    /** Starts the next dispatch; returns its number. */
+    long openDispatch(int numTokens, int numTopk) {
+        followCapture();
+        long dispatch = banks.open(numTokens, numTopk);
+        captured[Kind.DISPATCH.value()][CallEpoch.parity(dispatch)] = isCapturing();
+        return dispatch;
+    }
+
+    /** Starts the next combine; returns its number. */
+    long openCombine(boolean hooked) {
+        followCapture();
+        long combine = numCombines + 1;
+        int run = runOf(combine);
+        if (unreceived[run] != 0) {
             throw new CallOrderException(
                     ("combine %s has been sent but not received; run its receive hook before the second combine"
                                     + " after it")
-                            .formatted(numCombines - 1));
+                            .formatted(unreceived[run]));
         }
-        numCombines++;
-        unreceived[run] = hooked;
-        return run;
+        numCombines = combine;
+        unreceived[run] = hooked ? combine : 0;
+        captured[Kind.COMBINE.value()][run] = isCapturing();
+        return combine;
     }
 
-    void closeCombine(int run) {
-        unreceived[run] = false;
+    /** The run number of a combine. */
+    static int runOf(long combine) {
+        return (int) (combine % Banks.COUNT);
+    }
+
+    /** Whether a combine is sent and not received. */
+    boolean isSent(long combine) {
+        return unreceived[runOf(combine)] == combine;
+    }
+
+    void closeCombine(long combine) {
+        unreceived[runOf(combine)] = 0;
     }
 
     /** What a network still carries may be written over, or would come after a reset. */
@@ -233,7 +291,7 @@ final class CudaLowLatencyState implements AutoCloseable {
         for (int i = 0; i < Banks.COUNT; i++) {
             DevicePool.Block struct = banks.at(i).struct;
             stream.fillBytes(struct.address(), (byte) 0, struct.numBytes());
-            unreceived[i] = false;
+            unreceived[i] = 0;
         }
         stream.synchronize();
         banks.clean();

@@ -5,6 +5,7 @@ import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.kernel.KernelStruct.Params;
+import io.deepep.spi.CallOrderException;
 import java.lang.foreign.Arena;
 
 /**
@@ -35,9 +36,6 @@ final class RunLaunches {
 
     /** By place: whether the launch that receives counts waits for observers. */
     private final boolean[] countsWaits = new boolean[PLACES];
-
-    /** By place: whether {@link #receives} tells kernels to allow the next launch. */
-    private final boolean[] allowsNext = new boolean[PLACES];
 
     /** Used in turn; null before somebody observes. */
     private final RunTrace[] traces = new RunTrace[RUNS];
@@ -81,9 +79,11 @@ final class RunLaunches {
         this.source = source;
         int first = hooked ? CudaLowLatencyState.SEND : CudaLowLatencyState.BOTH;
         for (int place = 0; place < PLACES; place++) {
-            sends[place] = params.params(arena, place, place < RUNS ? first : inGraph(first));
-            receives[place] =
-                    hooked ? params.params(arena, place, CudaLowLatencyState.RECEIVE) : null;
+            // Kernels in a graph allow the next one to begin early.
+            int more = isCaptured(place) ? CudaLowLatencyState.ALLOW_NEXT : 0;
+            int second = CudaLowLatencyState.RECEIVE;
+            sends[place] = params.params(arena, place, first | more);
+            receives[place] = hooked ? params.params(arena, place, second | more) : null;
         }
     }
 
@@ -105,7 +105,7 @@ final class RunLaunches {
     void begin(int run, CudaBank bank, long dispatch) {
         RunTrace trace = announced;
         announced = null;
-        boolean capturing = state.stream.isCapturing();
+        boolean capturing = state.isCapturing();
         int place = capturing ? RUNS + run : run;
         places[run] = place;
         sends[place].set("dispatch", dispatch);
@@ -126,15 +126,18 @@ final class RunLaunches {
         event.record(capturing);
     }
 
-    /** The second launch of a run. */
+    /**
+     * The second launch of a run.
+     *
+     * @throws CallOrderException if a graph would repeat it, but not the first
+     */
     void receive(int run, CudaBank bank) {
         int place = places[run];
-        boolean capturing = state.stream.isCapturing();
-        if (capturing != allowsNext[place]) {
-            allowsNext[place] = capturing;
-            int half = CudaLowLatencyState.RECEIVE;
-            new Params(state.gpu.structs.group, receives[place].memory())
-                    .setInt("phases", capturing ? inGraph(half) : half);
+        boolean capturing = state.isCapturing();
+        if (capturing && !isCaptured(place)) {
+            throw new CallOrderException(
+                    "the call was made before the capture, and a graph would receive it again and again; run its"
+                            + " receive hook before the capture begins");
         }
         RunTrace trace = capturing ? null : observed[run]; // a replay would overwrite it
         prepareReceive(receives[place], place, trace);
@@ -145,9 +148,8 @@ final class RunLaunches {
         event.record(capturing);
     }
 
-    /** Kernels in a graph allow the next one to begin early. */
-    private static int inGraph(int halves) {
-        return halves | CudaLowLatencyState.ALLOW_NEXT;
+    private static boolean isCaptured(int place) {
+        return place >= RUNS;
     }
 
     /** Kernels count waits only where somebody wants to know. */

@@ -162,6 +162,11 @@ final class Combiner {
         return end - begin;
     }
 
+    /** Whether a combine is sent and not received. */
+    boolean isSent(long call) {
+        return unreceived[CallEpoch.parity(call)] == call;
+    }
+
     void receive(long call, LowLatencyCombinePlan plan, Tensor out) {
         int parity = CallEpoch.parity(call);
         unreceived[parity] = 0;

@@ -32,7 +32,7 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
         this.kernels = kernels;
         this.plan = plan;
         this.timeouts = kernels.peers.timeouts(plan);
-        this.runs = new RunsInFlight(kernels.banks);
+        this.runs = new RunsInFlight(kernels.banks, kernels.combiner::isSent);
         this.out = plan.out() != null ? plan.out() : allocate(plan.handle().numTokens(), hidden);
     }
 

@@ -38,7 +38,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         this.kernels = kernels;
         this.plan = plan;
         this.timeouts = kernels.peers.timeouts(plan);
-        this.runs = new RunsInFlight(kernels.banks);
+        this.runs = new RunsInFlight(kernels.banks, kernels.banks::isSent);
         for (int parity = 0; parity < Banks.COUNT; parity++) {
             handles.add(newHandle(parity));
         }

@@ -229,6 +229,14 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
         }
     }
 
+    public int call(long a, MemorySegment b, MemorySegment c, long d, long e, long f) {
+        try {
+            return check((int) handle.invokeExact(a, b, c, d, e, f));
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
     public int call(MemorySegment a, MemorySegment b, long c, MemorySegment d, MemorySegment e) {
         try {
             return check((int) handle.invokeExact(a, b, c, d, e));

@@ -1,5 +1,6 @@
 package io.deepep.testkit.conformance.lowlatency;
 
+import static io.deepep.testkit.conformance.Misbehaviour.requireRefused;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -28,9 +29,9 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * What the host does not see when it enqueues a call: that the dispatch before it fails, or that a
- * replayed graph has taken the memory of an ordinary one. No result is silently another one's, and
- * the next calls work. For backends that can record.
+ * What the host does not see when it enqueues a call: that the dispatch before it fails, that a
+ * replayed graph has taken the memory of an ordinary one, or that a capture was given up. No result
+ * is silently another one's, and the next calls work. For backends that can record.
  */
 @BackendSuite(recording = true)
 public record LowLatencyUnseenConformance(TestBackend backend) implements RankGroup {
@@ -102,20 +103,33 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
             this.plan = rank.plan(BF16).receiveHook(hook).build();
         }
 
-        void dispatch() {
+        void send() {
             received = buffer.lowLatencyDispatch(plan, CallOptions.sync().on(stream));
+        }
+
+        void dispatch() {
+            send();
             receive(received.receiveHook());
         }
 
         void pair() {
             dispatch();
+            sendHome();
+            receive(home.receiveHook());
+        }
+
+        void sendHome() {
             home =
                     buffer.lowLatencyCombine(
                             homes.computeIfAbsent(
                                     received.handle(),
                                     handle -> rank.home(handle).receiveHook(hook).build()),
                             CallOptions.sync().on(stream));
-            receive(home.receiveHook());
+        }
+
+        void verify() {
+            rank.verify(received, BF16);
+            rank.verify(home);
         }
 
         private static void receive(Runnable receiveHook) {
@@ -198,6 +212,78 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
             rank.verify(home);
             replayed.rank.verify(replayed.home);
             goesOn(rank, graph, replayed);
+        }
+    }
+
+    /**
+     * A capture that fails between the halves of a call: that was never sent, so the same calls
+     * work, at once and in the next capture.
+     */
+    @ParameterizedTest
+    @CsvSource({"false, false", "false, true", "true, false", "true, true"})
+    public void captureFailsBetweenHalves(
+            boolean ofCombine, boolean captureAgain, RankContext context) {
+        Replayed calls = new Replayed(shape().rank(context, 72), true);
+        calls.pair();
+        calls.pair();
+        for (int round = 0; round < 3; round++) {
+            requireRefused(
+                    IllegalStateException.class,
+                    "failed",
+                    () ->
+                            backend.record(
+                                    calls.stream,
+                                    () -> {
+                                        beginCall(calls, ofCombine);
+                                        throw new IllegalStateException("the capture failed");
+                                    }));
+            Runnable stale = ofCombine ? calls.home.receiveHook() : calls.received.receiveHook();
+            if (captureAgain) {
+                Runnable whole = ofCombine ? calls::pair : calls::dispatch;
+                try (Recording graph = backend.record(calls.stream, whole)) {
+                    context.meet();
+                    graph.replay();
+                    calls.rank.verify(calls.received, BF16);
+                }
+            } else if (round > 0) {
+                requireRefused(IllegalStateException.class, "nothing to receive", stale::run);
+            }
+            calls.pair();
+            calls.verify();
+        }
+        shape().rank(context, 71).roundTrip(BF16);
+    }
+
+    private static void beginCall(Replayed calls, boolean combine) {
+        if (combine) {
+            calls.dispatch();
+            calls.sendHome();
+        } else {
+            calls.send();
+        }
+    }
+
+    /**
+     * A capture is not given the second half of an ordinary call, which each replay would repeat.
+     */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    public void hookOfAnOrdinaryCallInACapture(boolean ofCombine, RankContext context) {
+        Replayed calls = new Replayed(shape().rank(context, 72), true);
+        for (int round = 0; round < 3; round++) {
+            calls.pair();
+            beginCall(calls, ofCombine);
+            Runnable hook = ofCombine ? calls.home.receiveHook() : calls.received.receiveHook();
+            requireRefused(
+                    IllegalStateException.class,
+                    "before the capture",
+                    () -> backend.record(calls.stream, hook));
+            hook.run();
+            if (!ofCombine) {
+                calls.sendHome();
+                calls.home.receiveHook().run();
+            }
+            calls.verify();
         }
     }
 
