@@ -162,6 +162,7 @@ Work write_value(CUdeviceptr address, Word value) {
 CUresult submit(Stream* stream, Work work) {
     stream = stream_of(stream);
     if (auto failed = status_of(stream->context)) return failed;
+    if (stream->capture && !stream->capture->valid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     enqueue(stream, std::move(work));
     return CUDA_SUCCESS;
 }

@@ -283,6 +283,7 @@ final class CudaResources implements Resources {
     public <R> R run(PreparedOperation<R> operation, CallOptions options) {
         start(options);
         if (stream.isCapturing()) {
+            requireValidCapture();
             requireCapturable((CudaOperation<R>) operation.operation(), options);
         }
         operation.options(options);
@@ -298,6 +299,15 @@ final class CudaResources implements Resources {
             }
         }
         return operation.result(operation.event());
+    }
+
+    /** Where nothing could be enqueued, ranks are still in step. */
+    private void requireValidCapture() {
+        if (stream.capture() == 0) {
+            throw new IllegalStateException(
+                    "the capture has become invalid, by an error of what was called in it; end it, and"
+                            + " capture again or call without a graph");
+        }
     }
 
     private static void requireCapturable(CudaOperation<?> operation, CallOptions options) {

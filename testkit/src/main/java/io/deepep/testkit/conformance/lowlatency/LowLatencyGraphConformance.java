@@ -4,6 +4,7 @@ import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
 import static io.deepep.testkit.conformance.Misbehaviour.requireUnrecordable;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
@@ -17,6 +18,7 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Stream;
 import io.deepep.Tensor;
+import io.deepep.error.DeepEpException;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestBackend;
@@ -406,6 +408,14 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                 context,
                 "once before",
                 () -> buffer.lowLatencyDispatch(fresh, CallOptions.async()));
+        requireUnrecordable(
+                context,
+                "has become invalid",
+                () -> {
+                    assertThatThrownBy(buffer.communicationStream()::synchronize)
+                            .isInstanceOf(DeepEpException.class);
+                    buffer.lowLatencyDispatch(used, CallOptions.async());
+                });
         rank.roundTrip(format);
     }
 }
