@@ -198,9 +198,11 @@ final class RunTrace {
         return rows;
     }
 
+    /** The rank of a selected expert, or -1: of a call that failed, it may be any number. */
     private int rankOf(long token, long k) {
         long at = topkOffset + 8 * (token * topkIdx.size(1) + k);
         long expert = memory.get(ValueLayout.JAVA_LONG, at);
-        return expert < 0 ? -1 : (int) expert / numLocalExperts();
+        boolean exists = expert >= 0 && expert < state.limits.numExperts();
+        return exists ? (int) expert / numLocalExperts() : -1;
     }
 }

@@ -219,9 +219,10 @@ final class Combiner {
         return rows;
     }
 
-    /** The rank of a selected expert, or -1. */
+    /** The rank of a selected expert, or -1: of a call that failed, it may be any number. */
     private int senderOf(long expert) {
-        return expert < 0 ? -1 : (int) (expert / numLocalExperts);
+        boolean exists = expert >= 0 && expert < kernels.limits.numExperts();
+        return exists ? (int) expert / numLocalExperts : -1;
     }
 
     /**

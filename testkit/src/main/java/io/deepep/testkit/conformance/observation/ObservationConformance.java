@@ -12,6 +12,7 @@ import io.deepep.Device;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
@@ -311,6 +312,33 @@ public final class ObservationConformance implements RankGroup {
         assertThat(call.deviceNanos()).isEqualTo(CallFacts.UNKNOWN);
         rank.roundTrip();
         assertThat(told.of(context.rank())).hasSize(2).allMatch(ObservedCall::finished);
+    }
+
+    /** What is known of a combine with an expert that does not exist is told all the same. */
+    @Cases
+    @GroupSource("1, 4")
+    public void failedCombine(RankContext context) {
+        LowLatencyRank rank = lowLatency(context);
+        LowLatencyDispatchResult received = rank.dispatch(LowLatencyFormat.BF16);
+        told.next(context.rank());
+        Tensor bad = context.download(rank.topkIdx());
+        if (bad.numElements() > 0) {
+            bad.setLong(LOW_LATENCY.numExperts(), 0, 0);
+        }
+        LowLatencyCombinePlan wrong =
+                LowLatencyCombinePlan.builder(
+                                rank.outputs(),
+                                context.upload(bad),
+                                rank.weights(),
+                                received.handle())
+                        .build();
+        assertThatThrownBy(() -> rank.call(wrong)).isInstanceOf(RoutingException.class);
+        ObservedCall call = told.next(context.rank());
+        assertThat(call.failure()).isInstanceOf(RoutingException.class);
+        assertThat(call.facts().format()).isEqualTo("bf16");
+        assertThat(call.facts().numTokens()).isEqualTo(bad.size(0));
+        rank.combine(received.handle());
+        assertThat(told.next(context.rank()).finished()).isTrue();
     }
 
     /** What an observer throws harms nobody. */
