@@ -114,16 +114,20 @@ public final class BankHandle<B extends Bank> implements LowLatencyHandle {
         return bank;
     }
 
-    /** The bank, to combine this dispatch, if it holds it and has received it. */
-    public B combine() {
+    /** The bank, if it still holds this dispatch and has received it. */
+    public B received() {
         B held = bank();
         if (!held.isReceived()) {
             throw new IllegalArgumentException(
                     "dispatch %s has not been received, or failed; run its receive hook first"
                             .formatted(dispatch));
         }
-        combined = true;
         return held;
+    }
+
+    /** Notes a combine that has begun: from here on the object may stand for another dispatch. */
+    public void setCombined() {
+        combined = true;
     }
 
     @Override

@@ -120,9 +120,10 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
 
     @Override
     public void begin() {
-        handle.combine();
+        handle.received();
         status.beginRun();
         long combine = state.openCombine(hooked);
+        handle.setCombined();
         if (hooked) {
             pending.add(combine);
         }

@@ -78,7 +78,8 @@ final class Combiner {
 
     /** Sends and returns the number of the combine. */
     long send(LowLatencyCombinePlan plan) {
-        DispatchBank bank = BankHandle.of(plan.handle(), kernels.banks).combine();
+        BankHandle<DispatchBank> handle = BankHandle.of(plan.handle(), kernels.banks);
+        DispatchBank bank = handle.received();
         long call = calls + 1;
         int parity = CallEpoch.parity(call);
         if (unreceived[parity] != 0) {
@@ -86,6 +87,7 @@ final class Combiner {
                     "combine %s has been sent but not received; run its receive hook before the second combine after it"
                             .formatted(unreceived[parity]));
         }
+        handle.setCombined();
         calls = call;
         unreceived[parity] = call;
         dispatch[parity] = bank.dispatch();

@@ -1,5 +1,6 @@
 package io.deepep.testkit.conformance.lowlatency;
 
+import static io.deepep.testkit.conformance.Misbehaviour.requireRefused;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
@@ -126,6 +127,31 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
             one.receiveHook().run();
             rank.combine(next.handle());
         }
+    }
+
+    /** A handle whose combine was refused is still that of its dispatch, and not of a later one. */
+    @Cases
+    @MethodSource(FEW)
+    public void refusedCombine(LowLatencyShape shape, RankContext context) {
+        LowLatencyRank rank = shape.rank(context, 40);
+        LowLatencyHandle other = rank.dispatch(LowLatencyFormat.FP8).handle();
+        LowLatencyDispatchPlan plan = rank.plan(LowLatencyFormat.BF16).build();
+        LowLatencyCombineResult one = rank.sendHome(other);
+        LowLatencyCombineResult two = rank.sendHome(other);
+        LowLatencyHandle handle = rank.dispatch(plan).handle();
+        LowLatencyCombinePlan home = rank.home(handle).build();
+        requireRefused(
+                IllegalStateException.class,
+                "has been sent but not received",
+                () -> context.buffer().lowLatencyCombine(home));
+        one.receiveHook().run();
+        two.receiveHook().run();
+        rank.dispatch(plan);
+        rank.dispatch(plan);
+        requireRefused(
+                IllegalArgumentException.class,
+                "its memory now holds",
+                () -> context.buffer().lowLatencyCombine(home));
     }
 
     /** A combine is received after its dispatch's memory has been used again. */
