@@ -89,7 +89,7 @@ enum CombineHeaderWord : int32_t {
     kDispatchEpoch = 0,       // of the dispatch whose tokens are combined
     kRowFormat = 1,           // what travels, from each selection or each rank
     kHasRows = 2,             // 0: the sender did not receive the owner's tokens in that dispatch
-    kCombineStatus = 3,       // kOk, kExpertOutOfRange or kSelectionChanged
+    kCombineStatus = 3,       // kOk, kExpertOutOfRange, kSelectionChanged or kHandleInvalid
     kCombineToken = 4,
     kCombineK = 5,
     kCombineValueLow = 6,

@@ -15,7 +15,7 @@ public enum CombineWord implements KernelEnum {
     /** 1 or 0: then no rows come, and the owner counts them as absent. */
     HAS_ROWS("0: the sender did not receive the owner's tokens in that dispatch"),
     /** A {@link io.deepep.spi.FaultCode}, to which the words after it belong. */
-    COMBINE_STATUS("kOk, kExpertOutOfRange or kSelectionChanged"),
+    COMBINE_STATUS("kOk, kExpertOutOfRange, kSelectionChanged or kHandleInvalid"),
     /** The token of the selection that is at fault. */
     COMBINE_TOKEN(""),
     /** Its place among the token's selections. */
