@@ -60,20 +60,6 @@ enum Barrier : int {
     kBarrierPlanned = 6
 };
 
-// The threads that receive: those behind the first kSendThreads, or all threads of a launch that does not send.
-template <int kSendThreads>
-struct Receivers {
-    int num_threads;
-    int thread;
-
-    __device__ explicit Receivers(const Group& g)
-        : num_threads(g.phases & kSend ? kThreads - kSendThreads : kThreads),
-          thread(threadIdx.x - (kThreads - num_threads)) {}
-    __device__ void sync() const { team_barrier(kBarrierReceive, num_threads); }
-    __device__ int num_warps() const { return num_threads / 32; }
-    __device__ int warp() const { return thread / 32; }
-};
-
 constexpr int kSmallDividends = 1 << 20;
 
 // a / b for 0 <= a < kSmallDividends, b > 0 in a few instructions: (a + 1/2) / b is too far from every integer to be

@@ -10,7 +10,18 @@ constexpr int kCollectWarp = 0;  // of the receivers
 constexpr int kPlaceUnitBytes = 8;
 static_assert(kLogBlockBytes % kPlaceUnitBytes == 0);
 
-using CombineReceivers = Receivers<kCombineSenders>;
+// The threads that receive: those behind the senders, or all threads of a launch that does not send.
+struct Receivers {
+    int num_threads;
+    int thread;
+
+    __device__ explicit Receivers(const Group& g)
+        : num_threads(g.phases & kSend ? kThreads - kCombineSenders : kThreads),
+          thread(threadIdx.x - (kThreads - num_threads)) {}
+    __device__ void sync() const { team_barrier(kBarrierReceive, num_threads); }
+    __device__ int num_warps() const { return num_threads / 32; }
+    __device__ int warp() const { return thread / 32; }
+};
 
 struct CollectShared {
     uint64_t heard;  // mbarrier at which kCollectWarp arrives once: then came, ok and as_expected are final

@@ -108,29 +108,9 @@ __device__ __forceinline__ void keep_status(CountTable table, int source, Fault&
                                       static_cast<uint32_t>(table.word(fault.rank, kStatusValueLow)));
 }
 
-// What all ranks conclude alike: words that differ from this rank's own, then a source's own status. One warp.
-__device__ __noinline__ Fault judge_headers(const DispatchParams& p, CountTable table, uint32_t present) {
-    int lane = threadIdx.x % 32, source = lane % p.group.num_ranks;
-    bool heard = lane < p.group.num_ranks && (present >> lane & 1);
-    Fault fault;
-    for (int word : {kFormat, kTopk}) {
-        int32_t mine = word == kFormat ? format_word(p) : p.topk;
-        uint32_t differ = __ballot_sync(~0u, heard && table.word(source, word) != mine);
-        if (differ == 0) continue;
-        fault.code = kHeaderMismatch;
-        fault.rank = __ffs(differ) - 1;
-        fault.k = word;
-        fault.expected = mine;
-        fault.seen = table.word(fault.rank, word);
-        return fault;
-    }
-    uint32_t bad = __ballot_sync(~0u, heard && table.word(source, kStatus) != kOk);
-    if (bad != 0) keep_status(table, __ffs(bad) - 1, fault);
-    return fault;
-}
-
-// The same in rounds: a lane finds the first of its ranks, then the warp the first of these.
-__device__ __noinline__ Fault judge_headers(const DispatchParams& p, CountTable table, const WideSet& present) {
+// What all ranks conclude alike: words that differ from this rank's own, then a source's own status. One warp: a lane
+// finds the first of its ranks, then the warp the first of these.
+__device__ __noinline__ Fault judge_headers(const DispatchParams& p, CountTable table, RankSetIn present) {
     auto first_wrong = [&](auto is_wrong) {
         uint32_t first = ~0u;
 #pragma unroll 1
@@ -186,22 +166,24 @@ __device__ inline void place_sources(const DispatchParams& p, const Call& call, 
     if (team.thread == 0 && !shared.lost) record_fault(g, call, fault);
 }
 
-// What follows, in rounds.
-__device__ inline void report_counts_in_rounds(const DispatchParams& p, Placers team, CountTable table,
-                                               const ReceiveShared& shared) {
+// What the consumer and a later combine read besides the rows. A warp per expert, lane by source; the last warps first,
+// as the first have rows.
+__device__ inline void report_counts(const DispatchParams& p, Placers team, CountTable table,
+                                     const ReceiveShared& shared) {
     const Group& g = p.group;
     int lane = team.thread % 32, last_warp = team.num_warps() - 1;
 #pragma unroll 1
     for (int e = (last_warp - team.warp()) * gridDim.x + blockIdx.x; e < table.num_local_experts();
          e += team.num_warps() * gridDim.x) {
         uint32_t total = 0;
-#pragma unroll 1
-        for (int source = lane; source < g.num_ranks; source += 32) {
-            uint32_t count = shared.ok() ? table.count(source, e) : 0;
-            at<uint64_t>(p.out_layout_range)[e * g.num_ranks + source] =
-                static_cast<uint64_t>(table.first_row(source, e)) << 32 | count;
+        for_words([&](int w) {
+            int source = rank_of_lane(w);
+            uint32_t count = shared.ok() && source < g.num_ranks ? table.count(source, e) : 0;
+            if (source < g.num_ranks)
+                at<uint64_t>(p.out_layout_range)[e * g.num_ranks + source] =
+                    static_cast<uint64_t>(table.first_row(source, e)) << 32 | count;
             total += count;
-        }
+        });
         int32_t rows = __reduce_add_sync(~0u, total);
         if (lane != 0) continue;
         at<int32_t>(p.out_counts)[e] = rows;
@@ -209,46 +191,16 @@ __device__ inline void report_counts_in_rounds(const DispatchParams& p, Placers 
     }
     if (!is_reporting_block() || team.warp() != last_warp) return;
     auto bank = at<Bank>(p.bank);
-#pragma unroll 1
-    for (int w = 0; w < kRankWords; ++w) {
+    for_words([&](int w) {
         int source = rank_of_lane(w);
         if (source < g.num_ranks) {
+            bank->num_tokens[source] = table.word(source, kNumTokens);
             bank->num_selections[source] = shared.ok() ? table.word(source, kNumSelections) : 0;
             bank->num_rows[source] = shared.ok() ? table.word(source, kNumRows) : 0;
         }
         if (lane == 0) bank->present[w] = shared.ok() ? word_at(shared.present(g), w) : 0;
-    }
+    });
     if (lane == 0) bank->received = shared.ok() ? p.dispatch : 0;
-}
-
-// What the consumer and a later combine read besides the rows. A warp per expert, lane by source; the last warps first,
-// as the first have rows.
-__device__ inline void report_counts(const DispatchParams& p, Placers team, CountTable table,
-                                     const ReceiveShared& shared) {
-    const Group& g = p.group;
-    int source = team.thread % 32, last_warp = team.num_warps() - 1;
-#pragma unroll 1
-    for (int e = (last_warp - team.warp()) * gridDim.x + blockIdx.x; e < table.num_local_experts();
-         e += team.num_warps() * gridDim.x) {
-        uint32_t count = shared.ok() && source < g.num_ranks ? table.count(source, e) : 0;
-        if (source < g.num_ranks)
-            at<uint64_t>(p.out_layout_range)[e * g.num_ranks + source] =
-                static_cast<uint64_t>(table.first_row(source, e)) << 32 | count;
-        int32_t rows = __reduce_add_sync(~0u, count);
-        if (source != 0) continue;
-        at<int32_t>(p.out_counts)[e] = rows;
-        if (p.cumulative_stats) at<int32_t>(p.cumulative_stats)[e] += rows;
-    }
-    if (!is_reporting_block() || team.warp() != last_warp) return;
-    auto bank = at<Bank>(p.bank);
-    if (source < g.num_ranks) {
-        bank->num_tokens[source] = table.word(source, kNumTokens);
-        bank->num_selections[source] = shared.ok() ? table.word(source, kNumSelections) : 0;
-        bank->num_rows[source] = shared.ok() ? table.word(source, kNumRows) : 0;
-    }
-    if (source != 0) return;
-    bank->present[0] = shared.ok() ? word_at(shared.present(g), 0) : 0;
-    bank->received = shared.ok() ? p.dispatch : 0;
 }
 
 // The output row of a lane's selection.

@@ -46,7 +46,7 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
         selected = load_selected<kReduce>(p, token_of_first());
         if (!sums_packs<kWire, kReduce>(p)) barrier_wait(&collected.heard, 0);  // acquire; pairs with collect_senders
     } else {
-        CombineReceivers team(g);
+        Receivers team(g);
         Run* noted = &state_of(g)->runs[kCombine][p.run];
         Opening opening = begin_open(g, kCombine, noted);
         auto bank = at<const Bank>(p.bank);

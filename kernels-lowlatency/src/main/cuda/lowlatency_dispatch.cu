@@ -83,11 +83,7 @@ __device__ __forceinline__ void dispatch(const DispatchParams& p) {
             if (is_reporting_block() && team.thread == 0) record_taken(g, call);
             return;
         }
-        if constexpr (kIsWide) {
-            if (receives) report_counts_in_rounds(p, team, table, received);
-        } else {
-            if (receives) report_counts(p, team, table, received);
-        }
+        if (receives) report_counts(p, team, table, received);
     }
     if (receives) receive_rows<kCast>(p, call, table, received);
 }

@@ -32,20 +32,12 @@ __device__ __forceinline__ uint4 load_received(const Group& g) {
 
 // Tells the peers what earlier launches have received. One warp of the publishing block, before that adds this launch,
 // and behind a fence of its own. Masked ranks learn it when they are back: by the next launch.
-__device__ inline void publish_received(const Group& g, uint32_t masked, uint4 received) {
-    int lane = threadIdx.x % 32;
-    bool tells = lane < g.num_ranks && !(masked >> lane & 1);
-    send_words(g, tells, lane, acks_of(g), received);  // release, with the fence; pairs with await_free_slots
-}
-
-// The same in rounds.
-__device__ inline void publish_received(const Group& g, const WideSet& masked, uint4 received) {
-#pragma unroll 1
-    for (int w = 0; w < kRankWords; ++w) {
+__device__ inline void publish_received(const Group& g, RankSetIn masked, uint4 received) {
+    for_words([&](int w) {
         int rank = rank_of_lane(w);
         bool tells = rank < g.num_ranks && !(masked >> rank & 1);
-        send_words(g, tells, rank, acks_of(g), received);
-    }
+        send_words(g, tells, rank, acks_of(g), received);  // release, with the fence; pairs with await_free_slots
+    });
 }
 
 constexpr int kOpenWarp = kThreads / 32 - 1;
