@@ -4,7 +4,6 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.memory.PinnedSlots;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.BitSet;
 import java.util.stream.IntStream;
 
 /**
@@ -16,8 +15,9 @@ final class RankMask {
     private final int numRanks;
     private final long wordsAddress;
     private final long deviceAddress;
-    private final MemorySegment timedOut;
-    private final BitSet byHand = new BitSet();
+
+    /** An i32 per rank: 1 if it is masked, by hand or by a kernel. */
+    private final MemorySegment masks;
 
     /**
      * No rank is masked.
@@ -30,8 +30,8 @@ final class RankMask {
         this.numRanks = numRanks;
         this.wordsAddress = wordsAddress;
         this.deviceAddress = slot.deviceAddress();
-        this.timedOut = slot.memory().asSlice(0, (long) Integer.BYTES * numRanks);
-        timedOut.fill((byte) 0);
+        this.masks = slot.memory().asSlice(0, (long) Integer.BYTES * numRanks);
+        masks.fill((byte) 0);
     }
 
     /** Where kernels say that they have masked a rank. */
@@ -42,8 +42,7 @@ final class RankMask {
     /** Masks or unmasks a rank, after the work enqueued so far. */
     void update(int rank, boolean masked) {
         stream.synchronize();
-        timedOut.setAtIndex(ValueLayout.JAVA_INT, rank, 0);
-        byHand.set(rank, masked);
+        masks.setAtIndex(ValueLayout.JAVA_INT, rank, masked ? 1 : 0);
         write();
     }
 
@@ -65,6 +64,6 @@ final class RankMask {
     }
 
     private boolean isMasked(int rank) {
-        return byHand.get(rank) || timedOut.getAtIndex(ValueLayout.JAVA_INT, rank) != 0;
+        return masks.getAtIndex(ValueLayout.JAVA_INT, rank) != 0;
     }
 }
