@@ -38,7 +38,7 @@ record LowLatencyFaults(LowLatencyErrors errors, CallTimeouts timeouts) {
             case HANDLE_INVALID -> errors.handleInvalid(peer);
             case HEADER_MISMATCH -> mismatch(peer, k, expected, seen);
             case TIMEOUT -> timeout(block, phaseOf(block));
-            case PEER_GONE -> givenUp(block, where(phaseOf(block)), seen);
+            case PEER_GONE -> givenUp(block, "." + phaseOf(block).text(), seen);
             case OUT_OF_STEP ->
                     LowLatencyErrors.tooLate(
                             errors.kind(),
@@ -67,10 +67,6 @@ record LowLatencyFaults(LowLatencyErrors errors, CallTimeouts timeouts) {
                 : errors.otherDispatch(mine, peer, theirs);
     }
 
-    private static String where(FaultPhase phase) {
-        return phase == FaultPhase.NONE ? "" : "." + phase.text();
-    }
-
     /** Whether every rank gets such a failure, so that all are still in step. */
     static boolean isAgreed(RuntimeException failure) {
         return failure instanceof RoutingException || failure instanceof RankMismatchException;
@@ -88,7 +84,7 @@ record LowLatencyFaults(LowLatencyErrors errors, CallTimeouts timeouts) {
                 phase.begins(),
                 errors.rank(),
                 intOf(block, "peer"),
-                errors.operation() + where(phase),
+                errors.operation() + "." + phase.text(),
                 longOf(block, "expected"),
                 longOf(block, "seen"));
     }

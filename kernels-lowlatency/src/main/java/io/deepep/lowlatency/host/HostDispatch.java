@@ -53,7 +53,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         kernels.peers.allow(timeouts);
         long epoch = kernels.sender.send(plan);
         runs.add(epoch);
-        int parity = parity(epoch);
+        int parity = CallEpoch.parity(epoch);
         if (handles.get(parity).isExpected()) {
             handles.set(parity, newHandle(parity));
             results[parity] = null;
@@ -70,16 +70,15 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
 
     @Override
     public LowLatencyDispatchResult result(Event event, Runnable receiveHook) {
-        int parity = parity(runs.latest());
+        int parity = CallEpoch.parity(runs.latest());
         LowLatencyDispatchResult cached = results[parity];
-        DispatchBank bank = kernels.banks.at(parity);
         if (cached != null
                 && cached.event().equals(event)
-                && Objects.equals(hooks[parity], receiveHook)
-                && cached.recvX().equals(bank.recvX())) {
+                && Objects.equals(hooks[parity], receiveHook)) {
             return cached;
         }
         BankHandle<DispatchBank> handle = handles.get(parity);
+        DispatchBank bank = kernels.banks.at(parity);
         hooks[parity] = receiveHook;
         results[parity] =
                 new LowLatencyDispatchResult(
@@ -105,9 +104,5 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
                     .directLinks(bank.sentRows)
                     .experts(experts);
         }
-    }
-
-    private static int parity(long call) {
-        return CallEpoch.parity(call);
     }
 }
