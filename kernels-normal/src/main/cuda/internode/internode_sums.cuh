@@ -82,6 +82,8 @@ __device__ inline void combine_weights(const InternodeCombineParams& params, uin
     using To = Homes<Net>;
     for (int i = 1; i < To::end_turn(net); ++i) {
         int place = (net.node + i) % To::size(net);
+        // A dispatch that did not look at masks has counted this rank's tokens in its own cell, and left spare ones.
+        if (!To::is_used(net, place)) continue;
         Share tokens = share(at<const int32_t>(b.source_tokens)[place]);
         if (tokens.begin == tokens.end) continue;
         auto sums = at<float>(To::outgoing(net, b.records, place));
