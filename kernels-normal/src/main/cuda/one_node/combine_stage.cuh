@@ -82,7 +82,10 @@ class StageQueue {
 
   private:
     __device__ int peer(int i) const { return (p_.group.rank + 1 + i) % p_.group.num_ranks; }
-    __device__ int source_row(int source) const { return at<const int32_t>(p_.source_rows)[source]; }
+    // Not past the end of x: a replayed graph has the x of its capture, and a dispatch since may have brought more rows.
+    __device__ int source_row(int source) const {
+        return min(at<const int32_t>(p_.source_rows)[source], p_.num_rows);
+    }
     __device__ void draw() { ticket_ = num_peers_ > 0 ? add_relaxed_gpu(&state_of(p_.group)->stage_cursor, 1) : 0; }
 
     __device__ bool open_batch() {
