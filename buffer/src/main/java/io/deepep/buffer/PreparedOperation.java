@@ -175,8 +175,10 @@ final class PreparedOperation<R> {
     private void begin() {
         try {
             observed.begin();
+            // Where nobody asks for the end of calls, the next run of the plan learns of a refusal.
+            owner.adoptMasks(observed.kind());
         } catch (RankMismatchException refused) {
-            owner.refused(observed.kind());
+            owner.adoptMasks(observed.kind());
             throw refused;
         } catch (RoutingException
                 | CapacityExceededException
@@ -196,7 +198,7 @@ final class PreparedOperation<R> {
         try {
             observed.complete();
         } catch (RankMismatchException refused) {
-            owner.refused(observed.kind());
+            owner.adoptMasks(observed.kind());
             throw refused;
         } catch (RoutingException | CapacityExceededException | CallOrderException agreed) {
             throw agreed;

@@ -304,9 +304,9 @@ final class RankBuffer implements Buffer {
 
     /**
      * Where ranks that are lost together were masked differently, the calls that the others refuse
-     * for that tell whom: once, not with another time-out.
+     * for that tell whom: once, not with another time-out. Nothing where no call was refused.
      */
-    void refused(CallKind kind) {
+    void adoptMasks(CallKind kind) {
         if (masksAfterFailure(kind)) {
             maskSuspects();
         }

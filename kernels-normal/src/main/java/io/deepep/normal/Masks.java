@@ -11,6 +11,8 @@ import java.util.stream.IntStream;
  * for them. All that go on leave out the same, which they compare in the header of each call.
  */
 public final class Masks {
+    private static final int[] NONE = {};
+
     private final boolean[] masked;
     private final Rails rails;
     private final BitSet suspects = new BitSet();
@@ -79,6 +81,9 @@ public final class Masks {
 
     /** The ranks noted since this was asked last. */
     public int[] takeSuspects() {
+        if (suspects.isEmpty()) {
+            return NONE; // asked after each call: no garbage
+        }
         int[] ranks = suspects.stream().toArray();
         suspects.clear();
         return ranks;

@@ -4,7 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
+import io.deepep.CallOptions;
 import io.deepep.DispatchHandle;
+import io.deepep.DispatchPlan;
+import io.deepep.Stream;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
@@ -148,6 +151,44 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
                         NormalRank rank = new NormalRank(context, whole);
                         Misbehaviour.requireMismatch(
                                 () -> buffer.dispatch(rank.plan().build()), "masked ranks");
+                        NormalMaskConformance.requireMasked(context, Set.of(stopped));
+                        NormalMaskConformance.calls(new NormalRank(context, rest));
+                    }
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                });
+    }
+
+    /** The same where calls stay on a stream and nobody asks for their end. */
+    @Cases
+    @GroupSource("2, 2")
+    public void maskedByOneRankOnAStream() {
+        NormalShape shape = shape(2, 2);
+        NormalWorld whole = shape.world();
+        int stopped = shape.topology().numRanks() - 1;
+        NormalWorld rest = whole.without(stopped);
+        shape.run(
+                backend,
+                builder ->
+                        builder.timeout(Duration.ofSeconds(2))
+                                .maskTimedOutRanks(true)
+                                .network(backend.networkWithMasks()),
+                context -> {
+                    Buffer buffer = context.buffer();
+                    Stream stream = buffer.communicationStream();
+                    int rows = shape.tokens() * shape.topology().numRanks();
+                    NormalRank rank = new NormalRank(context, whole);
+                    DispatchPlan plan = rank.plan().numWorstTokens(rows).build();
+                    rank.call(plan);
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    if (context.rank() == 0) {
+                        buffer.updateMask(stopped, true);
+                    }
+                    if (context.rank() != stopped) {
+                        // The first is refused; the second one hears of it.
+                        for (int i = 0; i < 2; i++) {
+                            buffer.dispatch(plan, CallOptions.sync().on(stream));
+                            stream.synchronize();
+                        }
                         NormalMaskConformance.requireMasked(context, Set.of(stopped));
                         NormalMaskConformance.calls(new NormalRank(context, rest));
                     }
