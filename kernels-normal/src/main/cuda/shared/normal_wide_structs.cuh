@@ -216,7 +216,7 @@ struct DispatchParams {
     int32_t num_worst_rows;             // rows of out_topk_idx to fill with -1; 0: none
     int32_t num_copy_warps;             // 1 .. 15; several nodes: 2, 4 or 8
     int32_t cached;                     // token_rows is read, no counting, no metadata
-    int32_t expanded_limit;             // rows the expanded layout takes; 0: not asked for
+    int32_t expanded_limit;             // rows the expanded layout takes; 0: all that come
     int32_t bases_offset;               // in dynamic shared memory, a multiple of 128
     int32_t stages_offset;              // in dynamic shared memory, a multiple of 128
 };

@@ -92,9 +92,7 @@ final class CudaDispatchOutputs {
                 .set("host_expert_counts", slot.deviceAddress() + COUNTS_OFFSET)
                 .setInt("num_worst_rows", topkIdx == null ? 0 : handle.numWorstTokens());
         if (handle.expanded()) {
-            params.setInt(
-                    "expanded_limit",
-                    handle.numWorstTokens() > 0 ? handle.numWorstTokens() : Integer.MAX_VALUE);
+            params.setInt("expanded_limit", handle.numWorstTokens());
         }
     }
 

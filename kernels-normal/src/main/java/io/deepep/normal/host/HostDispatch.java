@@ -161,7 +161,9 @@ final class HostDispatch implements Operation<DispatchResult> {
         headers.set(HeaderWord.HAS_WEIGHTS, plan.topkWeights() == null ? 0 : 1);
         headers.set(HeaderWord.ROW_LIMIT, rowLimit());
         if (state.topology.isInternode()) {
-            headers.set(HeaderWord.EXPANDED_LIMITED, plan.expanded() ? 1 : 0);
+            headers.set(
+                    HeaderWord.EXPANDED_LIMITED,
+                    plan.expanded() && plan.numWorstTokens() > 0 ? 1 : 0);
         }
         RoutingScan scan = handle.routing.scan;
         if (scan.fault() != null) {
@@ -184,9 +186,9 @@ final class HostDispatch implements Operation<DispatchResult> {
         handle.validate(state.exchange.epoch(), state.headers);
         outputs.setCounts(state.headers);
         if (handle.groups != null) {
-            long rows = handle.groups.place(state.headers);
-            int limit = plan.numWorstTokens() > 0 ? plan.numWorstTokens() : Integer.MAX_VALUE;
-            if (rows > limit) {
+            int rows = handle.groups.place(state.headers);
+            int limit = plan.numWorstTokens();
+            if (limit > 0 && rows > limit) {
                 // Only this rank sees it: the others learn it when the call ends.
                 state.exchange.record(
                         Fault.ofRoom(

@@ -233,7 +233,7 @@ public final class NormalStructs {
                 .i32("num_worst_rows", "rows of out_topk_idx to fill with -1; 0: none")
                 .i32("num_copy_warps", "1 .. 15; several nodes: 2, 4 or 8")
                 .i32("cached", "token_rows is read, no counting, no metadata")
-                .i32("expanded_limit", "rows the expanded layout takes; 0: not asked for")
+                .i32("expanded_limit", "rows the expanded layout takes; 0: all that come")
                 .i32("bases_offset", "in dynamic shared memory, a multiple of 128")
                 .i32("stages_offset", "in dynamic shared memory, a multiple of 128")
                 .build();

@@ -38,19 +38,13 @@ public final class ExpertGroups {
     /**
      * Finds where each expert's rows begin.
      *
-     * @return the rows of all experts, of which there may be more than an {@code int} counts; then
-     *     there are none
+     * @return the rows of all experts
      */
-    public long place(HeaderExchange headers) {
-        long next = 0;
+    public int place(HeaderExchange headers) {
         for (int e = 0; e < cursors.length; e++) {
-            next += align(headers.selections(e), alignment);
-            offsets[e + 1] = (int) Math.min(next, Integer.MAX_VALUE);
+            offsets[e + 1] = offsets[e] + (int) align(headers.selections(e), alignment);
         }
-        if (next > Integer.MAX_VALUE) {
-            Arrays.fill(offsets, 0);
-        }
-        return next;
+        return numRows();
     }
 
     /** Assigns received rows to expanded rows, from the expert indices that came along. */
