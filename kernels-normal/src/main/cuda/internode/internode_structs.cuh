@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "deepep/network_structs.cuh"
-#include "deepep/ibgda_structs.cuh"
 #include "../shared/normal_structs.cuh"
 
 namespace deepep::normal {
@@ -86,9 +85,9 @@ struct InternodeDispatchParams {
     DispatchParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeDispatchParams) == 736);
+static_assert(sizeof(InternodeDispatchParams) == 728);
 static_assert(offsetof(InternodeDispatchParams, local) == 0);
-static_assert(offsetof(InternodeDispatchParams, between) == 440);
+static_assert(offsetof(InternodeDispatchParams, between) == 432);
 
 // See internode_combine.cuh.
 struct InternodeCombineParams {
@@ -161,7 +160,7 @@ static_assert(offsetof(RailTable, ends_together) == 44);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0x8c463d98ef2c904e;
+__device__ uint64_t deepep_internode_structs = 0x1d8b2575c2be8ba3;
 }
 
 }  // namespace deepep::normal

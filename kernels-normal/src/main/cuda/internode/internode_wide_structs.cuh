@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "deepep/network_structs.cuh"
-#include "deepep/ibgda_structs.cuh"
 #include "../shared/normal_wide_structs.cuh"
 
 namespace deepep::normal {
@@ -86,9 +85,9 @@ struct InternodeDispatchParams {
     DispatchParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeDispatchParams) == 1248);
+static_assert(sizeof(InternodeDispatchParams) == 1240);
 static_assert(offsetof(InternodeDispatchParams, local) == 0);
-static_assert(offsetof(InternodeDispatchParams, between) == 952);
+static_assert(offsetof(InternodeDispatchParams, between) == 944);
 
 // See internode_combine.cuh.
 struct InternodeCombineParams {
@@ -161,7 +160,7 @@ static_assert(offsetof(RailTable, ends_together) == 44);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0xdbca29564cf886a4;
+__device__ uint64_t deepep_internode_structs = 0xd0b700eb77699cd8;
 }
 
 }  // namespace deepep::normal

@@ -255,7 +255,6 @@ __device__ inline void report_counts(const DispatchParams& p, const Others& othe
         int32_t aligned = (count + p.expert_alignment - 1) / p.expert_alignment * p.expert_alignment;
         expanded += aligned;
         if (p.out_raw_expert_counts) at<int32_t>(p.out_raw_expert_counts)[e] = count;
-        if (p.out_expert_counts) at<int32_t>(p.out_expert_counts)[e] = aligned;
         if (p.host_expert_counts) at<volatile int32_t>(p.host_expert_counts)[e] = aligned;
     }
     expanded = __reduce_add_sync(~0u, expanded);

@@ -27,22 +27,22 @@ __device__ __forceinline__ RowRange split(RowRange all, int part, int num_parts)
     return {begin, min(all.end, begin + each)};
 }
 
-// First row of each expert, aligned. One warp.
+// First row of each expert, aligned; kBuildMap: the consumer learns them too, and how many rows there are. One warp.
 __device__ inline void expert_bases(const ExpandParams& p, uint32_t* bases) {
     int lane = threadIdx.x % 32;
-    uint32_t sum = 0;
+    bool tells = p.mode == kBuildMap && blockIdx.x == 0;
+    auto offsets = at<int32_t>(p.out_expert_offsets);
+    int32_t sum = 0;
     for (int first = 0; first < p.num_local_experts; first += 32) {
         int e = first + lane;
-        uint32_t count = e < p.num_local_experts ? at<const int32_t>(p.raw_expert_counts)[e] : 0;
-        uint32_t aligned = (count + p.expert_alignment - 1) / p.expert_alignment * p.expert_alignment, prefix = aligned;
-#pragma unroll
-        for (int i = 1; i < 32; i *= 2) {
-            uint32_t v = __shfl_up_sync(~0u, prefix, i);
-            if (lane >= i) prefix += v;
-        }
-        if (e < p.num_local_experts) bases[e] = sum + prefix - aligned;
-        sum += __shfl_sync(~0u, prefix, 31);
+        int32_t count = e < p.num_local_experts ? at<const int32_t>(p.raw_expert_counts)[e] : 0;
+        int32_t aligned = (count + p.expert_alignment - 1) / p.expert_alignment * p.expert_alignment;
+        int32_t end = sum + inclusive_sum(aligned);
+        if (e < p.num_local_experts) bases[e] = end - aligned;
+        if (e < p.num_local_experts && tells) offsets[e] = end - aligned;
+        sum = __shfl_sync(~0u, end, 31);
     }
+    if (tells && lane == 0) offsets[p.num_local_experts] = sum;
 }
 
 // All blocks; false when they do not run together.

@@ -198,7 +198,6 @@ struct DispatchParams {
     uint64_t out_topk_idx;              // i64 [num_rows or num_worst_rows][topk], or 0
     uint64_t out_topk_weights;          // f32 [num_rows or num_worst_rows][topk], or 0
     uint64_t out_src_idx;               // i32 [num_rows], or 0
-    uint64_t out_expert_counts;         // i32 [experts per rank], aligned, or 0
     uint64_t out_raw_expert_counts;     // i32 [experts per rank], or 0
     uint64_t out_source_rows;           // i32 [num_ranks + 1]; [num_ranks][2]: first row to a rank, count; or 0
     uint64_t out_num_rows;              // i32, or 0
@@ -220,7 +219,7 @@ struct DispatchParams {
     int32_t bases_offset;               // in dynamic shared memory, a multiple of 128
     int32_t stages_offset;              // in dynamic shared memory, a multiple of 128
 };
-static_assert(sizeof(DispatchParams) == 440);
+static_assert(sizeof(DispatchParams) == 432);
 static_assert(offsetof(DispatchParams, group) == 0);
 static_assert(offsetof(DispatchParams, recv_offset) == 168);
 static_assert(offsetof(DispatchParams, recv_src_offset) == 176);
@@ -243,27 +242,26 @@ static_assert(offsetof(DispatchParams, handle_epoch) == 304);
 static_assert(offsetof(DispatchParams, out_topk_idx) == 312);
 static_assert(offsetof(DispatchParams, out_topk_weights) == 320);
 static_assert(offsetof(DispatchParams, out_src_idx) == 328);
-static_assert(offsetof(DispatchParams, out_expert_counts) == 336);
-static_assert(offsetof(DispatchParams, out_raw_expert_counts) == 344);
-static_assert(offsetof(DispatchParams, out_source_rows) == 352);
-static_assert(offsetof(DispatchParams, out_num_rows) == 360);
-static_assert(offsetof(DispatchParams, host_expert_counts) == 368);
-static_assert(offsetof(DispatchParams, num_tokens) == 376);
-static_assert(offsetof(DispatchParams, topk) == 380);
-static_assert(offsetof(DispatchParams, num_experts) == 384);
-static_assert(offsetof(DispatchParams, expert_alignment) == 388);
-static_assert(offsetof(DispatchParams, hidden) == 392);
-static_assert(offsetof(DispatchParams, x_bytes) == 396);
-static_assert(offsetof(DispatchParams, num_scales) == 400);
-static_assert(offsetof(DispatchParams, scales_offset) == 404);
-static_assert(offsetof(DispatchParams, row_stride) == 408);
-static_assert(offsetof(DispatchParams, row_limit) == 412);
-static_assert(offsetof(DispatchParams, num_worst_rows) == 416);
-static_assert(offsetof(DispatchParams, num_copy_warps) == 420);
-static_assert(offsetof(DispatchParams, cached) == 424);
-static_assert(offsetof(DispatchParams, expanded_limit) == 428);
-static_assert(offsetof(DispatchParams, bases_offset) == 432);
-static_assert(offsetof(DispatchParams, stages_offset) == 436);
+static_assert(offsetof(DispatchParams, out_raw_expert_counts) == 336);
+static_assert(offsetof(DispatchParams, out_source_rows) == 344);
+static_assert(offsetof(DispatchParams, out_num_rows) == 352);
+static_assert(offsetof(DispatchParams, host_expert_counts) == 360);
+static_assert(offsetof(DispatchParams, num_tokens) == 368);
+static_assert(offsetof(DispatchParams, topk) == 372);
+static_assert(offsetof(DispatchParams, num_experts) == 376);
+static_assert(offsetof(DispatchParams, expert_alignment) == 380);
+static_assert(offsetof(DispatchParams, hidden) == 384);
+static_assert(offsetof(DispatchParams, x_bytes) == 388);
+static_assert(offsetof(DispatchParams, num_scales) == 392);
+static_assert(offsetof(DispatchParams, scales_offset) == 396);
+static_assert(offsetof(DispatchParams, row_stride) == 400);
+static_assert(offsetof(DispatchParams, row_limit) == 404);
+static_assert(offsetof(DispatchParams, num_worst_rows) == 408);
+static_assert(offsetof(DispatchParams, num_copy_warps) == 412);
+static_assert(offsetof(DispatchParams, cached) == 416);
+static_assert(offsetof(DispatchParams, expanded_limit) == 420);
+static_assert(offsetof(DispatchParams, bases_offset) == 424);
+static_assert(offsetof(DispatchParams, stages_offset) == 428);
 
 // See normal_combine.cu.
 struct CombineParams {
@@ -348,6 +346,7 @@ struct ExpandParams {
     uint64_t out_scales_token_stride;   // floats
     uint64_t out_scales_group_stride;   // floats
     uint64_t out_weights;               // f32 [expanded rows], or 0
+    uint64_t out_expert_offsets;        // i32 [num_local_experts + 1]: kBuildMap writes it
     int32_t mode;                       // ExpandMode
     int32_t num_topk;
     int32_t num_local_experts;
@@ -361,7 +360,7 @@ struct ExpandParams {
     int32_t stages_offset;              // in dynamic shared memory, a multiple of 128
     int32_t reserved;
 };
-static_assert(sizeof(ExpandParams) == 320);
+static_assert(sizeof(ExpandParams) == 328);
 static_assert(offsetof(ExpandParams, group) == 0);
 static_assert(offsetof(ExpandParams, rows) == 168);
 static_assert(offsetof(ExpandParams, topk) == 176);
@@ -376,18 +375,19 @@ static_assert(offsetof(ExpandParams, out_scales) == 240);
 static_assert(offsetof(ExpandParams, out_scales_token_stride) == 248);
 static_assert(offsetof(ExpandParams, out_scales_group_stride) == 256);
 static_assert(offsetof(ExpandParams, out_weights) == 264);
-static_assert(offsetof(ExpandParams, mode) == 272);
-static_assert(offsetof(ExpandParams, num_topk) == 276);
-static_assert(offsetof(ExpandParams, num_local_experts) == 280);
-static_assert(offsetof(ExpandParams, expert_alignment) == 284);
-static_assert(offsetof(ExpandParams, out_limit) == 288);
-static_assert(offsetof(ExpandParams, x_bytes) == 292);
-static_assert(offsetof(ExpandParams, num_scales) == 296);
-static_assert(offsetof(ExpandParams, scales_offset) == 300);
-static_assert(offsetof(ExpandParams, row_stride) == 304);
-static_assert(offsetof(ExpandParams, num_copy_warps) == 308);
-static_assert(offsetof(ExpandParams, stages_offset) == 312);
-static_assert(offsetof(ExpandParams, reserved) == 316);
+static_assert(offsetof(ExpandParams, out_expert_offsets) == 272);
+static_assert(offsetof(ExpandParams, mode) == 280);
+static_assert(offsetof(ExpandParams, num_topk) == 284);
+static_assert(offsetof(ExpandParams, num_local_experts) == 288);
+static_assert(offsetof(ExpandParams, expert_alignment) == 292);
+static_assert(offsetof(ExpandParams, out_limit) == 296);
+static_assert(offsetof(ExpandParams, x_bytes) == 300);
+static_assert(offsetof(ExpandParams, num_scales) == 304);
+static_assert(offsetof(ExpandParams, scales_offset) == 308);
+static_assert(offsetof(ExpandParams, row_stride) == 312);
+static_assert(offsetof(ExpandParams, num_copy_warps) == 316);
+static_assert(offsetof(ExpandParams, stages_offset) == 320);
+static_assert(offsetof(ExpandParams, reserved) == 324);
 
 // See normal_stage.cu and normal_cast.cu. Addresses, not offsets.
 struct StageParams {
@@ -461,7 +461,7 @@ static_assert(offsetof(LayoutParams, reserved) == 68);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0xd4fc061067c3a9a8;
+__device__ uint64_t deepep_normal_structs = 0x125d2f052feb5d2a;
 }
 
 }  // namespace deepep::normal

@@ -198,7 +198,6 @@ struct DispatchParams {
     uint64_t out_topk_idx;              // i64 [num_rows or num_worst_rows][topk], or 0
     uint64_t out_topk_weights;          // f32 [num_rows or num_worst_rows][topk], or 0
     uint64_t out_src_idx;               // i32 [num_rows], or 0
-    uint64_t out_expert_counts;         // i32 [experts per rank], aligned, or 0
     uint64_t out_raw_expert_counts;     // i32 [experts per rank], or 0
     uint64_t out_source_rows;           // i32 [num_ranks + 1]; [num_ranks][2]: first row to a rank, count; or 0
     uint64_t out_num_rows;              // i32, or 0
@@ -220,7 +219,7 @@ struct DispatchParams {
     int32_t bases_offset;               // in dynamic shared memory, a multiple of 128
     int32_t stages_offset;              // in dynamic shared memory, a multiple of 128
 };
-static_assert(sizeof(DispatchParams) == 952);
+static_assert(sizeof(DispatchParams) == 944);
 static_assert(offsetof(DispatchParams, group) == 0);
 static_assert(offsetof(DispatchParams, recv_offset) == 680);
 static_assert(offsetof(DispatchParams, recv_src_offset) == 688);
@@ -243,27 +242,26 @@ static_assert(offsetof(DispatchParams, handle_epoch) == 816);
 static_assert(offsetof(DispatchParams, out_topk_idx) == 824);
 static_assert(offsetof(DispatchParams, out_topk_weights) == 832);
 static_assert(offsetof(DispatchParams, out_src_idx) == 840);
-static_assert(offsetof(DispatchParams, out_expert_counts) == 848);
-static_assert(offsetof(DispatchParams, out_raw_expert_counts) == 856);
-static_assert(offsetof(DispatchParams, out_source_rows) == 864);
-static_assert(offsetof(DispatchParams, out_num_rows) == 872);
-static_assert(offsetof(DispatchParams, host_expert_counts) == 880);
-static_assert(offsetof(DispatchParams, num_tokens) == 888);
-static_assert(offsetof(DispatchParams, topk) == 892);
-static_assert(offsetof(DispatchParams, num_experts) == 896);
-static_assert(offsetof(DispatchParams, expert_alignment) == 900);
-static_assert(offsetof(DispatchParams, hidden) == 904);
-static_assert(offsetof(DispatchParams, x_bytes) == 908);
-static_assert(offsetof(DispatchParams, num_scales) == 912);
-static_assert(offsetof(DispatchParams, scales_offset) == 916);
-static_assert(offsetof(DispatchParams, row_stride) == 920);
-static_assert(offsetof(DispatchParams, row_limit) == 924);
-static_assert(offsetof(DispatchParams, num_worst_rows) == 928);
-static_assert(offsetof(DispatchParams, num_copy_warps) == 932);
-static_assert(offsetof(DispatchParams, cached) == 936);
-static_assert(offsetof(DispatchParams, expanded_limit) == 940);
-static_assert(offsetof(DispatchParams, bases_offset) == 944);
-static_assert(offsetof(DispatchParams, stages_offset) == 948);
+static_assert(offsetof(DispatchParams, out_raw_expert_counts) == 848);
+static_assert(offsetof(DispatchParams, out_source_rows) == 856);
+static_assert(offsetof(DispatchParams, out_num_rows) == 864);
+static_assert(offsetof(DispatchParams, host_expert_counts) == 872);
+static_assert(offsetof(DispatchParams, num_tokens) == 880);
+static_assert(offsetof(DispatchParams, topk) == 884);
+static_assert(offsetof(DispatchParams, num_experts) == 888);
+static_assert(offsetof(DispatchParams, expert_alignment) == 892);
+static_assert(offsetof(DispatchParams, hidden) == 896);
+static_assert(offsetof(DispatchParams, x_bytes) == 900);
+static_assert(offsetof(DispatchParams, num_scales) == 904);
+static_assert(offsetof(DispatchParams, scales_offset) == 908);
+static_assert(offsetof(DispatchParams, row_stride) == 912);
+static_assert(offsetof(DispatchParams, row_limit) == 916);
+static_assert(offsetof(DispatchParams, num_worst_rows) == 920);
+static_assert(offsetof(DispatchParams, num_copy_warps) == 924);
+static_assert(offsetof(DispatchParams, cached) == 928);
+static_assert(offsetof(DispatchParams, expanded_limit) == 932);
+static_assert(offsetof(DispatchParams, bases_offset) == 936);
+static_assert(offsetof(DispatchParams, stages_offset) == 940);
 
 // See normal_combine.cu.
 struct CombineParams {
@@ -334,7 +332,7 @@ static_assert(offsetof(CombineParams, rings_offset) == 876);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0x754a1132dc25cd9d;
+__device__ uint64_t deepep_normal_structs = 0xe3d6928c05f489d7;
 }
 
 }  // namespace deepep::normal

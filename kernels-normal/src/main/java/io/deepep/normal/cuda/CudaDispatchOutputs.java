@@ -5,7 +5,6 @@ import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
-import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.cuda.memory.DevicePool;
@@ -31,7 +30,6 @@ final class CudaDispatchOutputs {
     private final boolean topk;
     private final boolean copies;
     private final Tensor counts;
-    private final DevicePool.Block deviceCounts;
     private final DevicePool.Block topkIdx;
     private final DevicePool.Block topkWeights;
     private DevicePool.Block rows;
@@ -65,7 +63,6 @@ final class CudaDispatchOutputs {
                 meta && weights ? state.memory.allocate(4 * metaRows * handle.numTopk()) : null;
         this.counts =
                 topk ? Tensor.allocate(Arena.ofAuto(), DType.I32, handle.numLocalExperts()) : null;
-        this.deviceCounts = topk ? state.memory.allocate(4L * handle.numLocalExperts()) : null;
     }
 
     /** Bytes of the slot that {@code plan} needs. */
@@ -88,7 +85,6 @@ final class CudaDispatchOutputs {
     void fill(Params params) {
         params.set("out_topk_idx", topkIdx == null ? 0 : topkIdx.address())
                 .set("out_topk_weights", topkWeights == null ? 0 : topkWeights.address())
-                .set("out_expert_counts", deviceCounts.address())
                 .set("host_expert_counts", slot.deviceAddress() + COUNTS_OFFSET)
                 .setInt("num_worst_rows", topkIdx == null ? 0 : handle.numWorstTokens());
         if (handle.expanded()) {
@@ -177,15 +173,6 @@ final class CudaDispatchOutputs {
     /** F32 [M] of the expanded layout, or null. */
     DevicePool.Block expandedWeights() {
         return expandedWeights;
-    }
-
-    /** Computes the expert offsets of the expanded layout. */
-    void runOffsets(LaunchConfig oneWarp, OffsetsParams params) {
-        if (handle.expanded() && !cached) {
-            long offsets = handle.expertOffsets.address();
-            params.set(deviceCounts.address(), offsets, handle.numLocalExperts());
-            state.kernels.offsets.launch(oneWarp, params.memory(), state.stream);
-        }
     }
 
     DispatchResult result(Event event) {

@@ -22,8 +22,6 @@ final class ExpandLaunch {
     private final CudaDispatchOutputs outputs;
     private final Params params;
     private final LaunchConfig launch;
-    private final LaunchConfig oneWarp;
-    private final OffsetsParams offsetsParams;
 
     /** Kept reachable: the kernel's scratch. */
     private final DevicePool.Block blockHist;
@@ -42,8 +40,6 @@ final class ExpandLaunch {
         this.launch =
                 new LaunchConfig(arena, config.numSms(), KernelConstants.THREADS)
                         .overlapsPrevious();
-        this.oneWarp = new LaunchConfig(arena, 1, 32).overlapsPrevious();
-        this.offsetsParams = new OffsetsParams(arena);
         int numLocalExperts = handle.expanded() ? handle.numLocalExperts() : 0;
         this.blockHist = state.memory.allocate(4L * config.numSms() * Math.max(numLocalExperts, 1));
         // The group's local state has the kernel's barrier; it has no peers.
@@ -112,6 +108,7 @@ final class ExpandLaunch {
                     .set("weights", weights ? state.heap() + nvl.recvWeights().offset() : 0)
                     .set("raw_expert_counts", handle.rawCounts.address())
                     .set("expanded_rows", handle.expandedRows.address())
+                    .set("out_expert_offsets", handle.expertOffsets.address())
                     .setInt("mode", map.value());
         }
     }
@@ -127,6 +124,5 @@ final class ExpandLaunch {
                         outputs.expandedWeights() == null ? 0 : outputs.expandedWeights().address())
                 .setInt("out_limit", numRows);
         state.kernels.expand.launch(launch, params.memory(), state.stream);
-        outputs.runOffsets(oneWarp, offsetsParams);
     }
 }

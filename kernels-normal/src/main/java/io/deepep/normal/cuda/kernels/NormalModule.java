@@ -29,7 +29,6 @@ public final class NormalModule {
     public final CudaFunction stage;
     public final CudaFunction cast;
     public final CudaFunction layout;
-    public final CudaFunction offsets;
 
     /** Dynamic shared memory a block can have, but for kernels of large nodes. */
     public final int sharedBytes;
@@ -76,7 +75,6 @@ public final class NormalModule {
         stage = load(context, "normal_stage");
         cast = load(context, "normal_cast");
         layout = load(context, "normal_layout");
-        offsets = load(context, "normal_offsets");
         for (String kind : List.of("", InternodeKernels.MASKED)) {
             for (InternodeStructs structs :
                     List.of(InternodeStructs.NARROW, InternodeStructs.WIDE)) {

@@ -41,6 +41,7 @@ public final class NormalStructs {
                     .u64("out_scales_token_stride", "floats")
                     .u64("out_scales_group_stride", "floats")
                     .u64("out_weights", "f32 [expanded rows], or 0")
+                    .u64("out_expert_offsets", "i32 [num_local_experts + 1]: kBuildMap writes it")
                     .i32("mode", "ExpandMode")
                     .i32("num_topk", "")
                     .i32("num_local_experts", "")
@@ -213,7 +214,6 @@ public final class NormalStructs {
                 .u64("out_topk_idx", "i64 [num_rows or num_worst_rows][topk], or 0")
                 .u64("out_topk_weights", "f32 [num_rows or num_worst_rows][topk], or 0")
                 .u64("out_src_idx", "i32 [num_rows], or 0")
-                .u64("out_expert_counts", "i32 [experts per rank], aligned, or 0")
                 .u64("out_raw_expert_counts", "i32 [experts per rank], or 0")
                 .u64(
                         "out_source_rows",
