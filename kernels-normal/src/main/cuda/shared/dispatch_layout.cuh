@@ -224,14 +224,10 @@ __device__ inline void place_blocks(const DispatchParams& p, const int32_t* row_
         int32_t sum = p.cached ? 0 : row_base[dest];
         for (int first = 0; first < num_blocks; first += 32) {
             int b = first + lane;
-            int32_t count = !p.cached && b < num_blocks ? state_of(p.group)->block_counts[b][dest] : 0, prefix = count;
-#pragma unroll
-            for (int i = 1; i < 32; i *= 2) {
-                int32_t v = __shfl_up_sync(~0u, prefix, i);
-                if (lane >= i) prefix += v;
-            }
-            if (b < num_blocks) bases[b][dest] = sum + prefix - count;
-            sum += __shfl_sync(~0u, prefix, 31);
+            int32_t count = !p.cached && b < num_blocks ? state_of(p.group)->block_counts[b][dest] : 0;
+            int32_t end = sum + inclusive_sum(count);
+            if (b < num_blocks) bases[b][dest] = end - count;
+            sum = __shfl_sync(~0u, end, 31);
         }
     });
     __syncthreads();
