@@ -67,10 +67,7 @@ __device__ __forceinline__ void store_order(const Internode& b, Window window, N
     }
 }
 
-struct CountShared {
-    int32_t warp_counts[kWarps][32];
-    int32_t running[32];
-};
+using CountShared = TokenCounts<32>;
 
 // Where the layout sends token t among the ranks of a window: bit i * kRanksAtOnce + r for the r-th of the i-th node.
 __device__ inline uint32_t layout_node_mask(const InternodeDispatchParams& params, int t, Window window) {
@@ -132,15 +129,7 @@ __device__ inline void order_tokens(CountShared& shared, uint32_t mask, WindowRo
         if (lane == i) shared.warp_counts[warp][i] = __popc(senders);
     }
     __syncthreads();
-    if (threadIdx.x < 32) {
-        int32_t sum = shared.running[threadIdx.x];
-        for (int w = 0; w < kWarps; ++w) {
-            int32_t count = shared.warp_counts[w][threadIdx.x];
-            shared.warp_counts[w][threadIdx.x] = sum;
-            sum += count;
-        }
-        shared.running[threadIdx.x] = sum;
-    }
+    sum_warp_counts(shared);
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < 32; ++i) {

@@ -24,10 +24,14 @@ __device__ __forceinline__ TokenRange block_tokens(int num_tokens) {
     return {begin, min(num_tokens, begin + per_block)};
 }
 
-struct LayoutShared {
-    int32_t warp_counts[kWarps][kMaxRanks];
-    int32_t running[kMaxRanks];
+// Tokens of a block for each of some ranks: of the step by its warps, and of the steps before.
+template <int kRanks>
+struct TokenCounts {
+    int32_t warp_counts[kWarps][kRanks];
+    int32_t running[kRanks];
 };
+
+using LayoutShared = TokenCounts<kMaxRanks>;
 
 // Keeps the first bad selection of a call: token t's k, or its receiver k - kFirstMaskKey.
 constexpr int kFirstMaskKey = 128;
@@ -127,8 +131,9 @@ __device__ inline RankMask token_mask(const DispatchParams& p, int t, uint32_t* 
 }
 
 // The counts of warps become those of the tokens before them. One thread for each rank.
-__device__ __forceinline__ void sum_warp_counts(LayoutShared& shared) {
-    if (threadIdx.x >= kMaxRanks) return;
+template <int kRanks>
+__device__ __forceinline__ void sum_warp_counts(TokenCounts<kRanks>& shared) {
+    if (threadIdx.x >= kRanks) return;
     int32_t sum = shared.running[threadIdx.x];
     for (int w = 0; w < kWarps; ++w) {
         int32_t count = shared.warp_counts[w][threadIdx.x];
