@@ -34,6 +34,7 @@ public final class MoeLayers {
     private MoeLayers(CheckpointConfig config) {
         this.config = config;
         family = MoeFamily.of(config);
+        requireSilu();
         hidden = config.number("hidden_size");
         intermediate = config.number(family.intermediateKey);
         // DeepSeek-V2 normalises nothing, whatever its configuration says.
@@ -41,7 +42,8 @@ public final class MoeLayers {
                 switch (family) {
                     case MIXTRAL, GPT_OSS -> true;
                     case DEEPSEEK_V2 -> false;
-                    default -> config.flag("norm_topk_prob", family != MoeFamily.QWEN2_MOE);
+                    case QWEN2_MOE, QWEN3_MOE -> config.flag("norm_topk_prob", false);
+                    case DEEPSEEK_V3, GLM4_MOE -> config.flag("norm_topk_prob", true);
                 };
         rule =
                 TopkRule.of(family.numExperts(config), config.number("num_experts_per_tok"))
@@ -52,10 +54,20 @@ public final class MoeLayers {
     /**
      * Reads the layers of a model.
      *
-     * @throws IllegalArgumentException if the model is of another family, or a number is missing
+     * @throws IllegalArgumentException if the model is of another family, its activation is not
+     *     SiLU, or a number is missing
      */
     public static MoeLayers of(CheckpointConfig config) {
         return new MoeLayers(config);
+    }
+
+    /** gpt-oss has an activation of its own, whatever its configuration says. */
+    private void requireSilu() {
+        String activation = config.text("hidden_act", "silu");
+        if (family != MoeFamily.GPT_OSS && !activation.equals("silu")) {
+            throw new IllegalArgumentException(
+                    config + ": hidden_act=" + activation + " is not silu");
+        }
     }
 
     /** The numbers of experts, and how weights are computed from scores. */

@@ -11,6 +11,8 @@ import java.io.IOException;
  * with its windows and sinks.
  */
 final class GroupedQueryAttention implements Attention {
+    private static final String SLIDING = "sliding_attention";
+
     private final int headSize;
     private final Rope rope;
     private final Projection q;
@@ -69,11 +71,21 @@ final class GroupedQueryAttention implements Attention {
 
     /** 0 where the layer sees everything. */
     private static int window(CheckpointConfig config, int layer) {
-        boolean everywhere = config.family().equals("mixtral");
-        String type =
-                config.element(
-                        "layer_types", layer, everywhere ? "sliding_attention" : "full_attention");
-        return type.equals("sliding_attention") ? config.number("sliding_window", 0) : 0;
+        if (!config.has("layer_types") && config.flag("use_sliding_window", false)) {
+            throw new IllegalArgumentException(
+                    config
+                            + ": use_sliding_window=true without layer_types does not say which layers"
+                            + " have a window; add layer_types");
+        }
+        // What a configuration without layer_types means is its family's.
+        boolean slides =
+                switch (config.family()) {
+                    case "mixtral" -> true;
+                    case "gpt_oss" -> layer % 2 == 0;
+                    default -> false;
+                };
+        String type = config.element("layer_types", layer, slides ? SLIDING : "full_attention");
+        return type.equals(SLIDING) ? config.number("sliding_window", 0) : 0;
     }
 
     @Override

@@ -59,7 +59,8 @@ record Model(NDArray embedding, List<DecoderLayer> layers, RmsNorm norm, Project
                 isLatent(config)
                         ? config.number("qk_rope_head_dim")
                         : GroupedQueryAttention.rotated(config);
-        return new Rope(config, dimensions, isLatent(config), slots.maxLength(), weights.manager());
+        boolean interleaved = isLatent(config) && config.flag("rope_interleave", true);
+        return new Rope(config, dimensions, interleaved, slots.maxLength(), weights.manager());
     }
 
     private static Attention attention(

@@ -34,7 +34,9 @@ class WrongCheckpointTest {
         "num_key_value_heads, 4, model.layers.0.self_attn.k_proj.weight has shape",
         "model_type, llama, model_type=llama is not one of mixtral",
         "vocab_size, null, has no vocab_size",
-        "hidden_size, many, hidden_size=\"many\" is not a number"
+        "hidden_size, many, hidden_size=\"many\" is not a number",
+        "hidden_act, gelu, hidden_act=gelu is not silu",
+        "use_sliding_window, true, use_sliding_window=true without layer_types"
     })
     void isRefused(String key, String value, String message) throws IOException {
         write(key, value);

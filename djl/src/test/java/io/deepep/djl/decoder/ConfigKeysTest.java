@@ -1,0 +1,107 @@
+package io.deepep.djl.decoder;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import io.deepep.djl.CheckpointConfig;
+import io.deepep.djl.MoeLayers;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Keys of config.json that change what a model computes, with other values or left out. */
+@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class ConfigKeysTest {
+    private static final int ROPE = 8;
+
+    @TempDir Path folder;
+
+    /** As by transformers' defaults. */
+    @ParameterizedTest
+    @CsvSource({"qwen2_moe, false", "qwen3_moe, false", "deepseek_v3, true", "glm4_moe, true"})
+    void withoutNormTopkProb(String family, boolean normalized) throws IOException {
+        copy(family, config -> config.remove("norm_topk_prob"));
+        assertThat(MoeLayers.of(CheckpointConfig.read(folder)).rule().normalized())
+                .isEqualTo(normalized);
+    }
+
+    /** Every second layer of gpt-oss has a window. */
+    @Test
+    void withoutLayerTypes() throws Exception {
+        copy("gpt_oss", config -> config.remove("layer_types"));
+        requireGolden("gpt_oss");
+    }
+
+    /** The same model, if the rows of the weights that make rotated channels are reordered too. */
+    @Test
+    void rotatedHalvesInPlaceOfNeighbours() throws Exception {
+        copy("deepseek_v3", config -> config.addProperty("rope_interleave", false));
+        Path file = folder.resolve("model.safetensors");
+        ByteBuffer bytes = ByteBuffer.wrap(Files.readAllBytes(file)).order(ByteOrder.LITTLE_ENDIAN);
+        int header = (int) bytes.getLong(0);
+        JsonObject tensors =
+                JsonParser.parseString(new String(bytes.array(), 8, header, StandardCharsets.UTF_8))
+                        .getAsJsonObject();
+        int reordered = 0;
+        for (String name : tensors.keySet()) {
+            if (name.endsWith("q_b_proj.weight") || name.endsWith("kv_a_proj_with_mqa.weight")) {
+                JsonObject tensor = tensors.getAsJsonObject(name);
+                int begin = 8 + header + tensor.getAsJsonArray("data_offsets").get(0).getAsInt();
+                int rows = tensor.getAsJsonArray("shape").get(0).getAsInt();
+                int rowBytes = 2 * tensor.getAsJsonArray("shape").get(1).getAsInt();
+                // A head's last channels are rotated.
+                int period = name.contains("q_b_proj") ? rows / 4 : rows;
+                for (int last = period; last <= rows; last += period) {
+                    halves(bytes.array(), begin + (last - ROPE) * rowBytes, rowBytes);
+                }
+                reordered++;
+            }
+        }
+        assertThat(reordered).isEqualTo(2 * 2);
+        Files.write(file, bytes.array());
+        requireGolden("deepseek_v3");
+    }
+
+    /** Puts the first of each pair of rows before the second of each. */
+    private static void halves(byte[] bytes, int begin, int rowBytes) {
+        byte[] pairs = Arrays.copyOfRange(bytes, begin, begin + ROPE * rowBytes);
+        for (int row = 0; row < ROPE; row++) {
+            int from = 2 * row % ROPE + 2 * row / ROPE;
+            System.arraycopy(pairs, from * rowBytes, bytes, begin + row * rowBytes, rowBytes);
+        }
+    }
+
+    private void copy(String family, Consumer<JsonObject> change) throws IOException {
+        Path from = Golden.folder(family);
+        Files.copy(from.resolve("model.safetensors"), folder.resolve("model.safetensors"));
+        JsonObject config =
+                JsonParser.parseString(Files.readString(from.resolve("config.json")))
+                        .getAsJsonObject();
+        change.accept(config);
+        Files.writeString(folder.resolve("config.json"), config.toString());
+    }
+
+    private void requireGolden(String family) throws Exception {
+        List<Golden.Prompt> golden = Golden.of(family).prompts();
+        List<long[]> prompts = golden.stream().map(Golden.Prompt::ids).toList();
+        try (DecoderService service = DecoderService.start(folder, 2, DecoderOptions.DEFAULT)) {
+            List<long[]> tokens = service.generate(prompts, 64, _ -> Sampler.greedy());
+            for (int i = 0; i < prompts.size(); i++) {
+                assertThat(tokens.get(i)).containsExactly(golden.get(i).tokens());
+            }
+        }
+    }
+}
