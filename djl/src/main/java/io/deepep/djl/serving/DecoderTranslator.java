@@ -14,7 +14,6 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParseException;
 import com.google.gson.JsonParser;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.LongStream;
@@ -63,22 +62,32 @@ final class DecoderTranslator implements Translator<Input, Output> {
     }
 
     private static List<String> texts(JsonElement inputs) {
-        List<String> texts = new ArrayList<>();
-        if (inputs instanceof JsonArray list) {
-            list.forEach(each -> texts.add(each.getAsString()));
-        } else {
-            texts.add(inputs.getAsString());
+        List<JsonElement> given =
+                inputs instanceof JsonArray list ? list.asList() : List.of(inputs);
+        if (!given.stream().allMatch(JsonElement::isJsonPrimitive)) {
+            throw new IllegalArgumentException(
+                    "inputs=" + inputs + " is neither a text nor a list of texts");
         }
-        return texts;
+        return given.stream().map(JsonElement::getAsString).toList();
     }
 
     /** The request's parameters; what it does not name is as by default. */
     private static Generation generation(JsonObject request) {
-        JsonObject parameters = JSON.toJsonTree(Generation.DEFAULT).getAsJsonObject();
-        if (request.has("parameters")) {
-            request.getAsJsonObject("parameters").asMap().forEach(parameters::add);
+        JsonElement given = request.get("parameters");
+        if (given == null || given.isJsonNull()) {
+            return Generation.DEFAULT;
         }
-        return JSON.fromJson(parameters, Generation.class);
+        if (!given.isJsonObject()) {
+            throw new IllegalArgumentException("parameters=" + given + " is not an object");
+        }
+        JsonObject parameters = JSON.toJsonTree(Generation.DEFAULT).getAsJsonObject();
+        given.getAsJsonObject().asMap().forEach(parameters::add);
+        try {
+            return JSON.fromJson(parameters, Generation.class);
+        } catch (JsonParseException wrong) {
+            throw new IllegalArgumentException(
+                    "parameters=" + given + " are not numbers: " + wrong.getMessage(), wrong);
+        }
     }
 
     @Override

@@ -13,6 +13,7 @@ import java.io.IOException;
 import java.net.URISyntaxException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -24,6 +25,36 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** A folder with serving.properties, loaded as DJL Serving loads it: by DJL's Criteria. */
 @Timeout(value = 90, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class DecoderServingTest {
+    /** Requests, and why they are refused. */
+    private static final Map<String, String> WRONG =
+            Map.ofEntries(
+                    Map.entry("{}", "the request has no inputs"),
+                    Map.entry("[]", "the request is not a JSON object"),
+                    Map.entry("x", "the request is not a JSON object"),
+                    Map.entry("{\"inputs\": null}", "inputs=null is neither a text nor a list"),
+                    Map.entry("{\"inputs\": {}}", "inputs={} is neither a text nor a list"),
+                    Map.entry("{\"inputs\": [\"a\", null]}", "inputs=[\"a\",null] is neither"),
+                    Map.entry("{\"inputs\": \"\"}", "a prompt is empty"),
+                    Map.entry(
+                            "{\"inputs\": [], \"parameters\": {\"max_new_tokens\": 500}}",
+                            "numNewTokens=500"),
+                    Map.entry(
+                            "{\"inputs\": \"x\", \"parameters\": 3}",
+                            "parameters=3 is not an object"),
+                    Map.entry(
+                            sampled("\"max_new_tokens\": \"many\""),
+                            "parameters={\"max_new_tokens\":\"many\"} are not numbers"),
+                    Map.entry(
+                            sampled("\"temperature\": null"),
+                            "parameters={\"temperature\":null} are not numbers"),
+                    Map.entry(
+                            sampled("\"temperature\": 0.7, \"top_p\": 0"),
+                            "temperature=0.7 must be above 0, and p=0.0"),
+                    Map.entry(
+                            sampled("\"temperature\": 0.7, \"top_p\": 2"),
+                            "temperature=0.7 must be above 0, and p=2.0"),
+                    Map.entry(sampled("\"temperature\": -1"), "temperature=-1.0"));
+
     @TempDir Path folder;
 
     @Test
@@ -44,23 +75,18 @@ class DecoderServingTest {
                                             + " {\"temperature\": 0.1, \"top_p\": 0.5}}"));
             assertThat(text(two)).startsWith("[{\"generated_text\":\" goes to rank 3, slot 5");
             assertThat(JsonParser.parseString(text(two)).getAsJsonArray()).hasSize(2);
-            for (String wrong :
-                    new String[] {
-                        "{}",
-                        "[]",
-                        "x",
-                        "{\"inputs\": \"\"}",
-                        "{\"inputs\": [], \"parameters\": {\"max_new_tokens\": 500}}",
-                        sampled("\"temperature\": 0.7, \"top_p\": 0"),
-                        sampled("\"temperature\": 0.7, \"top_p\": 2"),
-                        sampled("\"temperature\": -1")
-                    }) {
-                assertThatThrownBy(() -> predictor.predict(request(wrong)))
-                        .as(wrong)
-                        .hasRootCauseInstanceOf(Exception.class);
-            }
+            WRONG.forEach(
+                    (wrong, message) ->
+                            assertThatThrownBy(() -> predictor.predict(request(wrong)))
+                                    .as(wrong)
+                                    .hasStackTraceContaining(
+                                            "IllegalArgumentException: " + message));
             assertThat(text(predictor.predict(request("{\"inputs\": []}")))).isEqualTo("[]");
-            assertThat(text(predictor.predict(request("{\"inputs\": \"Row 17\"}"))))
+            assertThat(
+                            text(
+                                    predictor.predict(
+                                            request(
+                                                    "{\"inputs\": \"Row 17\", \"parameters\": null}"))))
                     .startsWith("{\"generated_text\":\" goes to rank 3");
         }
     }
