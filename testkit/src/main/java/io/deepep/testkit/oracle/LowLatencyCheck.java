@@ -149,8 +149,9 @@ public record LowLatencyCheck(
      * @param actual BF16 [T,H] on the host
      */
     public void checkCombine(int src, CombineFormat sent, List<Tensor> outputs, Tensor actual) {
+        long hidden = outputs.getFirst().size(2);
         RowBits.requireShape(
-                actual, "combined x", DType.BF16, oracle.routing().numTokens(src), actual.size(1));
+                actual, "combined x", DType.BF16, oracle.routing().numTokens(src), hidden);
         switch (sent) {
             case FP8 -> checkFp8Combine(src, outputs, actual);
             case BF16, LOGFMT -> checkNearCombine(src, sent, outputs, actual);

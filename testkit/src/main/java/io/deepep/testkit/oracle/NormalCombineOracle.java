@@ -18,6 +18,8 @@ import java.util.function.ToIntBiFunction;
  * (expanded layout) and for that of a node (several nodes).
  */
 public final class NormalCombineOracle {
+    private static final String COMBINED = "combined x";
+
     private final Routing routing;
     private final int numNvlRanks;
     private final boolean expanded;
@@ -85,7 +87,7 @@ public final class NormalCombineOracle {
             List<Tensor> biases,
             Tensor actual) {
         if (format == CombineFormat.FP8) {
-            checkFp8(src, castOf(outputs, src), biases, actual);
+            checkFp8(src, outputs.getFirst(), castOf(outputs, src), biases, actual);
         } else {
             checkBf16(src, outputs, biases, actual);
         }
@@ -99,6 +101,7 @@ public final class NormalCombineOracle {
     public void checkFp8Rows(int src, List<ScaledRows> rows, List<Tensor> biases, Tensor actual) {
         checkFp8(
                 src,
+                rows.getFirst().elements(),
                 (token, rank) -> {
                     Integer place = places.get(rank).get(new SourceRow(src, token, -1));
                     return place == null ? null : Fp8Cast.given(rows.get(rank), place);
@@ -108,12 +111,8 @@ public final class NormalCombineOracle {
     }
 
     private void checkBf16(int src, List<Tensor> outputs, List<Tensor> biases, Tensor actual) {
-        int hidden = (int) actual.size(1);
-        OracleMismatch.require(
-                actual.size(0) == routing.numTokens(src),
-                "rows of the combined x",
-                routing.numTokens(src),
-                actual.size(0));
+        int hidden = (int) outputs.getFirst().size(1);
+        RowBits.requireShape(actual, COMBINED, DType.BF16, routing.numTokens(src), hidden);
         ExactRow total = new ExactRow(hidden);
         ExactRow node = new ExactRow(hidden);
         ExactRow one = new ExactRow(hidden);
@@ -167,10 +166,12 @@ public final class NormalCombineOracle {
     /**
      * Every rank sends FP8 rows, sums are in fp32 in the order of ranks, and another node's sum is
      * rounded to BF16 and cast once more.
+     *
+     * @param rows of some rank, for their width
      */
-    private void checkFp8(int src, SentRow sent, List<Tensor> biases, Tensor actual) {
-        int hidden = (int) actual.size(1);
-        RowBits.requireShape(actual, "combined x", DType.BF16, routing.numTokens(src), hidden);
+    private void checkFp8(int src, Tensor rows, SentRow sent, List<Tensor> biases, Tensor actual) {
+        int hidden = (int) rows.size(1);
+        RowBits.requireShape(actual, COMBINED, DType.BF16, routing.numTokens(src), hidden);
         FloatRow total = new FloatRow(hidden);
         FloatRow node = new FloatRow(hidden);
         int home = src / numNvlRanks * numNvlRanks;
@@ -227,6 +228,8 @@ public final class NormalCombineOracle {
      * @param actual F32 [T,K] on the host
      */
     public void checkWeights(int src, List<Tensor> given, Tensor actual) {
+        RowBits.requireShape(
+                actual, "combined weights", DType.F32, routing.numTokens(src), routing.numTopk());
         for (int token = 0; token < routing.numTokens(src); token++) {
             for (int k = 0; k < routing.numTopk(); k++) {
                 double sum = 0;

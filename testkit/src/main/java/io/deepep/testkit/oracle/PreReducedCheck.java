@@ -25,7 +25,8 @@ public record PreReducedCheck(LowLatencyOracle oracle, List<Tensor> outputs) {
      */
     public void check(int src, CombineFormat format, Tensor actual) {
         long numTokens = oracle.routing().numTokens(src);
-        RowBits.requireShape(actual, "combined x", DType.BF16, numTokens, actual.size(1));
+        long hidden = outputs.getFirst().size(2);
+        RowBits.requireShape(actual, "combined x", DType.BF16, numTokens, hidden);
         switch (format) {
             case LOGFMT -> checkLogFmt(src, actual);
             case BF16, FP8 -> checkBits(src, format, actual);

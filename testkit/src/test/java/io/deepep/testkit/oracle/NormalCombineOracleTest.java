@@ -1,16 +1,22 @@
 package io.deepep.testkit.oracle;
 
 import static io.deepep.CombineFormat.BF16;
+import static io.deepep.CombineFormat.FP8;
 import static io.deepep.CombineFormat.LOGFMT;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.deepep.CombineFormat;
 import io.deepep.DType;
 import io.deepep.LowLatencyFormat;
+import io.deepep.ScaledRows;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import java.util.List;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * The combine oracles on the routing worked out by hand: they accept the right sums and nothing
@@ -56,7 +62,63 @@ class NormalCombineOracleTest {
                 .isInstanceOf(OracleMismatch.class);
         assertThatThrownBy(() -> combine.check(1, BF16, outputs, List.of(), values(3, 0)))
                 .isInstanceOf(OracleMismatch.class)
-                .hasMessageContaining("rows");
+                .hasMessageContaining("combined x: expected BF16[3, 2]");
+    }
+
+    /** A result that lacks channels, or has more, of which those that are expected are right. */
+    @ParameterizedTest
+    @ValueSource(ints = {0, 1, 3})
+    void otherWidthsAreRefused(int width) {
+        List<Tensor> outputs = List.of(rows(3, 1), rows(3, 10));
+        NormalCombineOracle combine = NormalCombineOracle.of(plain, 2);
+        Tensor right = values(1, 10, 2 + 11);
+        Tensor wrong = ofWidth(right, width);
+        requireMisshapen(() -> combine.check(0, BF16, outputs, List.of(), wrong));
+        requireMisshapen(() -> combine.check(0, FP8, outputs, List.of(), wrong));
+        List<ScaledRows> given =
+                outputs.stream()
+                        .map(
+                                rows ->
+                                        new ScaledRows(
+                                                HostTensors.allocate(DType.FP8_E4M3, rows.shape()),
+                                                HostTensors.allocate(DType.F32, rows.size(0), 1)))
+                        .toList();
+        requireMisshapen(() -> combine.checkFp8Rows(0, given, List.of(), wrong));
+        Tensor ofRank0 = HostTensors.f32(new float[][] {{1, 2}, {0, 3}, {4, 5}}, 2);
+        Tensor ofRank1 = HostTensors.f32(new float[][] {{6, 0}, {7, 0}, {8, 9}}, 2);
+        Tensor home = HostTensors.f32(new float[][] {{1, 2}, {6, 0}, {7, 3}}, 2);
+        requireMisshapen(
+                () -> combine.checkWeights(0, List.of(ofRank0, ofRank1), ofWidth(home, width)));
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {0, 1, 3})
+    void otherWidthsOfLowLatencySumsAreRefused(int width) {
+        LowLatencyOracle fast = new LowLatencyOracle(HandMadeRouting.ROUTING);
+        LowLatencyCheck check = new LowLatencyCheck(fast, List.of(), LowLatencyFormat.BF16, 3);
+        Tensor zeros = HostTensors.allocate(DType.BF16, 2, 6, 2);
+        List<Tensor> outputs = List.of(zeros, zeros);
+        Tensor wrong = HostTensors.allocate(DType.BF16, 3, width);
+        for (CombineFormat format : CombineFormat.values()) {
+            requireMisshapen(() -> check.checkCombine(0, format, outputs, wrong));
+            requireMisshapen(() -> new PreReducedCheck(fast, outputs).check(0, format, wrong));
+        }
+    }
+
+    /** The first channels of a tensor, and zeros. */
+    private static Tensor ofWidth(Tensor right, int width) {
+        Tensor wrong = HostTensors.allocate(right.dtype(), right.size(0), width);
+        for (int channel = 0; channel < Math.min(width, right.size(1)); channel++) {
+            HostTensors.copy(right.select(1, channel), wrong.select(1, channel));
+        }
+        return wrong;
+    }
+
+    private static void requireMisshapen(ThrowingCallable check) {
+        assertThatThrownBy(check)
+                .isInstanceOf(OracleMismatch.class)
+                .hasMessageContaining("combined ")
+                .hasMessageContaining("[3, 2], saw ");
     }
 
     @Test
