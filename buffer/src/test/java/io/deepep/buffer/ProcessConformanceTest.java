@@ -63,7 +63,10 @@ class ProcessConformanceTest {
                 AgreementConformance.class,
                 BadInputConformance.class),
         GRAPHS(NormalGraphConformance.class),
-        MASKS(NormalMaskConformance.class, NormalNodeMaskConformance.class),
+        MASKS(
+                NormalMaskConformance.class,
+                NormalNodeMaskConformance.class,
+                ReplacementConformance.class), // which is refused
         LOW_LATENCY(
                 LowLatencyCallConformance.class,
                 LowLatencyFlightConformance.class,
