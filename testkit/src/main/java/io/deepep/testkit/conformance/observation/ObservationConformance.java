@@ -29,6 +29,7 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
+import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
@@ -45,7 +46,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.locks.LockSupport;
 
 /** What observers learn of calls agrees with the oracle, on every backend. */
 @BackendSuite
@@ -58,7 +58,8 @@ public final class ObservationConformance implements RankGroup {
     private static final NormalLimits NORMAL = NormalLimits.of(24, HIDDEN, 4, 16);
     private static final LowLatencyLimits LOW_LATENCY = new LowLatencyLimits(8, HIDDEN, 8, 4);
 
-    private static final Duration LATE = Duration.ofMillis(25);
+    /** More than a busy machine holds up a rank in most calls. */
+    private static final Duration LATE = Duration.ofMillis(100);
 
     private final TestBackend backend;
     private final Told told = new Told();
@@ -375,13 +376,13 @@ public final class ObservationConformance implements RankGroup {
         CombinePlan home = CombinePlan.builder(rank.outputs(), received.handle()).build();
         context.buffer().combine(home);
         told.of(context.rank()).clear();
-        for (int i = 0; i < 20; i++) {
+        for (int i = 0; i < 10; i++) {
             if (context.rank() == late) {
-                LockSupport.parkNanos(LATE.toNanos());
+                Misbehaviour.pause(LATE);
             }
             rank.call(home);
         }
-        requireWaits(told.of(context.rank()), context.rank(), late);
+        requireWaits(told.of(context.rank()), context, late);
     }
 
     @Cases
@@ -390,9 +391,9 @@ public final class ObservationConformance implements RankGroup {
         int late = 1;
         LowLatencyRank rank = lowLatency(context);
         LowLatencyDispatchPlan plan = rank.plan(LowLatencyFormat.BF16).receiveHook(hook).build();
-        for (int i = 0; i < 20; i++) {
+        for (int i = 0; i < 10; i++) {
             if (context.rank() == late) {
-                LockSupport.parkNanos(LATE.toNanos());
+                Misbehaviour.pause(LATE);
             }
             LowLatencyDispatchResult result = context.buffer().lowLatencyDispatch(plan);
             if (hook) {
@@ -403,21 +404,33 @@ public final class ObservationConformance implements RankGroup {
                     .event()
                     .synchronize();
         }
-        assertThat(told.of(context.rank())).hasSize(40);
-        requireWaits(told.of(context.rank()), context.rank(), late);
+        assertThat(told.of(context.rank())).hasSize(20);
+        List<ObservedCall> dispatches =
+                told.of(context.rank()).stream()
+                        .filter(call -> call.kind() == CallKind.LOW_LATENCY_DISPATCH)
+                        .toList();
+        requireWaits(dispatches, context, late);
     }
 
-    private static void requireWaits(List<ObservedCall> calls, int me, int late) {
-        long[] sum = new long[4];
+    /**
+     * On one node, most calls wait longest for the late rank: something else may hold up others now
+     * and then. Of other nodes' ranks, some are heard of through others.
+     */
+    private static void requireWaits(List<ObservedCall> calls, RankContext context, int late) {
+        boolean oneNode = !context.topology().isInternode();
+        int waited = 0;
+        StringBuilder all = new StringBuilder();
         for (ObservedCall call : calls) {
             long[] waits = call.facts().waitNanos();
-            for (int peer = 0; peer < sum.length; peer++) {
-                assertThat(waits[peer]).isNotNegative();
-                sum[peer] += waits[peer];
-            }
+            assertThat(Arrays.stream(waits)).hasSize(4).allMatch(nanos -> nanos >= 0);
+            long least = oneNode ? Arrays.stream(waits).max().orElseThrow() : 1;
+            waited += waits[late] > 0 && waits[late] >= least ? 1 : 0;
+            all.append(Arrays.toString(waits)).append('\n');
         }
-        if (me != late) {
-            assertThat(sum[late]).as("waits of rank %d: %s", me, Arrays.toString(sum)).isPositive();
+        if (context.rank() != late) {
+            assertThat(waited)
+                    .as("calls in which rank %d waited for rank %d: %s", context.rank(), late, all)
+                    .isGreaterThan(oneNode ? calls.size() / 2 : 0);
         }
     }
 }
