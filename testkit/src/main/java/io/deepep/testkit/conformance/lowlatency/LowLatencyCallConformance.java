@@ -17,15 +17,19 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
+import java.time.Duration;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Single low-latency calls in all their forms. */
 @BackendSuite
 public record LowLatencyCallConformance(TestBackend backend) implements LowLatencySuite {
+    private static final Duration LATE = Duration.ofMillis(25);
+
     @Cases
     @MethodSource(ALL_FORMATS)
     public void roundTrip(LowLatencyShape shape, LowLatencyFormat format, RankContext context) {
@@ -209,7 +213,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         }
     }
 
-    /** Counts are added to what is there; waiting times only grow. */
+    /** Counts are added to what is there; waiting times grow by those for the rank that is late. */
     @Cases
     @MethodSource(FEW)
     public void statistics(LowLatencyShape shape, RankContext context) {
@@ -231,6 +235,9 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
                         .build();
         Tensor before = context.download(dispatchWaits);
         for (int round = 1; round <= 3; round++) {
+            if (context.isCulprit()) {
+                Misbehaviour.pause(LATE);
+            }
             LowLatencyDispatchResult result = rank.dispatch(plan);
             rank.combine(rank.home(result.handle()).waitCostStats(combineWaits));
             Tensor seen = context.download(stats);
@@ -245,6 +252,9 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
                 assertThat(home.getLong(src)).isNotNegative();
             }
             before = after;
+        }
+        if (!context.isCulprit()) {
+            assertThat(before.getLong(Misbehaviour.CULPRIT)).as("waits").isPositive();
         }
     }
 }

@@ -121,11 +121,14 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
             second.receiveHook().run();
             first.receiveHook().run();
             LowLatencyDispatchResult next = rank.dispatch(format);
+            rank.verify(second, format); // the memory of the first is that of the next
             LowLatencyCombineResult one = rank.sendHome(next.handle());
             LowLatencyCombineResult two = rank.sendHome(next.handle());
             two.receiveHook().run();
             one.receiveHook().run();
             rank.combine(next.handle());
+            rank.verify(one);
+            rank.verify(two);
         }
     }
 
