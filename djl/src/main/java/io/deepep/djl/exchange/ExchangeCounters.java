@@ -46,8 +46,11 @@ final class ExchangeCounters implements ExpertExchangeMXBean, AutoCloseable {
         }
     }
 
-    void begun(long numTokens) {
+    void begun() {
         exchanges.incrementAndGet();
+    }
+
+    void sent(long numTokens) {
         tokensSent.addAndGet(numTokens);
     }
 

@@ -63,6 +63,7 @@ final class LowLatencyExchange extends StagedExchange<LowLatencyExchange.LowLate
         }
         LowLatencyDispatchResult received =
                 buffer.lowLatencyDispatch(staged.dispatch, order.beforeDispatch());
+        sent(x);
         order.afterDispatch(received.event(), meanwhile);
         Tensor outputs = buffer.getLowLatencyCombineBuffer(received.handle());
         run(experts, ExpertRows.inSlots(received, outputs, x.getDataType(), scope));

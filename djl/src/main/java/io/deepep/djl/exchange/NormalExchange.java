@@ -82,6 +82,7 @@ final class NormalExchange extends StagedExchange<NormalExchange.NormalStaging> 
             NDManager scope) {
         staged.take(x, scope);
         DispatchResult received = buffer.dispatch(staged.dispatch, order.beforeDispatch());
+        sent(x);
         order.afterDispatch(received.event(), meanwhile);
         Tensor results = outputs(received.recvX(), x.getDevice());
         run(experts, ExpertRows.packed(received, results, x.getDataType(), scope));

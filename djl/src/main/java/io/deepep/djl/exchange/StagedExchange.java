@@ -107,8 +107,7 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
                     "the exchange of rank " + topology().rank() + " is closed");
         }
         requireTokens(x);
-        long numTokens = x.getShape().get(0);
-        counters.begun(numTokens);
+        counters.begun();
         long start = System.nanoTime();
         try (NDManager scope = x.getManager().newSubManager()) {
             S staging = stagings.computeIfAbsent(shapesOf(x, topkIdx, numExperts), this::stage);
@@ -139,6 +138,11 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
     /** For tests: the order that the device would not ask for. */
     final void order(CallOrder other) {
         order = other;
+    }
+
+    /** Counts tokens that have been dispatched. */
+    final void sent(NDArray x) {
+        counters.sent(x.getShape().get(0));
     }
 
     /** Runs this rank's experts, and counts what is known of their rows without waiting. */

@@ -1,8 +1,10 @@
 package io.deepep.djl.exchange;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import io.deepep.djl.Moe;
@@ -12,6 +14,8 @@ import javax.management.JMException;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What JMX shows of an exchange. */
 public class ExchangeCountersTest {
@@ -68,5 +72,38 @@ public class ExchangeCountersTest {
                     }
                     assertThat(names(rank)).isEmpty();
                 });
+    }
+
+    /** Tokens that are refused are not sent. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void tooManyTokensAreNotSent(boolean lowLatency) throws InterruptedException {
+        Moe.run(
+                1,
+                (_, buffer, manager) -> {
+                    try (ExpertExchange exchange =
+                            lowLatency
+                                    ? ExpertExchange.lowLatency(buffer, Transport.BF16)
+                                    : ExpertExchange.normal(buffer, Transport.BF16)) {
+                        assertThatThrownBy(() -> send(exchange, manager, Moe.MAX_TOKENS + 1))
+                                .isInstanceOf(IllegalArgumentException.class)
+                                .hasMessageContaining("maxTokens=" + Moe.MAX_TOKENS);
+                        assertThat(read(0, "TokensSent")).isEqualTo(0L);
+                        assertThat(read(0, "Failures")).isEqualTo(1L);
+                        send(exchange, manager, Moe.MAX_TOKENS);
+                        assertThat(read(0, "TokensSent")).isEqualTo((long) Moe.MAX_TOKENS);
+                        assertThat(read(0, "Exchanges")).isEqualTo(2L);
+                    }
+                });
+    }
+
+    private static void send(ExpertExchange exchange, NDManager manager, int numTokens) {
+        exchange.exchange(
+                Moe.tokens(manager, 0, numTokens),
+                manager.zeros(new Shape(numTokens, 1), DataType.INT64),
+                manager.ones(new Shape(numTokens, 1)),
+                Moe.EXPERTS,
+                ExpertRows::x,
+                () -> {});
     }
 }
