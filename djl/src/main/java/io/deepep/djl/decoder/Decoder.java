@@ -86,7 +86,12 @@ public final class Decoder implements AutoCloseable {
         this.buffer = buffer;
         this.limits = limits;
         options = limits.options();
-        exchange = new TwoModes(buffer, options.transport());
+        try {
+            exchange = new TwoModes(buffer, options.transport());
+        } catch (Throwable failure) {
+            buffer.close();
+            throw failure;
+        }
     }
 
     /**

@@ -1,8 +1,8 @@
 package io.deepep.djl.decoder;
 
+import io.deepep.djl.jmx.Beans;
 import java.lang.management.ManagementFactory;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.atomic.AtomicLong;
 import javax.management.JMException;
 import javax.management.ObjectName;
 
@@ -13,19 +13,10 @@ import javax.management.ObjectName;
  */
 record ServiceState(int numRanks, CompletableFuture<Void> failed, ObjectName name)
         implements DecoderServiceMXBean, AutoCloseable {
-    private static final AtomicLong NEXT_ID = new AtomicLong();
-
     /** A state that is on the platform's MBean server until it is closed. */
     static ServiceState register(int numRanks, CompletableFuture<Void> failed) {
-        try {
-            ObjectName name =
-                    new ObjectName("io.deepep:type=DecoderService,id=" + NEXT_ID.incrementAndGet());
-            ServiceState state = new ServiceState(numRanks, failed, name);
-            ManagementFactory.getPlatformMBeanServer().registerMBean(state, name);
-            return state;
-        } catch (JMException refused) {
-            throw new IllegalStateException("the service cannot be registered", refused);
-        }
+        return Beans.register(
+                "type=DecoderService", name -> new ServiceState(numRanks, failed, name));
     }
 
     @Override

@@ -17,10 +17,15 @@ final class TwoModes implements ExpertExchange {
 
     TwoModes(Buffer buffer, Transport transport) {
         prefill = ExpertExchange.normal(buffer, transport);
-        decoding =
-                buffer.options().lowLatency() == null
-                        ? prefill
-                        : ExpertExchange.lowLatency(buffer, transport);
+        try {
+            decoding =
+                    buffer.options().lowLatency() == null
+                            ? prefill
+                            : ExpertExchange.lowLatency(buffer, transport);
+        } catch (Throwable failure) {
+            prefill.close();
+            throw failure;
+        }
         current = prefill;
     }
 

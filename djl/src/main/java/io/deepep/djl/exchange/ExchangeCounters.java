@@ -1,6 +1,7 @@
 package io.deepep.djl.exchange;
 
 import io.deepep.Buffer;
+import io.deepep.djl.jmx.Beans;
 import java.lang.management.ManagementFactory;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicLongArray;
@@ -10,8 +11,6 @@ import javax.management.ObjectName;
 
 /** Written by the exchange's thread, read by whoever asks. */
 final class ExchangeCounters implements ExpertExchangeMXBean, AutoCloseable {
-    private static final AtomicLong NEXT_ID = new AtomicLong();
-
     private final Buffer buffer;
     private final String mode;
     private final ObjectName name;
@@ -32,18 +31,9 @@ final class ExchangeCounters implements ExpertExchangeMXBean, AutoCloseable {
 
     /** Counters that are on the platform's MBean server until they are closed. */
     static ExchangeCounters register(Buffer buffer, String mode) {
-        try {
-            ObjectName name =
-                    new ObjectName(
-                            "io.deepep:type=ExpertExchange,rank=%s,id=%s"
-                                    .formatted(
-                                            buffer.topology().rank(), NEXT_ID.incrementAndGet()));
-            ExchangeCounters counters = new ExchangeCounters(buffer, mode, name);
-            ManagementFactory.getPlatformMBeanServer().registerMBean(counters, name);
-            return counters;
-        } catch (JMException refused) {
-            throw new IllegalStateException("the counters cannot be registered", refused);
-        }
+        return Beans.register(
+                "type=ExpertExchange,rank=" + buffer.topology().rank(),
+                name -> new ExchangeCounters(buffer, mode, name));
     }
 
     void begun() {

@@ -13,6 +13,7 @@ import java.util.Set;
 import javax.management.JMException;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
+import javax.management.timer.Timer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -105,5 +106,31 @@ public class ExchangeCountersTest {
                 Moe.EXPERTS,
                 ExpertRows::x,
                 () -> {});
+    }
+
+    /**
+     * Class loaders with this library each count their beans from 1, on the one server there is.
+     */
+    @Test
+    void idsOfOtherClassLoadersAreLeftOut() throws InterruptedException {
+        Moe.run(
+                1,
+                (_, buffer, _) -> {
+                    MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+                    ObjectName taken;
+                    try (ExpertExchange _ = ExpertExchange.normal(buffer, Transport.BF16)) {
+                        long id = Long.parseLong(names(0).iterator().next().getKeyProperty("id"));
+                        taken =
+                                new ObjectName(
+                                        "io.deepep:type=ExpertExchange,rank=0,id=" + (id + 1));
+                    }
+                    server.registerMBean(new Timer(), taken);
+                    try (ExpertExchange _ = ExpertExchange.normal(buffer, Transport.BF16)) {
+                        assertThat(names(0)).hasSize(2).contains(taken);
+                    } finally {
+                        server.unregisterMBean(taken);
+                    }
+                    assertThat(names(0)).isEmpty();
+                });
     }
 }
