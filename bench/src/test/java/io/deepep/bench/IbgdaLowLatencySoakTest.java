@@ -1,6 +1,6 @@
 package io.deepep.bench;
 
-import io.deepep.testkit.TestNetworks;
+import io.deepep.Network;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -21,6 +21,6 @@ class IbgdaLowLatencySoakTest {
                 "needs network cards: -Ddeepep.backends=cuda-ibgda");
         CudaLowLatencySoakTest.requireCuda();
         CudaLowLatencySoakTest.soak(
-                TestNetworks.ibgda(), nodes, ranksPerNode, experts, hidden, topk, Long.MAX_VALUE);
+                Network.ibgda(), nodes, ranksPerNode, experts, hidden, topk, Long.MAX_VALUE);
     }
 }

@@ -73,7 +73,7 @@ class NetworkBytesTest {
     }
 
     private Job job() {
-        Network network = isNvshmem() ? TestNetworks.nvshmem() : TestNetworks.ibgda();
+        Network network = isNvshmem() ? TestNetworks.nvshmem() : Network.ibgda();
         return new Job(
                 Placement.cuda(0),
                 TOPOLOGY,

@@ -22,9 +22,8 @@ public final class BufferTestBackends implements TestBackends {
     static final TestBackend CUDA_NVSHMEM =
             new CudaTestBackend("cuda-nvshmem", true, TestNetworks.nvshmem());
 
-    /** Several nodes whose GPUs drive network cards themselves; see {@link TestNetworks#ibgda}. */
-    static final TestBackend CUDA_IBGDA =
-            new CudaTestBackend("cuda-ibgda", true, TestNetworks.ibgda());
+    /** Several nodes whose GPUs drive network cards themselves. */
+    static final TestBackend CUDA_IBGDA = new CudaTestBackend("cuda-ibgda", true, Network.ibgda());
 
     @Override
     public List<TestBackend> all() {

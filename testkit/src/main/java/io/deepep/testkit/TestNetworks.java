@@ -7,11 +7,6 @@ import java.util.Locale;
 public final class TestNetworks {
     private TestNetworks() {}
 
-    /** Cards that GPUs drive themselves, which carry everything between nodes. */
-    public static Network ibgda() {
-        return Network.ibgda();
-    }
-
     /**
      * NVSHMEM over the transport that {@code -Ddeepep.transport=ibgda} names, which then carries
      * everything; without it, over what GPUs of one host reach of each other.

@@ -1,7 +1,6 @@
 package io.deepep.testkit.conformance;
 
 import io.deepep.Communicator;
-import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
 import io.deepep.RankFailedException;
 import io.deepep.spi.CommunicatorProvider;
@@ -73,7 +72,7 @@ final class ProcessRanks {
      *
      * @throws AssertionError if it failed here or in another process
      */
-    static void run(EpTopology topology, InProcessGroup.RankTask body) throws InterruptedException {
+    static void run(InProcessGroup.RankTask body) throws InterruptedException {
         Communicator[] ranks = own();
         AssertionError failure = null;
         try {

@@ -61,7 +61,7 @@ public final class Ranks {
         }
         try {
             if (ProcessRanks.areRequested()) {
-                ProcessRanks.run(topology, body);
+                ProcessRanks.run(body);
             } else {
                 runThreads(topology, body);
             }
