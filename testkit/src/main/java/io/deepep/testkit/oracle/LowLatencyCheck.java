@@ -163,7 +163,7 @@ public record LowLatencyCheck(
         ExactRow sum = new ExactRow((int) actual.size(1));
         for (int token = 0; token < oracle.routing().numTokens(src); token++) {
             sum.clear();
-            forRows(src, token, outputs, sum::add);
+            oracle.forRows(src, token, _ -> true, outputs, sum::add);
             if (sent == CombineFormat.LOGFMT) {
                 sum.allowLogFmt();
             }
@@ -180,9 +180,10 @@ public record LowLatencyCheck(
         FloatRow sum = new FloatRow((int) actual.size(1));
         for (int token = 0; token < oracle.routing().numTokens(src); token++) {
             sum.clear();
-            forRows(
+            oracle.forRows(
                     src,
                     token,
+                    _ -> true,
                     outputs,
                     (rows, row, weight) ->
                             sum.addTravelled(
@@ -193,19 +194,5 @@ public record LowLatencyCheck(
 
     private static String combined(int src, int token) {
         return "low-latency combine: rank " + src + ", token " + token;
-    }
-
-    /** The rows of a token's selections that come, in their order. */
-    private void forRows(int src, int token, List<Tensor> outputs, RowVisitor rows) {
-        Routing routing = oracle.routing();
-        for (int k = 0; k < routing.numTopk(); k++) {
-            int row = oracle.rowOf(src, token, k);
-            if (row >= 0) {
-                long expert = routing.expert(src, token, k);
-                int rank = routing.ownerOf(expert);
-                Tensor output = outputs.get(rank).select(0, routing.localExpert(expert, rank));
-                rows.add(output, row, routing.weight(src, token, k));
-            }
-        }
     }
 }

@@ -1,10 +1,12 @@
 package io.deepep.testkit.oracle;
 
+import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.function.BiPredicate;
+import java.util.function.IntPredicate;
 
 /** What each rank must receive in a low-latency dispatch of a global routing. */
 public final class LowLatencyOracle {
@@ -79,6 +81,26 @@ public final class LowLatencyOracle {
     /** The first row of an expert that comes from {@code src}, or would if there were one. */
     public int beginOf(int rank, int localExpert, int src) {
         return (int) rows(rank, localExpert).stream().filter(r -> r.srcRank() < src).count();
+    }
+
+    /**
+     * Visits the rows of a token's selections that come from {@code ranks}, in their order.
+     *
+     * @param outputs for each rank the rows of its experts, [El, rows, H]
+     */
+    void forRows(int src, int token, IntPredicate ranks, List<Tensor> outputs, RowVisitor visitor) {
+        for (int k = 0; k < routing.numTopk(); k++) {
+            int row = rowOf(src, token, k);
+            if (row < 0) {
+                continue;
+            }
+            long expert = routing.expert(src, token, k);
+            int rank = routing.ownerOf(expert);
+            if (ranks.test(rank)) {
+                Tensor output = outputs.get(rank).select(0, routing.localExpert(expert, rank));
+                visitor.add(output, row, routing.weight(src, token, k));
+            }
+        }
     }
 
     /** The row of a selection at the expert it selects, or -1 if it is masked or lost. */

@@ -41,7 +41,7 @@ public record PreReducedCheck(LowLatencyOracle oracle, List<Tensor> outputs) {
             sum.clear();
             for (int rank : ranks(src, token)) {
                 partial.clear();
-                forRows(src, token, rank, partial::add);
+                oracle.forRows(src, token, from -> from == rank, outputs, partial::add);
                 sum.addTravelled(partial.rounded(), format, 1);
             }
             sum.requireSame(actual, token, what(src, token));
@@ -56,7 +56,7 @@ public record PreReducedCheck(LowLatencyOracle oracle, List<Tensor> outputs) {
             sum.clear();
             for (int rank : ranks(src, token)) {
                 partial.clear();
-                forRows(src, token, rank, partial::add);
+                oracle.forRows(src, token, from -> from == rank, outputs, partial::add);
                 partial.allowRounding();
                 sum.add(partial);
             }
@@ -78,18 +78,5 @@ public record PreReducedCheck(LowLatencyOracle oracle, List<Tensor> outputs) {
                 .map(k -> routing.ownerOf(routing.expert(src, token, k)))
                 .distinct()
                 .toArray();
-    }
-
-    /** The rows of a token's selections at {@code rank}, in their order. */
-    private void forRows(int src, int token, int rank, RowVisitor rows) {
-        Routing routing = oracle.routing();
-        for (int k = 0; k < routing.numTopk(); k++) {
-            long expert = routing.expert(src, token, k);
-            int row = oracle.rowOf(src, token, k);
-            if (row >= 0 && routing.ownerOf(expert) == rank) {
-                Tensor output = outputs.get(rank).select(0, routing.localExpert(expert, rank));
-                rows.add(output, row, routing.weight(src, token, k));
-            }
-        }
     }
 }
