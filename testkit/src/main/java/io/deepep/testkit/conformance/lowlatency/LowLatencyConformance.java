@@ -66,8 +66,7 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
     }
 
     private static LowLatencyShape shape(RankContext context) {
-        EpTopology topology = context.topology();
-        return new LowLatencyShape(topology.numRdmaRanks(), topology.numNvlRanks(), 8, 256, 4, 8);
+        return LowLatencyShape.of(context.topology(), 8, 256, 4, 8);
     }
 
     /** Dispatches whose combine never comes do no harm. */

@@ -9,7 +9,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.CombineFormat;
-import io.deepep.EpTopology;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchPlan;
@@ -152,9 +151,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
     }
 
     private LowLatencyShape shape() {
-        EpTopology four = Ranks.four(backend());
-        return new LowLatencyShape(
-                four.numRdmaRanks(), four.numNvlRanks(), 12, 256, 6, NUM_EXPERTS);
+        return LowLatencyShape.of(Ranks.four(backend), 12, 256, 6, NUM_EXPERTS);
     }
 
     @Override

@@ -19,6 +19,13 @@ import org.junit.jupiter.params.provider.Arguments;
 public record LowLatencyShape(
         int nodes, int ranksPerNode, int tokens, int hidden, int topk, int experts)
         implements ExchangeShape<LowLatencyWorld, LowLatencyRank> {
+    /** A shape of any group. */
+    public static LowLatencyShape of(
+            EpTopology topology, int tokens, int hidden, int topk, int experts) {
+        return new LowLatencyShape(
+                topology.numRdmaRanks(), topology.numNvlRanks(), tokens, hidden, topk, experts);
+    }
+
     /** Those that the backend has groups for. */
     public static Stream<LowLatencyShape> all(TestBackend backend) {
         return fitting(

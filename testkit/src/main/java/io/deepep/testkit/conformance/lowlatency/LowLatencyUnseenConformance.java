@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.EpTopology;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchPlan;
@@ -40,8 +39,7 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
     private static final String REPLAYED = "a graph replayed since";
 
     private LowLatencyShape shape() {
-        EpTopology four = Ranks.four(backend());
-        return new LowLatencyShape(four.numRdmaRanks(), four.numNvlRanks(), 12, 256, 6, 8);
+        return LowLatencyShape.of(Ranks.four(backend), 12, 256, 6, 8);
     }
 
     @Override

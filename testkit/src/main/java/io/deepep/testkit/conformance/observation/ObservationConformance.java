@@ -120,11 +120,7 @@ public final class ObservationConformance implements RankGroup {
     }
 
     private static LowLatencyRank lowLatency(RankContext context) {
-        EpTopology topology = context.topology();
-        LowLatencyShape shape =
-                new LowLatencyShape(
-                        topology.numRdmaRanks(), topology.numNvlRanks(), 8, HIDDEN, 4, 8);
-        return shape.raggedRank(context);
+        return LowLatencyShape.of(context.topology(), 8, HIDDEN, 4, 8).raggedRank(context);
     }
 
     @Cases

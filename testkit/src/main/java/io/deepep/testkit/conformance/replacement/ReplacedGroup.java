@@ -57,13 +57,7 @@ record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead
     }
 
     private LowLatencyShape lowLatency() {
-        return new LowLatencyShape(
-                topology.numRdmaRanks(),
-                topology.numNvlRanks(),
-                MAX_TOKENS,
-                HIDDEN,
-                TOPK,
-                numExperts());
+        return LowLatencyShape.of(topology, MAX_TOKENS, HIDDEN, TOPK, numExperts());
     }
 
     void limit(Buffer.Builder builder) {
