@@ -73,16 +73,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         NormalRank plain = shape.raggedRank(context);
         NormalRank rank = plain.expecting(plain.check().expanded(4));
         DispatchResult result = rank.dispatch(rank.plan().expanded(true).expertAlignment(4));
-        List<Tensor> given = rank.world().weights(rank.check());
-        Tensor own = context.upload(given.get(context.rank()));
-        CombinePlan combine =
-                CombinePlan.builder(rank.outputs(), result.handle())
-                        .topkWeights(own)
-                        .format(CombineFormat.FP8)
-                        .build();
-        CombineResult combined = context.buffer().combine(combine);
-        rank.verifyFp8(combined);
-        rank.verifyWeights(combined, given);
+        rank.combineWithWeights(result.handle(), CombineFormat.FP8);
     }
 
     @Cases

@@ -4,14 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
-import io.deepep.CombinePlan;
-import io.deepep.CombineResult;
+import io.deepep.CombineFormat;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
 import io.deepep.EpTopology;
-import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
-import io.deepep.error.RoutingException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
@@ -20,10 +17,8 @@ import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.NormalWorld;
-import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.io.IOException;
 import java.time.Duration;
-import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.Consumer;
@@ -46,21 +41,10 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
         rank.combineFp8(handle);
         rank.combineFp8Rows(handle);
         Buffer buffer = rank.context().buffer();
-        combineWeights(rank, handle);
+        rank.combineWithWeights(handle, CombineFormat.BF16);
         DispatchPlan cached = rank.bare().cached(handle).build();
         rank.combine(buffer.dispatch(cached).handle());
         rank.roundTrip(rank.plan().expanded(true), rank.check().expanded(1));
-    }
-
-    private static void combineWeights(NormalRank rank, DispatchHandle handle) {
-        NormalDispatchCheck check = rank.check();
-        RankContext context = rank.context();
-        List<Tensor> given = rank.world().weights(check);
-        Tensor own = context.upload(given.get(context.rank()));
-        CombinePlan plan = CombinePlan.builder(rank.outputs(), handle).topkWeights(own).build();
-        CombineResult combined = context.buffer().combine(plan);
-        rank.verify(combined);
-        rank.verifyWeights(combined, given);
     }
 
     static void requireMasked(RankContext context, Set<Integer> masked) {
@@ -141,32 +125,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     @Cases
     @GroupSource("1, 4")
     public void handlesOfOtherMasks() {
-        int absent = 2;
-        NormalShape shape = shape(4);
-        NormalWorld whole = shape.world();
-        NormalWorld rest = whole.without(absent);
-        shape.run(
-                backend,
-                _ -> {},
-                context -> {
-                    NormalRank rank = new NormalRank(context, whole);
-                    DispatchHandle old = rank.dispatch().handle();
-                    Buffer buffer = context.buffer();
-                    if (context.rank() != absent) {
-                        buffer.updateMask(absent, true);
-                        CombinePlan combine = CombinePlan.builder(rank.outputs(), old).build();
-                        assertThatThrownBy(() -> buffer.combine(combine))
-                                .isInstanceOf(RoutingException.class)
-                                .hasMessageContaining("masked or unmasked since the dispatch");
-                        DispatchPlan cached = rank.bare().cached(old).build();
-                        assertThatThrownBy(() -> buffer.dispatch(cached))
-                                .isInstanceOf(RoutingException.class)
-                                .hasMessageContaining("masked or unmasked since the dispatch");
-                        calls(new NormalRank(context, rest));
-                    }
-                    buffer.rejoin();
-                    calls(rank);
-                });
+        NormalNodeMaskConformance.handlesOfOtherMasks(backend, shape(4), 2);
     }
 
     static Stream<EpTopology> groupsOverNetworks(TestBackend backend) {

@@ -1,10 +1,10 @@
 package io.deepep.testkit.conformance.normal;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
+import io.deepep.CombinePlan;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
 import io.deepep.Stream;
@@ -215,9 +215,13 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
                     Buffer buffer = context.buffer();
                     if (context.rank() != absent) {
                         buffer.updateMask(absent, true);
-                        assertThatThrownBy(() -> buffer.dispatch(rank.bare().cached(old).build()))
-                                .isInstanceOf(RoutingException.class)
-                                .hasMessageContaining("masked or unmasked since the dispatch");
+                        String why = "masked or unmasked since the dispatch";
+                        CombinePlan combine = CombinePlan.builder(rank.outputs(), old).build();
+                        Misbehaviour.requireRefused(
+                                RoutingException.class, why, () -> buffer.combine(combine));
+                        DispatchPlan cached = rank.bare().cached(old).build();
+                        Misbehaviour.requireRefused(
+                                RoutingException.class, why, () -> buffer.dispatch(cached));
                         NormalMaskConformance.calls(new NormalRank(context, rest));
                     }
                     NormalMaskConformance.comeBack(context, whole);

@@ -186,6 +186,19 @@ public final class NormalRank {
         return verifyFp8(context.buffer().combine(plan));
     }
 
+    /** Combines the expert outputs with weights, and compares both. */
+    void combineWithWeights(DispatchHandle handle, CombineFormat format) {
+        List<Tensor> given = world.weights(check);
+        CombinePlan plan =
+                CombinePlan.builder(outputs(), handle)
+                        .format(format)
+                        .topkWeights(context.upload(given.get(context.rank())))
+                        .build();
+        CombineResult combined = context.buffer().combine(plan);
+        verify(combined, format, world.outputs(check));
+        verifyWeights(combined, given);
+    }
+
     /** A combine of FP8 rows. */
     static CombinePlan.Builder combineOf(ScaledRows rows, DispatchHandle handle) {
         return CombinePlan.builder(rows.elements(), handle).scales(rows.scales());
