@@ -8,6 +8,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
+import io.deepep.CallOptions;
 import io.deepep.Event;
 import io.deepep.djl.Moe;
 import io.deepep.djl.exchange.CallOrder.InTurn;
@@ -83,13 +84,17 @@ class CallOrderTest {
         return rows;
     }
 
-    /** Notes calls, as late as it can before they are made. */
-    private record Logged(CallOrder order, List<String> log) implements CallOrder {
+    /** Does what another order does. */
+    private static class Same implements CallOrder {
+        private final CallOrder order;
+
+        Same(CallOrder order) {
+            this.order = order;
+        }
+
         @Override
-        public io.deepep.CallOptions beforeDispatch() {
-            var options = order.beforeDispatch();
-            log.add("call");
-            return options;
+        public CallOptions beforeDispatch() {
+            return order.beforeDispatch();
         }
 
         @Override
@@ -98,10 +103,8 @@ class CallOrderTest {
         }
 
         @Override
-        public io.deepep.CallOptions beforeCombine() {
-            var options = order.beforeCombine();
-            log.add("call");
-            return options;
+        public CallOptions beforeCombine() {
+            return order.beforeCombine();
         }
 
         @Override
@@ -112,6 +115,30 @@ class CallOrderTest {
         @Override
         public void end() {
             order.end();
+        }
+    }
+
+    /** Notes calls, as late as it can before they are made. */
+    private static final class Logged extends Same {
+        private final List<String> log;
+
+        Logged(CallOrder order, List<String> log) {
+            super(order);
+            this.log = log;
+        }
+
+        @Override
+        public CallOptions beforeDispatch() {
+            CallOptions options = super.beforeDispatch();
+            log.add("call");
+            return options;
+        }
+
+        @Override
+        public CallOptions beforeCombine() {
+            CallOptions options = super.beforeCombine();
+            log.add("call");
+            return options;
         }
     }
 
@@ -160,31 +187,15 @@ class CallOrderTest {
     }
 
     /** Every combine fails, once it is over. */
-    private record Failing(CallOrder order) implements CallOrder {
-        @Override
-        public io.deepep.CallOptions beforeDispatch() {
-            return order.beforeDispatch();
-        }
-
-        @Override
-        public void afterDispatch(Event dispatched, Runnable meanwhile) {
-            order.afterDispatch(dispatched, meanwhile);
-        }
-
-        @Override
-        public io.deepep.CallOptions beforeCombine() {
-            return order.beforeCombine();
+    private static final class Failing extends Same {
+        Failing(CallOrder order) {
+            super(order);
         }
 
         @Override
         public void afterCombine(Event combined) {
             combined.synchronize();
-            order.afterCombine(failing());
-        }
-
-        @Override
-        public void end() {
-            order.end();
+            super.afterCombine(failing());
         }
     }
 
