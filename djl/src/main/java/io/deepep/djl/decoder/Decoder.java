@@ -72,8 +72,7 @@ public final class Decoder implements AutoCloseable {
     private Decoder load(Path folder, CheckpointConfig config) throws IOException {
         try (Safetensors tensors = Safetensors.open(folder);
                 Weights weights = Weights.of(tensors, manager, options.type())) {
-            Slots slots = new Slots(options.maxSequences(), options.maxLength());
-            model = Model.load(config, weights, slots, exchange);
+            model = Model.load(config, weights, options, exchange);
             return this;
         } catch (Throwable failure) {
             close();

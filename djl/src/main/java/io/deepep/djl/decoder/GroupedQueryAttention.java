@@ -29,7 +29,7 @@ final class GroupedQueryAttention implements Attention {
     private final KvCache values;
 
     GroupedQueryAttention(
-            CheckpointConfig config, int layer, Weights weights, Rope rope, Slots slots)
+            CheckpointConfig config, int layer, Weights weights, Rope rope, DecoderOptions options)
             throws IOException {
         this.rope = rope;
         int hidden = config.number("hidden_size");
@@ -50,8 +50,8 @@ final class GroupedQueryAttention implements Attention {
                         ? weights.vector("sinks", numHeads).reshape(1, numHeads, 1, 1)
                         : null;
         heads = new Heads(window(config, layer), scale, sinks);
-        keys = slots.cache(weights.manager(), numKvHeads, headSize);
-        values = slots.cache(weights.manager(), numKvHeads, headSize);
+        keys = new KvCache(weights.manager(), options, numKvHeads, headSize);
+        values = new KvCache(weights.manager(), options, numKvHeads, headSize);
     }
 
     static int headSize(CheckpointConfig config) {

@@ -15,9 +15,9 @@ final class KvCache {
     private final int maxLength;
     private final NDArray rows;
 
-    KvCache(NDManager manager, int numSlots, int maxLength, long numHeads, long channels) {
-        this.numSlots = numSlots;
-        this.maxLength = maxLength;
+    KvCache(NDManager manager, DecoderOptions options, long numHeads, long channels) {
+        numSlots = options.maxSequences();
+        maxLength = options.maxLength();
         rows =
                 manager.zeros(
                         new Shape((long) numSlots * maxLength, numHeads, channels),

@@ -38,7 +38,7 @@ final class LatentAttention implements Attention {
     private final Heads heads;
     private final KvCache cache;
 
-    LatentAttention(CheckpointConfig config, Weights weights, Rope rope, Slots slots)
+    LatentAttention(CheckpointConfig config, Weights weights, Rope rope, DecoderOptions options)
             throws IOException {
         this.rope = rope;
         int hidden = config.number("hidden_size");
@@ -69,7 +69,7 @@ final class LatentAttention implements Attention {
         o = weights.projection("o_proj", hidden, (long) numHeads * valueSize);
         double scale = Rope.scoreFactor(config) / Math.sqrt(querySize);
         heads = new Heads(0, weights.manager().create((float) scale), null);
-        cache = slots.cache(weights.manager(), 1, latentSize + ropeSize);
+        cache = new KvCache(weights.manager(), options, 1, latentSize + ropeSize);
     }
 
     @Override

@@ -21,13 +21,16 @@ import java.util.List;
 record Model(NDArray embedding, List<DecoderLayer> layers, RmsNorm norm, Projection head) {
     /** Loads a checkpoint's tensors, of the experts this rank's alone. */
     static Model load(
-            CheckpointConfig config, Weights weights, Slots slots, ExpertExchange exchange)
+            CheckpointConfig config,
+            Weights weights,
+            DecoderOptions options,
+            ExpertExchange exchange)
             throws IOException {
         int hidden = config.number("hidden_size");
         int vocabulary = config.number("vocab_size");
         double epsilon = config.decimal("rms_norm_eps", 1e-6);
         NDArray embedding = weights.matrix("model.embed_tokens.weight", vocabulary, hidden);
-        Rope rope = rope(config, weights, slots);
+        Rope rope = rope(config, weights, options);
         MoeLayers experts = MoeLayers.of(config);
         List<DecoderLayer> layers = new ArrayList<>();
         for (int layer = 0; layer < config.number("num_hidden_layers"); layer++) {
@@ -36,7 +39,7 @@ record Model(NDArray embedding, List<DecoderLayer> layers, RmsNorm norm, Project
             layers.add(
                     new DecoderLayer(
                             RmsNorm.load(own, "input_layernorm", hidden, epsilon),
-                            attention(config, layer, own.at("self_attn"), rope, slots),
+                            attention(config, layer, own.at("self_attn"), rope, options),
                             RmsNorm.load(own, "post_attention_layernorm", hidden, epsilon),
                             sparse ? experts.load(own, exchange) : null,
                             sparse ? null : dense(config, own.at("mlp"))));
@@ -54,21 +57,21 @@ record Model(NDArray embedding, List<DecoderLayer> layers, RmsNorm norm, Project
         return config.has("kv_lora_rank");
     }
 
-    private static Rope rope(CheckpointConfig config, Weights weights, Slots slots) {
+    private static Rope rope(CheckpointConfig config, Weights weights, DecoderOptions options) {
         int dimensions =
                 isLatent(config)
                         ? config.number("qk_rope_head_dim")
                         : GroupedQueryAttention.rotated(config);
         boolean interleaved = isLatent(config) && config.flag("rope_interleave", true);
-        return new Rope(config, dimensions, interleaved, slots.maxLength(), weights.manager());
+        return new Rope(config, dimensions, interleaved, options.maxLength(), weights.manager());
     }
 
     private static Attention attention(
-            CheckpointConfig config, int layer, Weights weights, Rope rope, Slots slots)
+            CheckpointConfig config, int layer, Weights weights, Rope rope, DecoderOptions options)
             throws IOException {
         return isLatent(config)
-                ? new LatentAttention(config, weights, rope, slots)
-                : new GroupedQueryAttention(config, layer, weights, rope, slots);
+                ? new LatentAttention(config, weights, rope, options)
+                : new GroupedQueryAttention(config, layer, weights, rope, options);
     }
 
     private static SwiGlu dense(CheckpointConfig config, Weights weights) throws IOException {
