@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "deepep/network_structs.cuh"
+#include "deepep/ibgda_structs.cuh"
 #include "../shared/normal_structs.cuh"
 
 namespace deepep::normal {
@@ -160,7 +161,7 @@ static_assert(offsetof(RailTable, ends_together) == 44);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0xc6ce2ebe778bdea;
+__device__ uint64_t deepep_internode_structs = 0x63ab3431d8f55e3d;
 }
 
 }  // namespace deepep::normal
