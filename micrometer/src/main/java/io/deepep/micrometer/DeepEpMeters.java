@@ -26,9 +26,10 @@ import java.util.stream.Stream;
  * }</pre>
  *
  * One instance serves any number of buffers, and is thread-safe. All meters have the tags {@code
- * mode}, {@code operation} and {@code rank}. They exist from the first call of the operation,
- * including counters of failures. What a backend does not know is not counted. Timers have buckets
- * from 5 µs to 1 s.
+ * mode}, {@code operation} and {@code rank}. They exist from the first call of the operation on,
+ * also the counters of each {@link DeepEpException}; but {@code deepep.device.time}, {@code
+ * deepep.wait.time}, {@code deepep.expert.*} and counters of other failures come with their first
+ * value. What a backend does not know is not counted. Timers have buckets from 5 µs to 1 s.
  *
  * <table>
  * <caption>Meters</caption>
