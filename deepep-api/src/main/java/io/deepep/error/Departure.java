@@ -42,7 +42,7 @@ public record Departure(int rank, String reason, boolean isOrderly, int blamed) 
     private static int blamedBy(int rank, Throwable failure) {
         for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
             if (cause instanceof DeepEpTimeoutException timeout) {
-                return timeout.peer();
+                return timeout.isPeerAhead() ? rank : timeout.peer();
             }
         }
         return rank;

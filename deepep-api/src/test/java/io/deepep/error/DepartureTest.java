@@ -53,6 +53,18 @@ class DepartureTest {
         assertThat(Departure.culprit(List.of(victim), 4, 1)).contains(victim);
     }
 
+    /** Those who went on without it are not at fault. */
+    @Test
+    void whoFailsBecauseItCameTooLateIsToBlame() {
+        DeepEpTimeoutException tooLate =
+                DeepEpTimeoutException.tooLate(
+                        true, 2, 0, "dispatch", "dispatch.header", "has given it up", 5);
+        Departure late = Departure.failed(2, new IllegalStateException(tooLate));
+        assertThat(late.blamed()).isEqualTo(2);
+        assertThat(Departure.culprit(List.of(late), WAITER, 2)).contains(late);
+        assertThat(Departure.culprit(List.of(late), WAITER, 0)).contains(late);
+    }
+
     @Test
     void victimsOfOneAnotherAreNoEndlessSearch() {
         List<Departure> circle = List.of(victim(1, 2), victim(2, 1));
