@@ -99,10 +99,10 @@ public interface Communicator extends AutoCloseable {
     }
 
     /**
-     * Runs {@code action} on a thread of the group soon after each departure, once {@link
-     * #departures} shows it. This is for waits that cannot poll {@link #isAlive}, such as those of
-     * kernels on a GPU; in a group that ignores the action, as the default does, they end only with
-     * their time-outs.
+     * Runs {@code action} on a thread of the group soon after each departure, and after a rank that
+     * was gone is taken back, once {@link #departures} shows it. This is for waits that cannot poll
+     * {@link #isAlive}, such as those of kernels on a GPU; in a group that ignores the action, as
+     * the default does, they end only with their time-outs.
      *
      * @param action must be short and must not wait
      * @return removes the action, which may still be running at that time

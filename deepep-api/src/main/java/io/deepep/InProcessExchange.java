@@ -165,7 +165,7 @@ final class InProcessExchange {
         listeners.forEach(Runnable::run);
     }
 
-    /** Runs {@code action} after each departure, until the returned action has removed it. */
+    /** Runs {@code action} when {@link #departures} changes, until the returned one removes it. */
     Runnable onDeparture(Runnable action) {
         listeners.add(action);
         return () -> listeners.remove(action);
@@ -174,8 +174,14 @@ final class InProcessExchange {
     /**
      * Takes back the ranks that failed, for tasks that start again; those that closed stay gone.
      */
-    synchronized void readmit() {
-        departures = departures.stream().filter(Departure::isOrderly).toList();
+    void readmit() {
+        synchronized (this) {
+            if (departures.stream().allMatch(Departure::isOrderly)) {
+                return;
+            }
+            departures = departures.stream().filter(Departure::isOrderly).toList();
+        }
+        listeners.forEach(Runnable::run);
     }
 
     /** Runs {@code action} when the group closes, unless the returned action has removed it. */

@@ -186,6 +186,23 @@ class InProcessGroupTest {
         }
     }
 
+    /** Kernels on a GPU ask nobody: they are told that it is back. */
+    @Test
+    void whoHearsOfDeparturesHearsThatARankIsTakenBack() throws Exception {
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            Communicator zero = group.communicator(0);
+            Queue<Integer> gone = new ConcurrentLinkedQueue<>();
+            Runnable forget = zero.onDeparture(() -> gone.add(zero.departures().size()));
+            group.communicator(1).fail(new IOException("disk full"));
+            assertThat(gone).containsExactly(1);
+            group.run(communicator -> communicator.barrier(LONG));
+            assertThat(gone).containsExactly(1, 0);
+            group.run(communicator -> communicator.barrier(LONG));
+            assertThat(gone).containsExactly(1, 0);
+            forget.run();
+        }
+    }
+
     @Test
     void closingTheGroupEndsTheWaiting() throws Exception {
         InProcessGroup group = InProcessGroup.of(2);
