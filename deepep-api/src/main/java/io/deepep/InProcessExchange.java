@@ -30,6 +30,9 @@ final class InProcessExchange {
         private List<Object> result;
         private int absent;
 
+        /** The rank that ended it; if {@link #absent} was only late, because its time was over. */
+        private int ender = -1;
+
         /** Why {@link #absent} is gone, or null if it was only late. */
         private Departure departure;
 
@@ -82,10 +85,13 @@ final class InProcessExchange {
 
     private DeepEpTimeoutException timeout(
             Round round, int rank, long waitedNanos, long timeoutNanos) {
-        return round.departure == null
+        if (round.departure != null) {
+            return new DeepEpTimeoutException(rank, round.departure, PHASE, waitedNanos);
+        }
+        return rank == round.ender
                 ? new DeepEpTimeoutException(
                         rank, round.absent, PHASE, size(), round.numArrived, timeoutNanos)
-                : new DeepEpTimeoutException(rank, round.departure, PHASE, waitedNanos);
+                : DeepEpTimeoutException.givenUp(false, rank, round.absent, PHASE, waitedNanos);
     }
 
     private synchronized void await(Round round, int rank, long timeoutNanos) {
@@ -101,6 +107,7 @@ final class InProcessExchange {
                 if (remaining <= 0 || closed || departure != null) {
                     round.absent = absent;
                     round.departure = departure;
+                    round.ender = rank;
                     end(round);
                 } else {
                     wait(remaining / 1_000_000, (int) (remaining % 1_000_000));

@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -200,6 +201,40 @@ class InProcessGroupTest {
             group.run(communicator -> communicator.barrier(LONG));
             assertThat(gone).containsExactly(1, 0);
             forget.run();
+        }
+    }
+
+    /** Not its own time-out, which was not over. */
+    @Test
+    void whoWaitsWithOneThatGivesUpSaysHowLongItWaited() throws Exception {
+        CompletableFuture<Thread> patient = new CompletableFuture<>();
+        try (InProcessGroup group = InProcessGroup.of(3)) {
+            group.run(
+                    communicator -> {
+                        int rank = communicator.rank();
+                        if (rank == 2) {
+                            return;
+                        }
+                        if (rank == 1) {
+                            patient.complete(Thread.currentThread());
+                        }
+                        while (rank == 0
+                                && patient.join().getState() != Thread.State.TIMED_WAITING) {
+                            Thread.onSpinWait();
+                        }
+                        Duration own = rank == 0 ? SHORT : LONG;
+                        DeepEpTimeoutException error =
+                                catchThrowableOfType(
+                                        DeepEpTimeoutException.class,
+                                        () -> communicator.barrier(own));
+                        assertThat(error.peer()).isEqualTo(2);
+                        if (rank == 0) {
+                            assertThat(error.waited()).isEqualTo(SHORT);
+                        } else {
+                            assertThat(error.waited()).isLessThan(LONG);
+                            assertThat(error).hasMessageNotContaining("more than");
+                        }
+                    });
         }
     }
 
