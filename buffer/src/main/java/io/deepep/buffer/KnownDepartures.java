@@ -29,11 +29,18 @@ final class KnownDepartures {
         masked = ranks;
     }
 
-    /** {@link Communicator#departures} of the others. */
+    /** {@link Communicator#departures} of the others, which no longer blame those. */
     List<Departure> list() {
         List<Departure> all = communicator.departures();
         return all.isEmpty()
                 ? all
-                : all.stream().filter(gone -> !masked.test(gone.rank())).toList();
+                : all.stream()
+                        .filter(gone -> !masked.test(gone.rank()))
+                        .map(gone -> masked.test(gone.blamed()) ? blamingItself(gone) : gone)
+                        .toList();
+    }
+
+    private static Departure blamingItself(Departure gone) {
+        return new Departure(gone.rank(), gone.reason(), gone.isOrderly(), gone.rank());
     }
 }

@@ -242,6 +242,44 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
                 });
     }
 
+    /** Once that rank is masked, one that failed because of it is named and masked itself. */
+    @Cases
+    @GroupSource("1, 4")
+    public void failedBecauseOfAnother() {
+        int absent = 3;
+        int victim = 2;
+        NormalShape shape = shape(4);
+        NormalWorld whole = shape.world();
+        NormalWorld rest = whole.without(Set.of(absent, victim));
+        CountDownLatch others = new CountDownLatch(3);
+        shape.run(
+                backend,
+                builder -> builder.timeout(Duration.ofHours(1)).maskTimedOutRanks(true),
+                context -> {
+                    NormalRank rank = new NormalRank(context, whole);
+                    calls(rank);
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    if (context.rank() == absent) {
+                        context.communicator().fail(new IOException("disk full"));
+                        others.await();
+                        return;
+                    }
+                    try {
+                        DeepEpTimeoutException first =
+                                Misbehaviour.requirePeer(absent, () -> calls(rank));
+                        if (context.rank() == victim) {
+                            context.communicator().fail(first);
+                            return;
+                        }
+                        Misbehaviour.requirePeer(victim, () -> calls(rank));
+                        requireMasked(context, Set.of(absent, victim));
+                        calls(new NormalRank(context, rest));
+                    } finally {
+                        others.countDown();
+                    }
+                });
+    }
+
     /** A pause that is shorter than the time-out changes nothing. */
     @Cases
     @GroupSource("1, 4")
