@@ -12,6 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.stream.IntStream;
 
 /**
  * What ranks tell each other before they share memory: everything that must be equal, by name, so
@@ -63,7 +64,7 @@ final class Handshake {
 
     private static Agreement agree(
             String operation, BufferOptions options, Communicator group, Map<String, String> mine) {
-        List<Map<String, String>> ranks = exchange(group, options, mine);
+        List<Map<String, String>> ranks = exchange(operation, group, options, mine);
         compare(operation, ranks);
         BitSet newRanks = new BitSet();
         List<String> parts = new ArrayList<>();
@@ -120,18 +121,19 @@ final class Handshake {
      * theirs. Whoever calls throws {@code why}; that a peer is gone as well is noted there.
      */
     static void refuse(Communicator group, BufferOptions options, RuntimeException why) {
-        String text = String.valueOf(why.getMessage()).replace('\n', ' ');
+        String text = String.valueOf(why.getMessage()).replaceAll("\\R", " ");
         try {
-            exchange(group, options, Map.of(FAILURE, text));
+            group.allGather(encode(Map.of(FAILURE, text)), options.meetingTimeout());
         } catch (RuntimeException lost) {
             why.addSuppressed(lost);
         }
     }
 
     private static List<Map<String, String>> exchange(
-            Communicator group, BufferOptions options, Map<String, String> mine) {
-        return group.allGather(encode(mine), options.meetingTimeout()).stream()
-                .map(Handshake::decode)
+            String operation, Communicator group, BufferOptions options, Map<String, String> mine) {
+        List<byte[]> messages = group.allGather(encode(mine), options.meetingTimeout());
+        return IntStream.range(0, messages.size())
+                .mapToObj(rank -> decode(operation, rank, messages.get(rank)))
                 .toList();
     }
 
@@ -171,15 +173,16 @@ final class Handshake {
         return lines.toString().getBytes(StandardCharsets.UTF_8);
     }
 
-    private static Map<String, String> decode(byte[] message) {
+    private static Map<String, String> decode(String operation, int rank, byte[] message) {
+        List<String> lines = new String(message, StandardCharsets.UTF_8).lines().toList();
+        if (lines.isEmpty() || !lines.stream().allMatch(line -> line.contains("="))) {
+            throw RankMismatchException.ofCall(operation, rank);
+        }
         Map<String, String> values = new LinkedHashMap<>();
-        new String(message, StandardCharsets.UTF_8)
-                .lines()
-                .forEach(
-                        line -> {
-                            int at = line.indexOf('=');
-                            values.put(line.substring(0, at), line.substring(at + 1));
-                        });
+        for (String line : lines) {
+            int at = line.indexOf('=');
+            values.put(line.substring(0, at), line.substring(at + 1));
+        }
         return values;
     }
 }

@@ -3,10 +3,12 @@ package io.deepep.buffer;
 import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.buffer.memory.BufferSizes;
+import io.deepep.error.RankMismatchException;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.spi.NodeSize;
 import java.nio.ByteBuffer;
+import java.util.List;
 
 /**
  * Which group the ranks of a buffer are in, whom they leave out, and how all get in step again.
@@ -47,7 +49,7 @@ record Membership(BufferOptions options, BufferSizes sizes, String buffer, Resou
     void rejoin() {
         becomeQuiet();
         resources.mendNetwork();
-        getInStep(group(), 0);
+        getInStep("rejoin", group(), 0);
     }
 
     /**
@@ -70,12 +72,12 @@ record Membership(BufferOptions options, BufferSizes sizes, String buffer, Resou
         }
         Agreement agreement = Handshake.admit(group, options, sizes, buffer);
         resources.admit(agreement);
-        getInStep(group, LEAP);
+        getInStep("admit", group, LEAP);
     }
 
     /** The same for one of the new ranks, whose memory is there. */
     void join() {
-        getInStep(group(), LEAP);
+        getInStep("join", group(), LEAP);
     }
 
     private void requireSamePlace(Communicator group) {
@@ -107,14 +109,18 @@ record Membership(BufferOptions options, BufferSizes sizes, String buffer, Resou
     }
 
     /** The masks and the group change last, once nothing can fail any more. */
-    private void getInStep(Communicator group, int leap) {
+    private void getInStep(String operation, Communicator group, int leap) {
         NormalKernels normal = resources.normal();
         LowLatencyKernels lowLatency = resources.lowLatency();
         int epoch = normal == null ? 0 : normal.epoch();
         int latest = epoch;
         byte[] mine = ByteBuffer.allocate(Integer.BYTES).putInt(epoch).array();
-        for (byte[] other : group.allGather(mine, options.meetingTimeout())) {
-            int theirs = ByteBuffer.wrap(other).getInt();
+        List<byte[]> epochs = group.allGather(mine, options.meetingTimeout());
+        for (int rank = 0; rank < epochs.size(); rank++) {
+            if (epochs.get(rank).length != Integer.BYTES) {
+                throw RankMismatchException.ofCall(operation, rank);
+            }
+            int theirs = ByteBuffer.wrap(epochs.get(rank)).getInt();
             latest = theirs - latest > 0 ? theirs : latest;
         }
         // All know the epoch before anybody takes it: whoever fails until here leaves the others in

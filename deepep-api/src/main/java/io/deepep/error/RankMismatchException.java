@@ -25,6 +25,13 @@ public final class RankMismatchException extends DeepEpException {
                         .formatted(operation, property, rank, value, otherRank, other));
     }
 
+    /** Creates the exception for a rank whose message to the others is not of this call. */
+    public static RankMismatchException ofCall(String operation, int rank) {
+        return new RankMismatchException(
+                "%s: rank %s makes another call on its communicator; every rank must make the same calls in the same order"
+                        .formatted(operation, rank));
+    }
+
     /** Creates the exception for something that one rank gives and another does not. */
     public static RankMismatchException ofGiven(
             String operation, String what, int giver, int otherRank) {

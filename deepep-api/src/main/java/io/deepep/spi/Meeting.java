@@ -2,6 +2,7 @@ package io.deepep.spi;
 
 import io.deepep.Communicator;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.error.RankMismatchException;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
@@ -13,6 +14,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 
 /**
  * Steps that all ranks take together. A rank that cannot take a step tells the others why, so that
@@ -68,8 +70,9 @@ public final class Meeting {
     /** If a peer is gone and this rank has failed itself, it throws its own failure. */
     private List<Answer> exchange(Answer answer, RuntimeException own) {
         try {
-            return communicator.allGather(answer.encode(), timeout).stream()
-                    .map(Answer::decode)
+            List<byte[]> messages = communicator.allGather(answer.encode(), timeout);
+            return IntStream.range(0, messages.size())
+                    .mapToObj(rank -> decode(rank, messages.get(rank)))
                     .toList();
         } catch (RuntimeException lost) {
             if (own == null) {
@@ -77,6 +80,14 @@ public final class Meeting {
             }
             own.addSuppressed(lost);
             throw own;
+        }
+    }
+
+    private Answer decode(int rank, byte[] message) {
+        try {
+            return Answer.decode(message);
+        } catch (IOException noAnswer) {
+            throw RankMismatchException.ofCall(failure, PartOfGroup.nameOf(communicator, rank));
         }
     }
 
@@ -126,16 +137,23 @@ public final class Meeting {
             return bytes.toByteArray();
         }
 
-        static Answer decode(byte[] message) {
-            try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(message))) {
-                return new Answer(readText(in), readText(in), readText(in));
-            } catch (IOException impossible) {
-                throw new UncheckedIOException(impossible);
-            }
+        static Answer decode(byte[] message) throws IOException {
+            DataInputStream in = new DataInputStream(new ByteArrayInputStream(message));
+            Answer answer = new Answer(readText(in), readText(in), readText(in));
+            requireAnswer(in.available() == 0);
+            return answer;
         }
 
         private static String readText(DataInputStream in) throws IOException {
-            return new String(in.readNBytes(in.readInt()), StandardCharsets.UTF_8);
+            int length = in.readInt();
+            requireAnswer(length >= 0 && length <= in.available());
+            return new String(in.readNBytes(length), StandardCharsets.UTF_8);
+        }
+
+        private static void requireAnswer(boolean likeOne) throws IOException {
+            if (!likeOne) {
+                throw new IOException("not an answer");
+            }
         }
     }
 }

@@ -62,10 +62,7 @@ public final class NodeSize {
         static Place decode(int rank, byte[] message) {
             Matcher said = SAID.matcher(new String(message, StandardCharsets.UTF_8));
             if (!said.matches()) {
-                throw new RankMismatchException(
-                        ("open: rank %s neither opens nor joins a buffer, but makes another call on its communicator;"
-                                        + " every rank must make the same calls in the same order")
-                                .formatted(rank));
+                throw RankMismatchException.ofCall("open", rank);
             }
             return new Place(
                     Call.valueOf(said.group(1)),

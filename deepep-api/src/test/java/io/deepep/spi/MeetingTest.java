@@ -6,7 +6,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.deepep.InProcessGroup;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.error.RankMismatchException;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /** Steps that all ranks take together. */
@@ -91,6 +94,29 @@ class MeetingTest {
                     .isInstanceOfSatisfying(
                             DeepEpTimeoutException.class,
                             lost -> assertThat(lost.peer()).isEqualTo(1));
+        }
+    }
+
+    /** As a barrier, which says nothing; or something else of the user's. */
+    @Test
+    void whoMakesAnotherCallIsNamed() throws InterruptedException {
+        String empty = "\0\0\0\0";
+        for (String other :
+                List.of("", "join", "\0\0\0\u0009", "\u00ff".repeat(4), empty, empty.repeat(4))) {
+            byte[] message = other.getBytes(StandardCharsets.ISO_8859_1);
+            try (InProcessGroup group = InProcessGroup.of(2)) {
+                group.run(
+                        communicator -> {
+                            if (communicator.rank() == 1) {
+                                communicator.allGather(message, LONG);
+                                return;
+                            }
+                            Meeting meeting = new Meeting(communicator, LONG, "no luck", "");
+                            assertThatThrownBy(() -> meeting.together(() -> "here"))
+                                    .isInstanceOf(RankMismatchException.class)
+                                    .hasMessageStartingWith("no luck: rank 1 makes another call");
+                        });
+            }
         }
     }
 

@@ -7,6 +7,7 @@ import io.deepep.NormalDefaults;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaStream;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.error.RankMismatchException;
 import io.deepep.spi.Meeting;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -16,6 +17,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.UUID;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
@@ -107,6 +110,8 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
      */
     record Seat(Gpu gpu, String process, int percent, boolean onDefaultStream) {
         private static final String THIS_PROCESS = UUID.randomUUID().toString();
+        private static final Pattern SAID =
+                Pattern.compile("(\\S+) (\\d{1,9}) (\\S+) (\\d{1,9}) (true|false) (.*)");
 
         static Seat of(CudaDevice device, boolean onDefaultStream) {
             Gpu gpu = new Gpu(device.uuid(), device.numSms(), device.name());
@@ -120,13 +125,16 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
                     .getBytes(StandardCharsets.UTF_8);
         }
 
-        static Seat decode(byte[] message) {
-            String[] words = new String(message, StandardCharsets.UTF_8).split(" ", 6);
+        static Seat decode(int rank, byte[] message) {
+            Matcher said = SAID.matcher(new String(message, StandardCharsets.UTF_8));
+            if (!said.matches()) {
+                throw RankMismatchException.ofCall("open", rank);
+            }
             return new Seat(
-                    new Gpu(words[0], Integer.parseInt(words[1]), words[5]),
-                    words[2],
-                    Integer.parseInt(words[3]),
-                    Boolean.parseBoolean(words[4]));
+                    new Gpu(said.group(1), Integer.parseInt(said.group(2)), said.group(6)),
+                    said.group(3),
+                    Integer.parseInt(said.group(4)),
+                    Boolean.parseBoolean(said.group(5)));
         }
     }
 
@@ -142,9 +150,10 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
         boolean onDefaultStream =
                 options.communicationStream() instanceof CudaStream given && given.isDefault();
         Seat own = Seat.of(device, onDefaultStream);
+        List<byte[]> said = communicator.allGather(own.encode(), options.meetingTimeout());
         List<Seat> seats =
-                communicator.allGather(own.encode(), options.meetingTimeout()).stream()
-                        .map(Seat::decode)
+                IntStream.range(0, said.size())
+                        .mapToObj(rank -> Seat.decode(rank, said.get(rank)))
                         .toList();
         List<Gpu> gpus = seats.stream().map(Seat::gpu).toList();
         for (int rank = 0; rank < seats.size(); rank++) {

@@ -15,6 +15,8 @@ import io.deepep.buffer.memory.GpuSharing.Gpu;
 import io.deepep.buffer.memory.GpuSharing.Seat;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.error.RankMismatchException;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
@@ -90,6 +92,17 @@ class GpuSharingTest {
                         "dispatchConfig needs 134 multiprocessors for each of the ranks [0] that share one"
                                 + " NVIDIA H200 with 132; lower Config.numSms to 132 or less, or put fewer ranks"
                                 + " on the GPU");
+    }
+
+    @Test
+    void whoMakesAnotherCallIsNamed() {
+        Seat seat = new Seat(A, "one", 100, true);
+        assertThat(Seat.decode(1, seat.encode())).isEqualTo(seat);
+        for (String other : List.of("", "join", "a b c d e f", "a 1 one 100 yes ")) {
+            assertThatThrownBy(() -> Seat.decode(1, other.getBytes(StandardCharsets.UTF_8)))
+                    .isInstanceOf(RankMismatchException.class)
+                    .hasMessageStartingWith("open: rank 1 makes another call");
+        }
     }
 
     /** Of a profile, or for faster links: nobody chose it for this many ranks. */
