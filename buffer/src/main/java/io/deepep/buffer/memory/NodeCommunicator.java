@@ -2,7 +2,6 @@ package io.deepep.buffer.memory;
 
 import io.deepep.Communicator;
 import io.deepep.EpTopology;
-import io.deepep.error.Departure;
 import io.deepep.spi.PartOfGroup;
 import java.time.Duration;
 import java.util.List;
@@ -42,31 +41,6 @@ record NodeCommunicator(Communicator all, EpTopology topology) implements PartOf
     @Override
     public boolean isAlive(int rank) {
         return all.isAlive(rankInGroup(rank));
-    }
-
-    @Override
-    public List<Departure> departures() {
-        return all.departures().stream()
-                .filter(gone -> isHere(gone.rank()))
-                .map(
-                        gone ->
-                                new Departure(
-                                        gone.rank() - first(),
-                                        gone.reason(),
-                                        gone.isOrderly(),
-                                        (isHere(gone.blamed()) ? gone.blamed() : gone.rank())
-                                                - first()))
-                .toList();
-    }
-
-    private boolean isHere(int rank) {
-        return rank >= first() && rank < first() + size();
-    }
-
-    /** Fails the rank in the whole group. */
-    @Override
-    public void fail(Throwable cause) {
-        all.fail(cause);
     }
 
     @Override
