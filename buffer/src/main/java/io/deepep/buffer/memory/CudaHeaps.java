@@ -24,7 +24,6 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
  */
 public final class CudaHeaps implements AutoCloseable {
     private final int rank;
-    private final long numBytes;
     private final List<Long> addresses;
     private final Meetings meetings;
     private final Runnable release;
@@ -37,9 +36,8 @@ public final class CudaHeaps implements AutoCloseable {
      * @param meetings with ranks that come later, null if none can
      * @param release gives up what is open
      */
-    CudaHeaps(int rank, long numBytes, List<Long> addresses, Meetings meetings, Runnable release) {
+    CudaHeaps(int rank, List<Long> addresses, Meetings meetings, Runnable release) {
         this.rank = rank;
-        this.numBytes = numBytes;
         this.addresses = List.copyOf(addresses);
         this.meetings = meetings;
         this.release = release;
@@ -144,12 +142,11 @@ public final class CudaHeaps implements AutoCloseable {
         }
         return ranks.allNew()
                 ? openInProcess(ranks, context, numBytes, reach)
-                : joinInProcess(ranks, context, numBytes, reach);
+                : joinInProcess(ranks, context, reach);
     }
 
     /** The others hold the memory meanwhile, and close no heaps while they meet. */
-    private static CudaHeaps joinInProcess(
-            Ranks ranks, CudaContext context, long numBytes, Reach reach) {
+    private static CudaHeaps joinInProcess(Ranks ranks, CudaContext context, Reach reach) {
         EpTopology topology = ranks.topology();
         Group group =
                 (Group)
@@ -159,7 +156,7 @@ public final class CudaHeaps implements AutoCloseable {
         group.users().incrementAndGet();
         try {
             group.memories().get(topology.rank()).clear();
-            return in(group, topology, context, numBytes, reach);
+            return in(group, topology, context, reach);
         } catch (RuntimeException | Error failure) {
             group.release();
             throw failure;
@@ -178,7 +175,7 @@ public final class CudaHeaps implements AutoCloseable {
             group.memories().set(ranks.topology().rank(), memory);
             memory.clear();
             ranks.communicator().barrier(ranks.timeout());
-            return in(group, ranks.topology(), context, numBytes, reach);
+            return in(group, ranks.topology(), context, reach);
         } catch (RuntimeException | Error failure) {
             // A rank that fails here will not close; the memory of the others must not wait for it.
             group.release();
@@ -187,13 +184,13 @@ public final class CudaHeaps implements AutoCloseable {
     }
 
     private static CudaHeaps in(
-            Group group, EpTopology topology, CudaContext context, long numBytes, Reach reach) {
+            Group group, EpTopology topology, CudaContext context, Reach reach) {
         List<Long> addresses = new ArrayList<>();
         for (int peer = 0; peer < topology.numRanks(); peer++) {
             boolean within = reach.includes(topology, peer);
             addresses.add(within ? reach(context, group.memories().get(peer)) : 0L);
         }
-        return new CudaHeaps(topology.rank(), numBytes, addresses, group::meet, group::release);
+        return new CudaHeaps(topology.rank(), addresses, group::meet, group::release);
     }
 
     /** The address of memory of this process, which kernels of {@code context} may use. */
@@ -228,10 +225,6 @@ public final class CudaHeaps implements AutoCloseable {
     /** This rank's heap. */
     public long localAddress() {
         return addresses.get(rank);
-    }
-
-    long numBytes() {
-        return numBytes;
     }
 
     @Override

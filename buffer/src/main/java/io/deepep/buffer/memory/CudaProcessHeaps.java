@@ -180,11 +180,7 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
         try {
             List<Long> addresses = meet(ranks);
             return new CudaHeaps(
-                    rank,
-                    numBytes,
-                    addresses,
-                    canReplace() ? this::meet : null,
-                    () -> made().close());
+                    rank, addresses, canReplace() ? this::meet : null, () -> made().close());
         } catch (RuntimeException | Error failure) {
             made().close(failure);
             throw failure;

@@ -147,7 +147,7 @@ final class HeapProgram {
 
     /** What the stand-in calls device memory is host memory. */
     private static MemorySegment memory(CudaHeaps heaps, int rank) {
-        return MemorySegment.ofAddress(heaps.addresses().get(rank)).reinterpret(heaps.numBytes());
+        return MemorySegment.ofAddress(heaps.addresses().get(rank)).reinterpret(NUM_BYTES);
     }
 
     private static void require(long actual, long expected) {
