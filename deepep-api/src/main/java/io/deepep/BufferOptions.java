@@ -113,8 +113,8 @@ public record BufferOptions(
         return timeouts().start();
     }
 
-    /** A copy of these options with the network that was chosen. */
-    public BufferOptions withNetwork(Network chosenNetwork) {
+    /** A copy of these options with what the library chooses where it was left open. */
+    public BufferOptions with(Network chosenNetwork, long nvlBytes, long rdmaBytes) {
         return new BufferOptions(
                 communicator,
                 topology,
@@ -123,8 +123,8 @@ public record BufferOptions(
                 chosenNetwork,
                 normal,
                 lowLatency,
-                numNvlBytes,
-                numRdmaBytes,
+                nvlBytes,
+                rdmaBytes,
                 dispatchConfig,
                 combineConfig,
                 defaults,

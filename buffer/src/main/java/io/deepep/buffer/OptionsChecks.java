@@ -49,7 +49,11 @@ final class OptionsChecks {
 
     /** Settings that cannot be are refused here, where the other ranks learn it at once. */
     private static BufferOptions withNetwork(BufferOptions options) {
-        BufferOptions chosen = options.withNetwork(NetworkChoice.resolve(options));
+        BufferOptions chosen =
+                options.with(
+                        NetworkChoice.resolve(options),
+                        options.numNvlBytes(),
+                        options.numRdmaBytes());
         if (chosen.network() instanceof Network.Nvshmem nvshmem) {
             NvshmemOptions settings = NvshmemSettings.of(chosen, nvshmem);
             LOG.log(System.Logger.Level.DEBUG, "NVSHMEM: {0}", settings);

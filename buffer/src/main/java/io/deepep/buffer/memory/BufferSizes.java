@@ -84,23 +84,10 @@ public record BufferSizes(
      * @throws IllegalArgumentException if a given size is too small
      */
     public BufferOptions applyTo(BufferOptions options) {
-        return new BufferOptions(
-                options.communicator(),
-                options.topology(),
-                options.device(),
-                options.communicationStream(),
+        return options.with(
                 options.network(),
-                options.normal(),
-                options.lowLatency(),
                 sufficient("numNvlBytes", options.numNvlBytes(), nvlBytes),
-                sufficient("numRdmaBytes", options.numRdmaBytes(), rdmaBytes()),
-                options.dispatchConfig(),
-                options.combineConfig(),
-                options.defaults(),
-                options.timeout(),
-                options.startTimeout(),
-                options.maskTimedOutRanks(),
-                options.observers());
+                sufficient("numRdmaBytes", options.numRdmaBytes(), rdmaBytes()));
     }
 
     private static long sufficient(String name, long given, long needed) {
