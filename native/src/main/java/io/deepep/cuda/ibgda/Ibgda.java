@@ -5,7 +5,6 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import io.deepep.spi.Meeting;
-import io.deepep.spi.PartOfGroup;
 import io.deepep.spi.Undo;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -77,26 +76,22 @@ public final class Ibgda implements AutoCloseable {
         Meeting meeting = meeting(group, meetingTimeout);
         List<CardAddress> all =
                 meeting.together(address).stream().map(CardAddress::decode).toList();
-        requireAsManyQueues(group, all);
+        requireAsManyQueues(all);
         addresses.clear();
         addresses.addAll(all);
         meeting.step(connection);
     }
 
     /** Ranks find each other's queue pairs by their places. All see the same, so all throw. */
-    private void requireAsManyQueues(Communicator group, List<CardAddress> all) {
+    private void requireAsManyQueues(List<CardAddress> all) {
         for (int i = 0; i < groups.size(); i++) {
             int first = groups.get(i).queuesPerPeer(all.getFirst(), i);
             for (int rank = 1; rank < all.size(); rank++) {
                 int other = groups.get(i).queuesPerPeer(all.get(rank), i);
                 if (other != first) {
                     throw new DeepEpUnavailableException(
-                            "queue pairs to each peer: rank %s has %s, rank %s has %s, and all ranks must have as many"
-                                    .formatted(
-                                            PartOfGroup.nameOf(group, 0),
-                                            first,
-                                            PartOfGroup.nameOf(group, rank),
-                                            other),
+                            "queue pairs to each peer: rank 0 has %s, rank %s has %s, and all ranks must have as many"
+                                    .formatted(first, rank, other),
                             "give the GPUs of all ranks as many ports by nicMapping, and bring up all links of bonds;"
                                     + " deepep doctor lists both");
                 }
