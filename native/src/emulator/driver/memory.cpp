@@ -105,9 +105,6 @@ std::map<CUdeviceptr, Allocation>::iterator find(CUdeviceptr address) {
 
 CUdevice current_device() { return current_context() ? current_context()->device : 0; }
 
-// What a capture of this thread forbids.
-CUresult allowed() { return num_captures ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS; }
-
 struct Exported {
     int pid, fd;
     uint64_t offset, num_bytes;
@@ -149,7 +146,7 @@ CUresult map(CUdeviceptr* address, const Exported& exported) {
 }  // namespace
 
 EMULATED cuMemAlloc_v2(CUdeviceptr* address, size_t num_bytes) {
-    if (auto forbidden = allowed()) return forbidden;
+    if (auto forbidden = forbidden_in_captures()) return forbidden;
     if (num_bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     std::lock_guard lock(mutex);
     size_t offset;
@@ -161,7 +158,7 @@ EMULATED cuMemAlloc_v2(CUdeviceptr* address, size_t num_bytes) {
 }
 
 EMULATED cuMemFree_v2(CUdeviceptr address) {
-    if (auto forbidden = allowed()) return forbidden;
+    if (auto forbidden = forbidden_in_captures()) return forbidden;
     if (!address) return CUDA_SUCCESS;
     std::lock_guard lock(mutex);
     auto it = allocations.find(address);
@@ -195,7 +192,7 @@ EMULATED cuMemsetD8_v2(CUdeviceptr to, uint8_t value, size_t num_bytes) {
 }
 
 EMULATED cuMemHostAlloc(void** address, size_t num_bytes, unsigned) {
-    if (auto forbidden = allowed()) return forbidden;
+    if (auto forbidden = forbidden_in_captures()) return forbidden;
     void* memory =
         mmap(nullptr, round_up(num_bytes, kPage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -205,7 +202,7 @@ EMULATED cuMemHostAlloc(void** address, size_t num_bytes, unsigned) {
 }
 
 EMULATED cuMemFreeHost(void* address) {
-    if (auto forbidden = allowed()) return forbidden;
+    if (auto forbidden = forbidden_in_captures()) return forbidden;
     std::lock_guard lock(mutex);
     auto it = allocations.find(reinterpret_cast<CUdeviceptr>(address));
     if (it == allocations.end() || it->second.kind != Kind::kHost) return CUDA_ERROR_INVALID_VALUE;
@@ -271,7 +268,7 @@ EMULATED cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocatio
 }
 
 EMULATED cuMemCreate(Physical** handle, size_t num_bytes, const CUmemAllocationProp* properties, uint64_t) {
-    if (auto forbidden = allowed()) return forbidden;
+    if (auto forbidden = forbidden_in_captures()) return forbidden;
     if (properties->handle_types & ~(1 | kFabricHandle)) return CUDA_ERROR_NOT_SUPPORTED;
     if (properties->handle_types & kFabricHandle && fabric() < 2) return CUDA_ERROR_NOT_PERMITTED;
     int fd = memfd_create("deepep-emulator", MFD_CLOEXEC);
@@ -355,7 +352,7 @@ EMULATED cuIpcGetMemHandle(CUipcHandle* handle, CUdeviceptr address) {
 }
 
 EMULATED cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcHandle handle, unsigned) {
-    if (auto forbidden = allowed()) return forbidden;
+    if (auto forbidden = forbidden_in_captures()) return forbidden;
     Exported exported;
     memcpy(&exported, &handle, sizeof(exported));
     if (exported.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;  // as the driver answers

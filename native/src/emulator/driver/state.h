@@ -36,8 +36,8 @@ int fabric();
 // CUDA_ERROR_LAUNCH_FAILED once a kernel of the context has failed.
 CUresult status_of(const Context* context);
 
-// Captures of this thread that forbid it what could wait for other streams.
-extern thread_local int num_captures;
+// For calls that captures forbid the thread that began them: these become invalid.
+CUresult forbidden_in_captures();
 
 // A launch's own copy of a kernel's arguments.
 struct Arguments {

@@ -24,7 +24,16 @@ struct GraphExec {
 
 namespace deepep::emulator {
 
-thread_local int num_captures = 0;
+namespace {
+
+thread_local std::vector<std::shared_ptr<Capture>> captures;
+
+}  // namespace
+
+CUresult forbidden_in_captures() {
+    for (auto& capture : captures) capture->valid = false;
+    return captures.empty() ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
 
 Stream* stream_of(Stream* handle) {
     if (reinterpret_cast<uintptr_t>(handle) > 2) return handle;
@@ -313,6 +322,7 @@ EMULATED cuStreamWaitEvent(Stream* stream, Event* event, unsigned flags) {
 }
 
 EMULATED cuEventQuery(Event* event) {
+    if (auto forbidden = forbidden_in_captures()) return forbidden;
     if (auto status = captured(event)) return status;
     return event->state->done >= event->state->recorded ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -360,7 +370,7 @@ EMULATED cuStreamBeginCapture_v2(Stream* stream, int) {
     stream->capture->id = ++num_begun;
     stream->capture->streams.push_back(stream);
     stream->unjoined = false;
-    ++num_captures;
+    captures.push_back(stream->capture);
     return CUDA_SUCCESS;
 }
 
@@ -388,7 +398,7 @@ EMULATED cuStreamEndCapture(Stream* stream, Graph** graph) {
         s->unjoined = false;
     }
     capture->ended = true;
-    --num_captures;
+    std::erase(captures, capture);
     if (!capture->valid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (!joined) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     return *graph = new Graph{std::move(capture->nodes)}, CUDA_SUCCESS;
