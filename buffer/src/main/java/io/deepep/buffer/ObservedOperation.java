@@ -87,13 +87,14 @@ final class ObservedOperation<R> {
     }
 
     void begin() {
-        if (!hasOpen && !observers.any()) {
+        // What a graph holds runs later, as often as it is replayed, and the host does not see it.
+        // To ask the GPU about earlier runs meanwhile would spoil the capture.
+        if ((!hasOpen && !observers.any()) || resources.isCapturing()) {
             target.begin();
             return;
         }
         tellSuperseded();
-        // What a graph holds runs later, as often as it is replayed, and the host does not see it.
-        Run run = observers.any() && !resources.isCapturing() ? open() : null;
+        Run run = observers.any() ? open() : null;
         if (run == null) {
             target.begin();
             return;

@@ -337,6 +337,19 @@ class ObservedOperationTest {
         assertThat(told).isEmpty();
     }
 
+    /** Its time is asked of the GPU, which a capture forbids. */
+    @Test
+    void aRunIsNotToldWhileAGraphIsRecorded() {
+        ObservedOperation<String> operation = operation(false);
+        operation.begin();
+        capturing = true;
+        operation.begin();
+        assertThat(told).isEmpty();
+        capturing = false;
+        operation.begin();
+        assertThat(next().finished()).isFalse();
+    }
+
     @Test
     void whatGoesIntoAGraphIsNotTold() {
         ObservedOperation<String> operation = operation(false);

@@ -196,7 +196,8 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         if (cached) {
             handle.requireValid();
         }
-        if (!state.stream.isCapturing()) {
+        boolean capturing = state.stream.isCapturing();
+        if (!capturing) {
             event.synchronize();
             status.beginRun();
         }
@@ -204,7 +205,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         announced = null;
         if (!cached) {
             handle.invalidate();
-            if (handle.trace != null) {
+            if (handle.trace != null && !capturing) {
                 handle.trace.rows(); // it is done, and its memory is used again
             }
             handle.trace = trace;

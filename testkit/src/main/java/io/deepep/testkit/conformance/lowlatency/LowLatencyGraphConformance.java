@@ -390,6 +390,27 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         }
     }
 
+    /** Nothing is asked of the GPU for observers while calls are recorded. */
+    @Test
+    public void observed() {
+        LowLatencyWorld world = shape().world(0);
+        shape().run(
+                        backend,
+                        builder -> builder.observer(_ -> {}),
+                        context -> {
+                            Rounds rounds = new Rounds(context, world, CallOptions.async());
+                            rounds.prepare();
+                            rounds.enqueue(); // nobody asks for its end
+                            Stream stream = context.buffer().communicationStream();
+                            try (Recording recording = backend.record(stream, rounds::enqueue)) {
+                                context.meet();
+                                recording.replay();
+                                rounds.verify();
+                            }
+                            rounds.prepare();
+                        });
+    }
+
     /** What waits on the CPU or allocates cannot be recorded, and says so. */
     @Test
     public void refusals(RankContext context) {

@@ -419,6 +419,27 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         }
     }
 
+    /** Nothing is asked of the GPU for observers while calls are recorded. */
+    @Cases
+    @MethodSource(FEW)
+    public void observed(NormalShape shape) {
+        shape.run(
+                backend,
+                builder -> builder.observer(_ -> {}),
+                context -> {
+                    Pair pair = new Pair(context, shape, shape.world(), CallOptions.async());
+                    pair.enqueue(); // nobody asks for its end
+                    Stream stream = context.buffer().communicationStream();
+                    try (Recording recording = backend.record(stream, pair::enqueue)) {
+                        context.meet();
+                        recording.replay();
+                        pair.verify();
+                    }
+                    pair.enqueue();
+                    pair.verify();
+                });
+    }
+
     /** What waits on the CPU cannot be recorded, says so, and leaves the buffer usable. */
     @Test
     public void refusals(RankContext context) {
