@@ -47,5 +47,5 @@ done
 echo "$archive works without Java installed"
 # File names stand uncompressed in a jar.
 if ! grep -aq '\.fatbin' "$folder"/lib/deepep-*-cuda13*.jar; then
-    echo "$archive has no device code (built without nvcc): it runs the host backend alone" >&2
+    echo "WARNING: $archive has no device code (built without nvcc): it runs the host backend alone; install CUDA 13 for GPUs" >&2
 fi
