@@ -113,7 +113,7 @@ public final class DispatchPlan extends Plan {
     public enum Receive {
         /**
          * In the buffer's memory: the result is a view, and nothing is copied. Valid until the next
-         * normal dispatch on the buffer starts.
+         * normal dispatch on the buffer starts, or the buffer is closed.
          */
         VIEW,
         /** In memory of the plan. Valid until the plan is dispatched again. */

@@ -4,7 +4,7 @@ package io.deepep;
  * The rows that a normal dispatch received. They are ordered by (source rank, token), in the
  * expanded layout by (local expert, source rank, token, selection), so that every run gives the
  * same order. The tensors are valid until the plan is dispatched again; a {@linkplain
- * DispatchPlan.Receive#VIEW view} only until the next normal dispatch on the buffer.
+ * DispatchPlan.Receive#VIEW view} only until the next normal dispatch on the buffer, or its close.
  *
  * @param recvX BF16 or FP8_E4M3 [N,H]; rows are contiguous, but their stride may exceed H.
  *     Expanded: [M,H], where M is the sum of the aligned counts and padding rows are zero
