@@ -82,7 +82,7 @@ public final class CudaDriver {
     private static Optional<DeepEpUnavailableException> start() {
         DeepEpUnavailableException failure = CuLibrary.failure().orElseGet(CudaDriver::init);
         if (failure != null) {
-            LOG.log(System.Logger.Level.INFO, "CUDA is not available: {0}", failure.getMessage());
+            LOG.log(System.Logger.Level.DEBUG, "CUDA is not available: {0}", failure.getMessage());
         }
         return Optional.ofNullable(failure);
     }

@@ -83,7 +83,7 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
             memory.close();
         } else {
             LOG.log(
-                    System.Logger.Level.INFO,
+                    System.Logger.Level.DEBUG,
                     "{0} bytes of rank {1} stay allocated until the process ends, because another rank"
                             + " has them open",
                     numBytes,
