@@ -135,7 +135,7 @@ final class PlanReport {
                         .number("slowest us", "%.0f", line -> line.operation().slowestMicros())
                         .of(Line.of(plans)));
         console.line(
-                "NVL GiB: no routing overflows it; needed: with maxRecvTokens at what this routing brings.");
+                "NVL GiB: enough for any routing; needed: enough for this routing, with maxRecvTokens set accordingly.");
         footer(console, plans);
     }
 
