@@ -85,10 +85,12 @@ public record BufferOptions(
         }
     }
 
-    /** Returns {@code number} if nodes can have so few ranks; the topology knows the most. */
+    /** Returns {@code number} if nodes can have so many ranks. */
     static int requireRanksPerNode(int number) {
-        if (number < 1) {
-            throw new IllegalArgumentException("ranksPerNode=" + number + " must be at least 1");
+        if (number < 1 || number > EpTopology.MAX_NVL_RANKS) {
+            throw new IllegalArgumentException(
+                    "ranksPerNode=%s is not in [1, %s]"
+                            .formatted(number, EpTopology.MAX_NVL_RANKS));
         }
         return number;
     }

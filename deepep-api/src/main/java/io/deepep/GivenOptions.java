@@ -64,6 +64,7 @@ final class GivenOptions {
     BufferOptions agreed(BufferProvider provider, NodeSize.Call call) {
         ProfileFile measured = lacksConfigs() ? profile(provider) : null;
         if (ranksPerNode != 0) {
+            requireWholeNodes();
             BufferOptions options = of(ranksPerNode, measured, provider);
             NodeSize.agree(communicator, call, ranksPerNode, "", options.meetingTimeout());
             return options;
@@ -72,6 +73,14 @@ final class GivenOptions {
         String domain = provider.nvlinkDomain(device);
         int nodeSize = NodeSize.agree(communicator, call, 0, domain, limit);
         return of(nodeSize, measured, provider);
+    }
+
+    private void requireWholeNodes() {
+        if (communicator.size() % ranksPerNode != 0) {
+            throw new IllegalArgumentException(
+                    "ranksPerNode=%s does not divide the %s ranks of the group; give a number that does"
+                            .formatted(ranksPerNode, communicator.size()));
+        }
     }
 
     private boolean lacksConfigs() {

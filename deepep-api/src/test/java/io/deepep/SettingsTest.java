@@ -164,6 +164,9 @@ class SettingsTest {
                     "numExperts=3 is not a multiple of numRanks=2; every rank must hold");
             requireMessage(
                     () -> Buffer.builder(group.communicator(0)).ranksPerNode(0), "ranksPerNode=0");
+            requireMessage(
+                    () -> Buffer.builder(group.communicator(0)).ranksPerNode(73),
+                    "ranksPerNode=73 is not in [1, 72]");
         }
     }
 

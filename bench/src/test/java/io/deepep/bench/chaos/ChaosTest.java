@@ -148,7 +148,7 @@ class ChaosTest {
                 .asString()
                 .startsWith(
                         "deepep: chaos: before the first trial, in normal mode, rank 0 of the threads")
-                .contains("numNvlRanks=73 is not in [1, 72]");
+                .contains("ranksPerNode=73 is not in [1, 72]");
         assertThat(outcome.exitCode()).isEqualTo(2);
     }
 

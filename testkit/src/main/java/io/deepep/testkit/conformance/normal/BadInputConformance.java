@@ -208,7 +208,7 @@ public record BadInputConformance(TestBackend backend) implements MisusedGroup {
                     requireImpossible(fresh.get(), "lowLatency");
                     requireImpossible(
                             normal.get().ranksPerNode(3),
-                            "numRanks=4 is not a multiple of numNvlRanks=3");
+                            "ranksPerNode=3 does not divide the 4 ranks of the group");
                     requireImpossible(normal.get().timeout(Duration.ZERO), "timeout=PT0S");
                     requireImpossible(
                             normal.get().timeout(ChronoUnit.FOREVER.getDuration()),
