@@ -16,7 +16,7 @@ import org.openjdk.jmh.runner.options.OptionsBuilder;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Unmatched;
 
-/** Hands its arguments to JMH; {@code deepep jmh -h} shows JMH's own help. */
+/** Hands its arguments to JMH; {@code -h} or {@code --help} shows JMH's own help. */
 @Command(
         name = "jmh",
         description =
@@ -37,6 +37,8 @@ final class JmhCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         try {
+            // JMH knows -h alone.
+            arguments.replaceAll(each -> each.equals("--help") ? "-h" : each);
             CommandLineOptions own = new CommandLineOptions(args());
             if (NO_RUN.stream().anyMatch(arguments::contains)) {
                 org.openjdk.jmh.Main.main(args());

@@ -203,6 +203,15 @@ final class CommandLineTest {
 
     @Test
     void helpNamesDefaultsAndExitCodes() {
+    /** JMH prints to the standard output of the process, and knows only one of them. */
+    @ParameterizedTest
+    @ValueSource(strings = {"jmh -h", "jmh --help"})
+    void jmhHasHelp(String arguments) {
+        Outcome outcome = runLine(arguments);
+        assertThat(outcome.errLines()).isEmpty();
+        assertThat(outcome.exitCode()).isZero();
+    }
+
         Outcome help = runLine("test-low-latency --help");
         assertThat(help.exitCode()).isZero();
         // Where lines break depends on the defaults.
