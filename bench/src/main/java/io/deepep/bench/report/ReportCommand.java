@@ -17,6 +17,11 @@ import picocli.CommandLine.Parameters;
 /** {@code deepep report}: a page and plots of what runs recorded. */
 @Command(
         name = "report",
+        // A subcommand needs no --out, so picocli cannot show that records do.
+        customSynopsis = {
+            "deepep report [--compare] [--warmups=N] --out=DIR RECORDS...",
+            "deepep report readme [OPTIONS]"
+        },
         description = {
             "Makes an HTML page and SVG files from the records of runs: time by operation, share of the ceiling,"
                     + " traffic matrix, who waited for whom, expert load.",
@@ -50,7 +55,7 @@ public final class ReportCommand implements Runnable {
             paramLabel = "DIR",
             description =
                     "Folder for report.html, the SVGs, and timeline.json of recordings (open it"
-                            + " at ui.perfetto.dev); created if necessary.")
+                            + " at ui.perfetto.dev); created if necessary. Needed with RECORDS.")
     private Path out;
 
     @Option(

@@ -38,6 +38,11 @@ class ReportCommandTest {
     }
 
     @Test
+    void helpShowsWhatIsNeeded() {
+        assertThat(run("report", "--help").outLines().getFirst()).endsWith("--out=DIR RECORDS...");
+    }
+
+    @Test
     void everyPlotIsAPictureAndInThePage() throws Exception {
         String page = Files.readString(folder.resolve("report/report.html"));
         List<Path> plots;
