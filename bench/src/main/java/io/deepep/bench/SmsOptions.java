@@ -28,8 +28,8 @@ interface SmsOptions {
                 paramLabel = "N",
                 split = ",",
                 description =
-                        "Multiprocessors per operation, an even number; half of it is the number of RDMA"
-                                + " channels, on the host too. Of several numbers, each is measured, and"
+                        "Multiprocessors per operation, an even number, or 1 on one node; half of it is"
+                                + " the number of RDMA channels, on the host too. Of several numbers, each is measured, and"
                                 + " checks run with the first (default: the library's default; on GPUs,"
                                 + " it and others from 8 to 64 are measured).")
         private List<Integer> sms = List.of();
