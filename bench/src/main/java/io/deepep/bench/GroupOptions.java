@@ -18,20 +18,20 @@ interface GroupOptions {
     /**
      * The group; the rank does not matter.
      *
-     * @throws UsageException if there are more ranks than anybody has
-     * @throws IllegalArgumentException if the library refuses them
+     * @throws UsageException if the library has no such groups
      */
     default EpTopology topology() {
-        long ranks = (long) nodes() * ranksPerNode();
-        if (nodes() > GroupLimits.MAX_RANKS || ranks > GroupLimits.MAX_RANKS) {
+        // Each option has both names.
+        String ranksOption = nodes() == 1 ? "--ranks" : "--ranks-per-node";
+        UsageException.requireIn("--nodes", nodes(), 1, GroupLimits.MAX_RANKS);
+        UsageException.requireIn(ranksOption, ranksPerNode(), 1, EpTopology.MAX_NVL_RANKS);
+        int ranks = nodes() * ranksPerNode();
+        if (ranks > GroupLimits.MAX_RANKS) {
             throw new UsageException(
                     "%s nodes x %s ranks exceed %s ranks; lower --nodes or --ranks-per-node"
                             .formatted(nodes(), ranksPerNode(), GroupLimits.MAX_RANKS));
         }
-        if (nodes() < 1) {
-            throw new UsageException("--nodes=" + nodes() + " must be at least 1");
-        }
-        return new EpTopology(0, (int) ranks, ranksPerNode());
+        return new EpTopology(0, ranks, ranksPerNode());
     }
 
     /** One node. */

@@ -148,7 +148,7 @@ final class JobOptions {
     private Job job(Placement placement, GroupOptions group, ShapeDefaults defaults) {
         try {
             EpTopology topology = group.topology();
-            requireGoodNumbers();
+            requireGoodNumbers(topology);
             requireRoom(placement, topology.numRanks());
             return routing.routing == null
                     ? random(placement, topology, defaults)
@@ -158,9 +158,10 @@ final class JobOptions {
         }
     }
 
-    private void requireGoodNumbers() {
+    private void requireGoodNumbers(EpTopology topology) {
         UsageException.requireIn("--timeout", timeoutSeconds, 1, MOST_SECONDS);
         UsageException.requireIn("--num-experts", numExperts, 1, MOST_EXPERTS);
+        UsageException.requireShared(numExperts, topology.numRanks());
         UsageException.requireIn("--num-topk", numTopk, 1, NormalLimits.MAX_TOPK);
         if (!(routing.maskedRatio >= 0 && routing.maskedRatio <= 1)) {
             throw new UsageException("--masked-ratio=" + routing.maskedRatio + " is not in [0, 1]");
@@ -192,14 +193,16 @@ final class JobOptions {
         if (routing.routingWeights != null) {
             throw new UsageException("--routing-weights needs --routing");
         }
+        int topk = numTopk != null ? numTopk : DEFAULT_TOPK;
+        if (topk > numExperts) {
+            throw new UsageException(
+                    "--num-topk=%s exceeds --num-experts=%s; change one of them"
+                            .formatted(topk, numExperts));
+        }
         // Before a routing is drawn for hours.
         MemoryNeed.require(topology.numRanks(), (long) DType.BF16.sizeBytes() * tokens * hidden);
         RoutingSpec recipe =
-                RoutingSpec.of(
-                                topology.numRanks(),
-                                tokens,
-                                numExperts,
-                                numTopk != null ? numTopk : DEFAULT_TOPK)
+                RoutingSpec.of(topology.numRanks(), tokens, numExperts, topk)
                         .withGate(routing.gate())
                         .withMaskedShare(routing.maskedRatio)
                         .withSeed(routing.seed());

@@ -69,14 +69,16 @@ final class CommandLineTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "test-intranode --ranks 8 --num-experts 250 | deepep: numExperts=250 is not a multiple of numRanks=8",
+                "test-intranode --ranks 8 --num-experts 250 | deepep: --num-experts=250 is not a multiple of the number of ranks, 8;"
+                        + " give 256, for example",
                 "test-intranode --hidden 100 | deepep: hidden=100 is not a positive multiple of 8",
                 "test-low-latency --hidden 200 | deepep: hidden=200 is not a positive multiple of 128",
-                "test-intranode --ranks 2 --num-topk 9 --num-experts 8 | deepep: numTopk=9 exceeds numExperts=8",
+                "test-intranode --ranks 2 --num-topk 9 --num-experts 8 | deepep: --num-topk=9 exceeds --num-experts=8; change one of them",
                 "test-intranode --num-topk 33 | deepep: --num-topk=33 is not in [1, 32]",
-                "test-intranode --ranks 73 | deepep: numNvlRanks=73 is not in [1, 72]",
-                "test-intranode --ranks 0 | deepep: numRanks=0 must be at least 1",
-                "test-internode --nodes 0 | deepep: --nodes=0 must be at least 1",
+                "test-intranode --ranks 73 | deepep: --ranks=73 is not in [1, 72]",
+                "test-intranode --ranks 0 | deepep: --ranks=0 is not in [1, 72]",
+                "test-internode --nodes 0 | deepep: --nodes=0 is not in [1, 2048]",
+                "test-low-latency --nodes 2 --ranks-per-node 73 | deepep: --ranks-per-node=73 is not in [1, 72]",
                 "test-intranode --num-tokens 0 | deepep: --num-tokens=0 must be at least 1",
                 "test-low-latency --num-tokens 2000 | deepep: maxTokens=2000 is not in [1, 1024]",
                 "test-intranode --sms 3 | deepep: --sms: numSms=3 must be 1 or an even number of at least 2",
@@ -116,7 +118,7 @@ final class CommandLineTest {
                 "test-internode --ranks-per-node=x | deepep: Invalid value for option '--ranks-per-node': 'x' is not"
                         + " an int; see deepep test-internode --help",
                 "launch -n x true | deepep: Invalid value for option '-n': 'x' is not an int; see deepep launch --help",
-                "test-internode --nodes 100000 --ranks-per-node 100000 | deepep: 100000 nodes x 100000 ranks"
+                "test-internode --nodes 64 --ranks-per-node 72 | deepep: 64 nodes x 72 ranks"
                         + " exceed 2048 ranks; lower --nodes or --ranks-per-node",
                 "test-intranode --masked-ratio NaN | deepep: --masked-ratio=NaN is not in [0, 1]",
                 "plan --nodes -2147483647 | deepep: --nodes=-2147483647 is not in [1, 2048]",
@@ -201,8 +203,6 @@ final class CommandLineTest {
         assertThat(outcome.exitCode()).isEqualTo(2);
     }
 
-    @Test
-    void helpNamesDefaultsAndExitCodes() {
     /** JMH prints to the standard output of the process, and knows only one of them. */
     @ParameterizedTest
     @ValueSource(strings = {"jmh -h", "jmh --help"})
@@ -212,6 +212,8 @@ final class CommandLineTest {
         assertThat(outcome.exitCode()).isZero();
     }
 
+    @Test
+    void helpNamesDefaultsAndExitCodes() {
         Outcome help = runLine("test-low-latency --help");
         assertThat(help.exitCode()).isZero();
         // Where lines break depends on the defaults.

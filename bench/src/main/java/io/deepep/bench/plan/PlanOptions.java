@@ -251,6 +251,7 @@ final class PlanOptions {
     /** Refuses, before anything is simulated, what the library would refuse. */
     private void requirePlannable(Mode each, Shape shape, int ranks) {
         int tokens = shape.numTokens();
+        UsageException.requireShared(shape.numExperts(), ranks);
         if (dtype == RowType.FP8 && hidden % Fp8E4m3.CHANNELS_PER_SCALE != 0) {
             throw new UsageException(
                     "--hidden=%s is not a multiple of %s, which FP8 needs; use --dtype bf16"

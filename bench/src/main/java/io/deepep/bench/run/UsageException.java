@@ -23,6 +23,15 @@ public final class UsageException extends RuntimeException {
         }
     }
 
+    /** Refuses a number of experts that the ranks cannot share equally. */
+    public static void requireShared(int numExperts, int ranks) {
+        if (numExperts % ranks != 0) {
+            throw new UsageException(
+                    "--num-experts=%s is not a multiple of the number of ranks, %s; give %s, for example"
+                            .formatted(numExperts, ranks, Math.ceilDiv(numExperts, ranks) * ranks));
+        }
+    }
+
     /** Repeats what the library said about the user's values. */
     public static UsageException of(RuntimeException refusal) {
         UsageException usage = new UsageException(refusal.getMessage());

@@ -258,7 +258,7 @@ final class PlanCommandTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "plan --nodes 3 | deepep: numExperts=256 is not a multiple of numRanks=24",
+                "plan --nodes 3 | deepep: --num-experts=256 is not a multiple of the number of ranks, 24; give 264, for example",
                 "plan --gpus-per-node 73 | deepep: --gpus-per-node=73 is not in [1, 72]",
                 "plan --nodes 0 | deepep: --nodes=0 is not in [1, 2048]",
                 "plan --nodes 2000 | deepep: --nodes=2000 x --gpus-per-node=8 exceed the most ranks that can be planned, 2048",

@@ -21,8 +21,7 @@ class ReadmeCommandTest {
 
     @Test
     void theDocumentationIsUpToDate() throws IOException {
-        assertThat(Files.readString(CHECKOUT.resolve("README.md")))
-                .contains("<!-- deepep:times ");
+        assertThat(Files.readString(CHECKOUT.resolve("README.md"))).contains("<!-- deepep:times ");
         Outcome outcome = run("report", "readme", "--check", "--root", CHECKOUT);
         assertThat(outcome.out()).isEmpty();
         outcome.requirePassed();
