@@ -95,9 +95,9 @@ struct InternodeCombineParams {
     CombineParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeCombineParams) == 656);
+static_assert(sizeof(InternodeCombineParams) == 664);
 static_assert(offsetof(InternodeCombineParams, local) == 0);
-static_assert(offsetof(InternodeCombineParams, between) == 360);
+static_assert(offsetof(InternodeCombineParams, between) == 368);
 
 // How another rank is reached.
 struct RailWay {
@@ -161,7 +161,7 @@ static_assert(offsetof(RailTable, ends_together) == 44);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0x63ab3431d8f55e3d;
+__device__ uint64_t deepep_internode_structs = 0xf10b25b3d623e2d8;
 }
 
 }  // namespace deepep::normal

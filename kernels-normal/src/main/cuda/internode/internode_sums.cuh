@@ -62,7 +62,7 @@ __device__ inline void combine_weights(const InternodeCombineParams& params, uin
     const CombineParams& p = params.local;
     const Internode& b = params.between;
     const Network& net = b.network;
-    int lane = threadIdx.x % 32;
+    int lane = threadIdx.x % 32, num_ranks = p.group.num_ranks;
     struct Share {
         int begin, end;
     };
@@ -76,7 +76,7 @@ __device__ inline void combine_weights(const InternodeCombineParams& params, uin
 #pragma unroll
         for (int i = 0; i < kWeightBatch; ++i) {
             int j = min(j0 + i * 32, end - 1);
-            sum[i] = shared.peers.sum_weights(p, rows_of_token(b, rows, j / p.topk)->row, j % p.topk);
+            sum[i] = shared.peers.sum_weights(rows_of_token(b, rows, j / p.topk)->row, num_ranks, j % p.topk);
         }
     };
     using To = Homes<Net>;

@@ -95,9 +95,9 @@ struct InternodeCombineParams {
     CombineParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeCombineParams) == 1168);
+static_assert(sizeof(InternodeCombineParams) == 1176);
 static_assert(offsetof(InternodeCombineParams, local) == 0);
-static_assert(offsetof(InternodeCombineParams, between) == 872);
+static_assert(offsetof(InternodeCombineParams, between) == 880);
 
 // How another rank is reached.
 struct RailWay {
@@ -161,7 +161,7 @@ static_assert(offsetof(RailTable, ends_together) == 44);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0x26a6ac70d6715c47;
+__device__ uint64_t deepep_internode_structs = 0xecf2618a0b5c53af;
 }
 
 }  // namespace deepep::normal

@@ -104,7 +104,7 @@ __device__ inline void sum_weights(const CombineParams& p, const CombineShared& 
     for (int i = threadIdx.x % 32; i < num_mine * p.topk; i += 32) {
         int t = puller(p) + i / p.topk * num_pullers(p), k = i % p.topk;
         auto rows = at<const int32_t>(p.token_rows) + static_cast<size_t>(t) * p.group.num_ranks;
-        float sum = shared.peers.sum_weights(p, rows, k);
+        float sum = shared.peers.sum_weights(rows, p.group.num_ranks, k);
         at<float>(p.out_weights)[static_cast<size_t>(t) * p.topk + k] = sum;
     }
 }

@@ -14,13 +14,18 @@ __device__ __forceinline__ int32_t offer_word(const CombineParams& p, int word) 
         case kXHigh: return static_cast<int32_t>(p.x >> 32);
         case kXStride: return static_cast<int32_t>(p.x_stride);
         case kXAbsolute: return p.x_absolute;
+        case kWeightsLow: return static_cast<int32_t>(p.weights);
+        case kWeightsHigh: return static_cast<int32_t>(p.weights >> 32);
+        case kWeightsStride: return static_cast<int32_t>(p.weights_stride);
         default: return 0;
     }
 }
 
 struct PeerRows {
     uint64_t x_base[kMaxRanks];
+    uint64_t weights_base[kMaxRanks];
     int32_t x_stride[kMaxRanks];
+    int32_t weights_stride[kMaxRanks];
     int32_t num_rows[kMaxRanks];
 
     // From the header of rank d of the node; word(i) is its i-th word.
@@ -30,20 +35,20 @@ struct PeerRows {
             return static_cast<uint64_t>(static_cast<uint32_t>(word(low + 1))) << 32 | static_cast<uint32_t>(word(low));
         };
         x_base[d] = word(kXAbsolute) ? offset(kXLow) : g.heap[d] + offset(kXLow);
+        weights_base[d] = g.heap[d] + offset(kWeightsLow);
         x_stride[d] = word(kXStride);
+        weights_stride[d] = word(kWeightsStride);
         num_rows[d] = word(kRowLimit);
     }
 
-    // The k-th weight of a token, summed in order of the ranks that have a row of it. Weights lie at the same place of
-    // each heap.
-    __device__ float sum_weights(const CombineParams& p, const int32_t* rows, int k) const {
-        int num_ranks = p.group.num_ranks;
+    // The k-th weight of a token, summed in order of the ranks that have a row of it.
+    __device__ float sum_weights(const int32_t* rows, int num_ranks, int k) const {
         float sum = 0;
         if constexpr (kIsWide) {
             for (int d = 0; d < num_ranks; ++d) {
                 int32_t row = rows[d];
                 if (row < 0 || row >= num_rows[d]) continue;
-                sum += at<const float>(p.group.heap[d], p.weights)[static_cast<size_t>(row) * p.topk + k];
+                sum += at<const float>(weights_base[d])[static_cast<size_t>(row) * weights_stride[d] + k];
             }
         } else {
             float v[kMaxRanks];
@@ -51,8 +56,8 @@ struct PeerRows {
             for (int d = 0; d < kMaxRanks; ++d) {
                 int32_t row = d < num_ranks ? rows[d] : -1;
                 bool sent = row >= 0 && row < num_rows[d];
-                size_t i = sent ? static_cast<size_t>(row) * p.topk + k : 0;
-                v[d] = sent ? at<const float>(p.group.heap[d], p.weights)[i] : 0;
+                size_t i = sent ? static_cast<size_t>(row) * weights_stride[d] + k : 0;
+                v[d] = sent ? at<const float>(weights_base[d])[i] : 0;
             }
 #pragma unroll
             for (int d = 0; d < kMaxRanks; ++d) sum += v[d];

@@ -17,7 +17,7 @@ constexpr int kMaxThreads = 1024;
 constexpr int kFirstEpoch = 2;
 constexpr int kFlagStrideBytes = 128;
 constexpr int kHeaderWords = 32;
-constexpr int kHeaderCounts = 21;
+constexpr int kHeaderCounts = 24;
 constexpr int kNumCompared = 11;
 constexpr int kAllInPlace = -1;
 constexpr int kNoRoom = -2;
@@ -57,8 +57,11 @@ enum HeaderWord : int {
     kXHigh = 18,
     kXStride = 19,            // bytes
     kXAbsolute = 20,
-    kNumTokens = 21,          // several nodes, where counts follow the words
-    kExpandedLimited = 22,    // several nodes: this rank takes a limited number of expanded rows
+    kWeightsLow = 21,
+    kWeightsHigh = 22,
+    kWeightsStride = 23,      // floats
+    kNumTokens = 24,          // several nodes, where counts follow the words
+    kExpandedLimited = 25,    // several nodes: this rank takes a limited number of expanded rows
 };
 
 // See DoneWord.
@@ -265,7 +268,8 @@ struct CombineParams {
     Group group;
     uint64_t x;                         // rows this rank offers: heap offset, or address if x_absolute
     uint64_t x_stride;                  // bytes
-    uint64_t weights;                   // f32 [num_rows][topk] in each heap; ignored where topk = 0
+    uint64_t weights;                   // f32 [num_rows][topk], given as x is; ignored where topk = 0
+    uint64_t weights_stride;            // floats
     uint64_t stage_x;                   // rows that this launch brings to x, 16-byte aligned, or 0
     uint64_t stage_x_stride;            // bytes, a multiple of 16
     uint64_t staged_flag_offset;        // u64 [stager][batch of rows]
@@ -293,37 +297,38 @@ struct CombineParams {
     int32_t room;                       // rows of the region at x, if stage_x
     int32_t rings_offset;               // several nodes: in dynamic shared memory
 };
-static_assert(sizeof(CombineParams) == 360);
+static_assert(sizeof(CombineParams) == 368);
 static_assert(offsetof(CombineParams, group) == 0);
 static_assert(offsetof(CombineParams, x) == 168);
 static_assert(offsetof(CombineParams, x_stride) == 176);
 static_assert(offsetof(CombineParams, weights) == 184);
-static_assert(offsetof(CombineParams, stage_x) == 192);
-static_assert(offsetof(CombineParams, stage_x_stride) == 200);
-static_assert(offsetof(CombineParams, staged_flag_offset) == 208);
-static_assert(offsetof(CombineParams, staged_flag_stride) == 216);
-static_assert(offsetof(CombineParams, source_rows) == 224);
-static_assert(offsetof(CombineParams, token_rows) == 232);
-static_assert(offsetof(CombineParams, handle_epoch) == 240);
-static_assert(offsetof(CombineParams, bias) == 248);
-static_assert(offsetof(CombineParams, bias_stride) == 264);
-static_assert(offsetof(CombineParams, out) == 280);
-static_assert(offsetof(CombineParams, out_stride) == 288);
-static_assert(offsetof(CombineParams, out_weights) == 296);
-static_assert(offsetof(CombineParams, x_absolute) == 304);
-static_assert(offsetof(CombineParams, num_rows) == 308);
-static_assert(offsetof(CombineParams, num_tokens) == 312);
-static_assert(offsetof(CombineParams, hidden) == 316);
-static_assert(offsetof(CombineParams, topk) == 320);
-static_assert(offsetof(CombineParams, chunk_bytes) == 324);
-static_assert(offsetof(CombineParams, num_chunks) == 328);
-static_assert(offsetof(CombineParams, slot_bytes) == 332);
-static_assert(offsetof(CombineParams, row_bytes) == 336);
-static_assert(offsetof(CombineParams, num_slots) == 340);
-static_assert(offsetof(CombineParams, batch_rows) == 344);
-static_assert(offsetof(CombineParams, num_stage_blocks) == 348);
-static_assert(offsetof(CombineParams, room) == 352);
-static_assert(offsetof(CombineParams, rings_offset) == 356);
+static_assert(offsetof(CombineParams, weights_stride) == 192);
+static_assert(offsetof(CombineParams, stage_x) == 200);
+static_assert(offsetof(CombineParams, stage_x_stride) == 208);
+static_assert(offsetof(CombineParams, staged_flag_offset) == 216);
+static_assert(offsetof(CombineParams, staged_flag_stride) == 224);
+static_assert(offsetof(CombineParams, source_rows) == 232);
+static_assert(offsetof(CombineParams, token_rows) == 240);
+static_assert(offsetof(CombineParams, handle_epoch) == 248);
+static_assert(offsetof(CombineParams, bias) == 256);
+static_assert(offsetof(CombineParams, bias_stride) == 272);
+static_assert(offsetof(CombineParams, out) == 288);
+static_assert(offsetof(CombineParams, out_stride) == 296);
+static_assert(offsetof(CombineParams, out_weights) == 304);
+static_assert(offsetof(CombineParams, x_absolute) == 312);
+static_assert(offsetof(CombineParams, num_rows) == 316);
+static_assert(offsetof(CombineParams, num_tokens) == 320);
+static_assert(offsetof(CombineParams, hidden) == 324);
+static_assert(offsetof(CombineParams, topk) == 328);
+static_assert(offsetof(CombineParams, chunk_bytes) == 332);
+static_assert(offsetof(CombineParams, num_chunks) == 336);
+static_assert(offsetof(CombineParams, slot_bytes) == 340);
+static_assert(offsetof(CombineParams, row_bytes) == 344);
+static_assert(offsetof(CombineParams, num_slots) == 348);
+static_assert(offsetof(CombineParams, batch_rows) == 352);
+static_assert(offsetof(CombineParams, num_stage_blocks) == 356);
+static_assert(offsetof(CombineParams, room) == 360);
+static_assert(offsetof(CombineParams, rings_offset) == 364);
 
 // See normal_expand.cu. Addresses, not offsets.
 struct ExpandParams {
@@ -456,7 +461,7 @@ static_assert(offsetof(LayoutParams, reserved) == 68);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0x3cab17dedd5e06b6;
+__device__ uint64_t deepep_normal_structs = 0x125d2f052feb5d2a;
 }
 
 }  // namespace deepep::normal

@@ -17,7 +17,7 @@ constexpr int kMaxThreads = 1024;
 constexpr int kFirstEpoch = 2;
 constexpr int kFlagStrideBytes = 128;
 constexpr int kHeaderWords = 32;
-constexpr int kHeaderCounts = 21;
+constexpr int kHeaderCounts = 24;
 constexpr int kNumCompared = 11;
 constexpr int kAllInPlace = -1;
 constexpr int kNoRoom = -2;
@@ -57,8 +57,11 @@ enum HeaderWord : int {
     kXHigh = 18,
     kXStride = 19,            // bytes
     kXAbsolute = 20,
-    kNumTokens = 21,          // several nodes, where counts follow the words
-    kExpandedLimited = 22,    // several nodes: this rank takes a limited number of expanded rows
+    kWeightsLow = 21,
+    kWeightsHigh = 22,
+    kWeightsStride = 23,      // floats
+    kNumTokens = 24,          // several nodes, where counts follow the words
+    kExpandedLimited = 25,    // several nodes: this rank takes a limited number of expanded rows
 };
 
 // See DoneWord.
@@ -265,7 +268,8 @@ struct CombineParams {
     Group group;
     uint64_t x;                         // rows this rank offers: heap offset, or address if x_absolute
     uint64_t x_stride;                  // bytes
-    uint64_t weights;                   // f32 [num_rows][topk] in each heap; ignored where topk = 0
+    uint64_t weights;                   // f32 [num_rows][topk], given as x is; ignored where topk = 0
+    uint64_t weights_stride;            // floats
     uint64_t stage_x;                   // rows that this launch brings to x, 16-byte aligned, or 0
     uint64_t stage_x_stride;            // bytes, a multiple of 16
     uint64_t staged_flag_offset;        // u64 [stager][batch of rows]
@@ -293,41 +297,42 @@ struct CombineParams {
     int32_t room;                       // rows of the region at x, if stage_x
     int32_t rings_offset;               // several nodes: in dynamic shared memory
 };
-static_assert(sizeof(CombineParams) == 872);
+static_assert(sizeof(CombineParams) == 880);
 static_assert(offsetof(CombineParams, group) == 0);
 static_assert(offsetof(CombineParams, x) == 680);
 static_assert(offsetof(CombineParams, x_stride) == 688);
 static_assert(offsetof(CombineParams, weights) == 696);
-static_assert(offsetof(CombineParams, stage_x) == 704);
-static_assert(offsetof(CombineParams, stage_x_stride) == 712);
-static_assert(offsetof(CombineParams, staged_flag_offset) == 720);
-static_assert(offsetof(CombineParams, staged_flag_stride) == 728);
-static_assert(offsetof(CombineParams, source_rows) == 736);
-static_assert(offsetof(CombineParams, token_rows) == 744);
-static_assert(offsetof(CombineParams, handle_epoch) == 752);
-static_assert(offsetof(CombineParams, bias) == 760);
-static_assert(offsetof(CombineParams, bias_stride) == 776);
-static_assert(offsetof(CombineParams, out) == 792);
-static_assert(offsetof(CombineParams, out_stride) == 800);
-static_assert(offsetof(CombineParams, out_weights) == 808);
-static_assert(offsetof(CombineParams, x_absolute) == 816);
-static_assert(offsetof(CombineParams, num_rows) == 820);
-static_assert(offsetof(CombineParams, num_tokens) == 824);
-static_assert(offsetof(CombineParams, hidden) == 828);
-static_assert(offsetof(CombineParams, topk) == 832);
-static_assert(offsetof(CombineParams, chunk_bytes) == 836);
-static_assert(offsetof(CombineParams, num_chunks) == 840);
-static_assert(offsetof(CombineParams, slot_bytes) == 844);
-static_assert(offsetof(CombineParams, row_bytes) == 848);
-static_assert(offsetof(CombineParams, num_slots) == 852);
-static_assert(offsetof(CombineParams, batch_rows) == 856);
-static_assert(offsetof(CombineParams, num_stage_blocks) == 860);
-static_assert(offsetof(CombineParams, room) == 864);
-static_assert(offsetof(CombineParams, rings_offset) == 868);
+static_assert(offsetof(CombineParams, weights_stride) == 704);
+static_assert(offsetof(CombineParams, stage_x) == 712);
+static_assert(offsetof(CombineParams, stage_x_stride) == 720);
+static_assert(offsetof(CombineParams, staged_flag_offset) == 728);
+static_assert(offsetof(CombineParams, staged_flag_stride) == 736);
+static_assert(offsetof(CombineParams, source_rows) == 744);
+static_assert(offsetof(CombineParams, token_rows) == 752);
+static_assert(offsetof(CombineParams, handle_epoch) == 760);
+static_assert(offsetof(CombineParams, bias) == 768);
+static_assert(offsetof(CombineParams, bias_stride) == 784);
+static_assert(offsetof(CombineParams, out) == 800);
+static_assert(offsetof(CombineParams, out_stride) == 808);
+static_assert(offsetof(CombineParams, out_weights) == 816);
+static_assert(offsetof(CombineParams, x_absolute) == 824);
+static_assert(offsetof(CombineParams, num_rows) == 828);
+static_assert(offsetof(CombineParams, num_tokens) == 832);
+static_assert(offsetof(CombineParams, hidden) == 836);
+static_assert(offsetof(CombineParams, topk) == 840);
+static_assert(offsetof(CombineParams, chunk_bytes) == 844);
+static_assert(offsetof(CombineParams, num_chunks) == 848);
+static_assert(offsetof(CombineParams, slot_bytes) == 852);
+static_assert(offsetof(CombineParams, row_bytes) == 856);
+static_assert(offsetof(CombineParams, num_slots) == 860);
+static_assert(offsetof(CombineParams, batch_rows) == 864);
+static_assert(offsetof(CombineParams, num_stage_blocks) == 868);
+static_assert(offsetof(CombineParams, room) == 872);
+static_assert(offsetof(CombineParams, rings_offset) == 876);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0xeb56ad87592e96a3;
+__device__ uint64_t deepep_normal_structs = 0xe3d6928c05f489d7;
 }
 
 }  // namespace deepep::normal

@@ -62,6 +62,12 @@ public enum HeaderWord implements KernelEnum {
     X_STRIDE("", "bytes"),
     /** Whether these rows are given by their address. */
     X_ABSOLUTE("", ""),
+    /** Where their weights lie, lower half. */
+    WEIGHTS_LOW("", ""),
+    /** Its upper half. */
+    WEIGHTS_HIGH("", ""),
+    /** From the weights of one row to those of the next. */
+    WEIGHTS_STRIDE("", "floats"),
     /** Tokens of this rank. */
     NUM_TOKENS("", "several nodes, where counts follow the words"),
     /** Whether the expanded layout of this rank can be too large. */

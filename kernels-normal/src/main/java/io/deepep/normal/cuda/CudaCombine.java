@@ -120,6 +120,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         boolean weights = outWeights != null;
         setRows(x, numSms);
         params.set("weights", nvl.combineWeights().offset())
+                .set("weights_stride", handle.numTopk())
                 .set("source_rows", handle.sourceRows.address())
                 .set("token_rows", handle.tokenRows == null ? 0 : handle.tokenRows.address())
                 .set("handle_epoch", handle.epoch.address())

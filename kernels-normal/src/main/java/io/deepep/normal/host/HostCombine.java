@@ -66,7 +66,7 @@ final class HostCombine implements Operation<CombineResult> {
         this.weightsOut = plan.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
         this.sent = new SentRows(plan.format(), handle.hidden());
         this.input = new CombineInput(state, handle, plan, sent);
-        this.offered = new OfferedRows(state, sent, handle.numTopk());
+        this.offered = new OfferedRows(state, sent);
         boolean internode = state.topology.isInternode();
         if (internode) {
             CombineRoles blocks =

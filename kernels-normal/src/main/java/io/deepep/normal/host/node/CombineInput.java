@@ -69,6 +69,8 @@ public final class CombineInput {
         headers.set(HeaderWord.ROW_LIMIT, handle.numReceived());
         headers.setLong(HeaderWord.X_LOW, inPlace ? x.address() - nvlAddress() : rows.offset());
         headers.set(HeaderWord.X_STRIDE, (int) (inPlace ? rowBytes : rows.recordBytes()));
+        headers.setLong(HeaderWord.WEIGHTS_LOW, state.nvlLayout.combineWeights().offset());
+        headers.set(HeaderWord.WEIGHTS_STRIDE, handle.numTopk());
     }
 
     /**

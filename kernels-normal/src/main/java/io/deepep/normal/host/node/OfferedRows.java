@@ -19,20 +19,19 @@ public final class OfferedRows {
     private final HostHeap nvl;
     private final long[] x;
     private final int[] xStride;
-    private final long weights;
-    private final long weightsStride;
+    private final long[] weights;
+    private final int[] weightsStride;
     private final int[] numRows;
 
-    /** Of rows with {@code numTopk} weights each, which lie at the same place of each rank. */
-    public OfferedRows(HostNormalState state, SentRows sent, int numTopk) {
+    public OfferedRows(HostNormalState state, SentRows sent) {
         int numRanks = state.topology.numNvlRanks();
         this.state = state;
         this.sent = sent;
         this.nvl = state.context.nvl();
         this.x = new long[numRanks];
         this.xStride = new int[numRanks];
-        this.weights = state.nvlLayout.combineWeights().offset();
-        this.weightsStride = (long) Float.BYTES * numTopk;
+        this.weights = new long[numRanks];
+        this.weightsStride = new int[numRanks];
         this.numRows = new int[numRanks];
     }
 
@@ -44,6 +43,8 @@ public final class OfferedRows {
             }
             x[nvlRank] = headers.longOf(rank, HeaderWord.X_LOW);
             xStride[nvlRank] = headers.word(rank, HeaderWord.X_STRIDE);
+            weights[nvlRank] = headers.longOf(rank, HeaderWord.WEIGHTS_LOW);
+            weightsStride[nvlRank] = headers.word(rank, HeaderWord.WEIGHTS_STRIDE);
             numRows[nvlRank] = headers.word(rank, HeaderWord.ROW_LIMIT);
         }
     }
@@ -66,7 +67,8 @@ public final class OfferedRows {
         for (int nvlRank = 0; nvlRank < x.length; nvlRank++) {
             int row = rows.row(node, token, nvlRank);
             if (row >= 0 && row < numRows[nvlRank]) {
-                sum.add(nvl.of(state.nodeRank(nvlRank)), weights + row * weightsStride);
+                long at = weights[nvlRank] + (long) Float.BYTES * row * weightsStride[nvlRank];
+                sum.add(nvl.of(state.nodeRank(nvlRank)), at);
             }
         }
     }
