@@ -21,7 +21,7 @@ interface GroupOptions {
      * @throws UsageException if the library has no such groups
      */
     default EpTopology topology() {
-        // Each option has both names.
+        // Both names are the same option.
         String ranksOption = nodes() == 1 ? "--ranks" : "--ranks-per-node";
         UsageException.requireIn("--nodes", nodes(), 1, GroupLimits.MAX_RANKS);
         UsageException.requireIn(ranksOption, ranksPerNode(), 1, EpTopology.MAX_NVL_RANKS);
