@@ -50,6 +50,12 @@ public abstract class NormalHandle implements DispatchHandle {
     }
 
     @Override
+    public final String toString() {
+        return "DispatchHandle[numTokens=%s, hidden=%s, numTopk=%s, numExperts=%s%s]"
+                .formatted(numTokens(), hidden, numTopk, numExperts, valid ? "" : ", not valid");
+    }
+
+    @Override
     public final int hidden() {
         return hidden;
     }

@@ -222,6 +222,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     @Override
     public void begin() {
         handle.requireValid();
+        state.received.requireCurrent(plan.x(), state.heap(), handle);
         if (handle.numResultRows() != numRows) {
             state.checks.combineRows(plan, handle.numResultRows());
             numRows = handle.numResultRows();

@@ -12,6 +12,8 @@ import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.memory.PinnedSlots;
+import io.deepep.error.RankMismatchException;
+import io.deepep.error.RoutingException;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
@@ -210,6 +212,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
             }
             handle.trace = trace;
         }
+        state.received.overwrite(handle, capturing);
         waits.begin();
         shape.kernel(state).launch(launch, params.memory(), state.stream);
         if (trace != null) {
@@ -251,6 +254,9 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                 handle.validate(handle.numWorstTokens(), handle.numWorstTokens());
                 outputs.copyCounts();
             }
+        }
+        if (failure instanceof RankMismatchException || failure instanceof RoutingException) {
+            state.received.keep(handle);
         }
         if (failure != null) {
             throw failure;

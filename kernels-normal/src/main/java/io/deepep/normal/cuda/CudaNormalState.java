@@ -17,6 +17,7 @@ import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalChecks;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
+import io.deepep.normal.ReceivedRows;
 import io.deepep.normal.cuda.kernels.NormalModule;
 import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.CallTimeouts;
@@ -35,6 +36,7 @@ final class CudaNormalState implements AutoCloseable {
     final NormalLimits limits;
     final NormalNvlLayout nvlLayout;
     final NormalChecks checks;
+    final ReceivedRows received;
     final NormalModule kernels;
 
     /** Those of one node, large or not. */
@@ -94,6 +96,7 @@ final class CudaNormalState implements AutoCloseable {
         this.masks = new Masks(topology);
         this.nvlLayout = NormalNvlLayout.of(limits, topology);
         this.checks = new NormalChecks(limits, topology, context.device());
+        this.received = new ReceivedRows(nvlLayout);
         NormalGpu gpu = NormalGpu.of(context);
         this.kernels = gpu.kernels;
         this.structs = NormalStructs.of(topology.numNvlRanks());

@@ -97,6 +97,7 @@ final class HostCombine implements Operation<CombineResult> {
     @Override
     public void begin() {
         handle.requireValid();
+        state.received.requireCurrent(plan.x(), state.context.nvl().local().address(), handle);
         if (handle.numResultRows() != numRows) {
             state.checks.combineRows(plan, handle.numResultRows());
         }

@@ -133,6 +133,7 @@ final class HostDispatch implements Operation<DispatchResult> {
         }
         announce();
         state.headers.open(messages);
+        state.received.overwrite(handle, false);
         endsTogether = false;
         if (!isCached()) {
             accept();

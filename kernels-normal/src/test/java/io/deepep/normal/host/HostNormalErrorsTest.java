@@ -222,16 +222,15 @@ class HostNormalErrorsTest {
                     DispatchResult first = rank.dispatch(plan(rank.rank(), 2, 4));
                     DispatchResult second = rank.dispatch(plan(rank.rank(), 2, 4));
                     DispatchResult mine = rank.rank() == 0 ? first : second;
-                    assertThatThrownBy(
-                                    () ->
-                                            rank.combine(
-                                                    CombinePlan.builder(
-                                                            mine.recvX(), mine.handle())))
+                    Tensor rows =
+                            Tensor.allocate(
+                                    Arena.ofAuto(), DType.BF16, mine.numRecvTokens(), HIDDEN);
+                    assertThatThrownBy(() -> rank.combine(CombinePlan.builder(rows, mine.handle())))
                             .isInstanceOf(RankMismatchException.class)
                             .hasMessageContaining(
                                     "dispatch of the handle: rank 0 has call 1, rank 1"
                                             + " has call 2");
-                    rank.combine(CombinePlan.builder(second.recvX(), first.handle()));
+                    rank.combine(CombinePlan.builder(rows, first.handle()));
                 });
     }
 

@@ -14,6 +14,7 @@ import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.Rails;
+import io.deepep.normal.ReceivedRows;
 import io.deepep.spi.CallTimeouts;
 import java.lang.foreign.MemorySegment;
 
@@ -28,6 +29,7 @@ public final class HostNormalState {
     public final NormalNvlLayout nvlLayout;
     public final NormalRdmaLayout rdmaLayout;
     public final NormalChecks checks;
+    public final ReceivedRows received;
     public final CallExchange exchange;
     public final HeaderExchange headers;
 
@@ -48,6 +50,7 @@ public final class HostNormalState {
         this.nvlLayout = NormalNvlLayout.of(limits, topology);
         this.rdmaLayout = NormalRdmaLayout.of(envelope, limits, topology);
         this.checks = new NormalChecks(limits, topology, Device.host());
+        this.received = new ReceivedRows(nvlLayout);
         this.exchange = new CallExchange(context, nvlLayout, rdmaLayout, masksTimedOut);
         this.headers =
                 new HeaderExchange(context, nvlLayout, rdmaLayout, exchange, limits.maxExperts());

@@ -15,6 +15,7 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.util.List;
@@ -137,6 +138,32 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
             rank.verify(context.buffer().combine(plan), CombineFormat.BF16, received);
             rank.verify(context.buffer().combine(plan), CombineFormat.BF16, received);
         }
+    }
+
+    /**
+     * A view that a later dispatch has overwritten is refused. A dispatch that was refused itself
+     * has overwritten nothing.
+     */
+    @Cases
+    @MethodSource(FEW_BF16)
+    public void combineOfAnOverwrittenView(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context);
+        Buffer buffer = context.buffer();
+        DispatchResult first = rank.dispatch();
+        CombinePlan overwritten = CombinePlan.builder(first.recvX(), first.handle()).build();
+        DispatchResult second = rank.dispatch();
+        Misbehaviour.requireRefused(
+                IllegalArgumentException.class, "overwritten", () -> buffer.combine(overwritten));
+        Tensor wrong = context.download(rank.topkIdx());
+        int culprit = context.topology().numRanks() - 1;
+        if (context.rank() == culprit) {
+            wrong.setLong(shape.experts(), 0, 0);
+        }
+        DispatchPlan.Builder refused =
+                rank.bare().topk(context.upload(wrong), null, shape.experts());
+        Misbehaviour.requireRouting(culprit, () -> buffer.dispatch(refused.build()), "topkIdx");
+        buffer.combine(CombinePlan.builder(second.recvX(), second.handle()).build());
+        rank.combine(first.handle());
     }
 
     /** One plan combines again and again, each time what its tensors hold then. */
