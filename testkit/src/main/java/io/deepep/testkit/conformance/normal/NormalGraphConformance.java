@@ -9,7 +9,6 @@ import io.deepep.CallOptions;
 import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
-import io.deepep.DType;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
@@ -290,43 +289,6 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                 c -> c.expanded(4).worstCase(rows),
                 Home.BF16,
                 Place.BUFFER);
-    }
-
-    /**
-     * A combine recorded without its dispatch, which was called before: kernels that need not look
-     * at masks left its handle to those of the recording, which do.
-     */
-    @Cases
-    @MethodSource("io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes")
-    public void combineAlone(NormalShape shape, RankContext context) {
-        NormalRank rank = shape.rank(context);
-        Buffer buffer = context.buffer();
-        DispatchResult received = rank.dispatch();
-        List<Tensor> outputs = rank.world().outputs(rank.check());
-        List<Tensor> weights = rank.world().weights(rank.check());
-        for (CombineFormat format : CombineFormat.values()) {
-            Tensor x = context.poisoned(DType.BF16, outputs.get(context.rank()).shape());
-            Tensor given = context.poisoned(DType.F32, weights.get(context.rank()).shape());
-            CombinePlan plan =
-                    CombinePlan.builder(x, received.handle())
-                            .topkWeights(given)
-                            .format(format)
-                            .build();
-            CombineResult combined = buffer.combine(plan, CallOptions.async());
-            combined.event().synchronize();
-            context.backend().write(outputs.get(context.rank()), x);
-            context.backend().write(weights.get(context.rank()), given);
-            context.meet();
-            try (Recording recording =
-                    backend.record(
-                            buffer.communicationStream(),
-                            () -> buffer.combine(plan, CallOptions.async()))) {
-                context.meet();
-                recording.replay();
-                rank.verify(combined, format, outputs);
-                rank.verifyWeights(combined, weights);
-            }
-        }
     }
 
     static List<EpTopology> maskableGroups(TestBackend backend) {
