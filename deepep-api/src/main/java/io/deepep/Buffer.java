@@ -21,9 +21,9 @@ import java.util.Objects;
  *   <li>{@link IllegalArgumentException} for invalid arguments. Nothing was started: correct the
  *       arguments and repeat the call.
  *   <li>{@link IllegalStateException} on a closed or failed buffer, while another thread makes a
- *       call on it, in a mode that the buffer was opened without, and for a low-latency call out of
- *       order: a hook that has already run, or a third call sent before the first has been
- *       received. Nothing was started here either.
+ *       call on it, in a mode that the buffer was opened without, and as {@code CallOrderException}
+ *       for a low-latency call out of order: a hook that has already run, or a third call sent
+ *       before the first has been received. Nothing was started here either.
  *   <li>{@link io.deepep.error.DeepEpException}: {@code RankMismatchException}, {@code
  *       RoutingException} and {@code CapacityExceededException} are thrown on every rank (by {@link
  *       #getDispatchLayout}, which is not collective, on its rank alone) and leave the buffer

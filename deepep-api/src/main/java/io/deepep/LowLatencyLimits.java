@@ -7,10 +7,10 @@ package io.deepep;
  * @param maxTokens most tokens that a rank dispatches at once (DeepEP's {@code
  *     num_max_dispatch_tokens_per_rank}), 1 to {@value #MAX_TOKENS}
  * @param hidden hidden size in elements, a positive multiple of 128
- * @param numExperts experts of all ranks together, a multiple of the number of ranks
  * @param maxTopk most experts that a token selects, 1 to 32
+ * @param numExperts experts of all ranks together, a multiple of the number of ranks
  */
-public record LowLatencyLimits(int maxTokens, int hidden, int numExperts, int maxTopk) {
+public record LowLatencyLimits(int maxTokens, int hidden, int maxTopk, int numExperts) {
     /** Largest {@code maxTokens}. */
     public static final int MAX_TOKENS = 1024;
 
@@ -24,13 +24,7 @@ public record LowLatencyLimits(int maxTokens, int hidden, int numExperts, int ma
             throw new IllegalArgumentException(
                     "hidden=" + hidden + " is not a positive multiple of 128");
         }
-        if (numExperts < 1) {
-            throw new IllegalArgumentException("numExperts=" + numExperts + " must be at least 1");
-        }
-        if (maxTopk < 1 || maxTopk > NormalLimits.MAX_TOPK) {
-            throw new IllegalArgumentException(
-                    "maxTopk=" + maxTopk + " is not in [1, " + NormalLimits.MAX_TOPK + "]");
-        }
+        NormalLimits.requireExperts(maxTopk, "numExperts", numExperts);
     }
 
     /** Experts that each of {@code numRanks} ranks holds. */

@@ -30,17 +30,21 @@ public record NormalLimits(
             throw new IllegalArgumentException(
                     "hidden=" + hidden + " is not a positive multiple of 8");
         }
-        if (maxTopk < 1 || maxTopk > MAX_TOPK) {
-            throw new IllegalArgumentException(
-                    "maxTopk=" + maxTopk + " is not in [1, " + MAX_TOPK + "]");
-        }
-        if (maxExperts < 1) {
-            throw new IllegalArgumentException("maxExperts=" + maxExperts + " must be at least 1");
-        }
+        requireExperts(maxTopk, "maxExperts", maxExperts);
         if (maxRecvTokens < 0) {
             throw new IllegalArgumentException(
                     "maxRecvTokens=%s is negative; use WORST_CASE (0) or a positive number"
                             .formatted(maxRecvTokens));
+        }
+    }
+
+    static void requireExperts(int maxTopk, String name, int numExperts) {
+        if (maxTopk < 1 || maxTopk > MAX_TOPK) {
+            throw new IllegalArgumentException(
+                    "maxTopk=" + maxTopk + " is not in [1, " + MAX_TOPK + "]");
+        }
+        if (numExperts < 1) {
+            throw new IllegalArgumentException(name + "=" + numExperts + " must be at least 1");
         }
     }
 

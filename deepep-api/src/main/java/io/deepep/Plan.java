@@ -2,6 +2,7 @@ package io.deepep;
 
 import io.deepep.spi.PlanState;
 import java.time.Duration;
+import java.util.StringJoiner;
 import java.util.function.BiConsumer;
 
 /**
@@ -55,6 +56,19 @@ public abstract sealed class Plan permits DispatchPlan, CombinePlan, LowLatencyP
      */
     public final Duration startTimeout() {
         return from.startTimeout;
+    }
+
+    /** The kind of plan and its tensors, such as {@code DispatchPlan[x=BF16[16, 256], ...]}. */
+    @Override
+    public final String toString() {
+        StringJoiner text = new StringJoiner(", ", getClass().getSimpleName() + "[", "]");
+        forEachTensor(
+                (name, tensor) -> {
+                    if (tensor != null) {
+                        text.add(name + "=" + tensor);
+                    }
+                });
+        return text.toString();
     }
 
     /** The state that the buffer keeps in the plan; not for engines. */

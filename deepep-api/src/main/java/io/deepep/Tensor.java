@@ -267,14 +267,26 @@ public final class Tensor {
         }
         long offset = 0;
         for (int d = 0; d < index.length; d++) {
-            offset += Objects.checkIndex(index[d], shape[d]) * strides[d];
+            offset += requireIndex(index[d], d) * strides[d];
         }
         return offset * dtype.sizeBytes();
     }
 
+    private long requireIndex(long index, int dim) {
+        if (index < 0 || index >= shape[dim]) {
+            throw new IndexOutOfBoundsException(
+                    "index %s is not in dimension %s of %s".formatted(index, dim, this));
+        }
+        return index;
+    }
+
     /** A view of the range {@code [from, from + length)} of dimension {@code dim}. */
     public Tensor slice(int dim, long from, long length) {
-        Objects.checkFromIndexSize(from, length, shape[dim]);
+        if (from < 0 || length < 0 || from > shape[dim] - length) {
+            throw new IndexOutOfBoundsException(
+                    "[%s, %s + %s) is not in dimension %s of %s"
+                            .formatted(from, from, length, dim, this));
+        }
         long[] newShape = shape.clone();
         newShape[dim] = length;
         return view(numElements == 0 || length == 0 ? 0 : from * strides[dim], newShape, strides);
@@ -282,7 +294,7 @@ public final class Tensor {
 
     /** A view of index {@code at} of dimension {@code dim}, with one dimension less. */
     public Tensor select(int dim, long at) {
-        Objects.checkIndex(at, shape[dim]);
+        requireIndex(at, dim);
         return view(
                 numElements == 0 ? 0 : at * strides[dim],
                 TensorShapes.without(shape, dim),

@@ -116,9 +116,9 @@ class SettingsTest {
         requireMessage(
                 () -> new LowLatencyLimits(1, 136, 1, 1),
                 "hidden=136 is not a positive multiple of 128");
-        requireMessage(() -> new LowLatencyLimits(1, 128, 0, 1), "numExperts=0 must be at least 1");
-        requireMessage(() -> new LowLatencyLimits(1, 128, 1, 33), "maxTopk=33 is not in [1, 32]");
-        assertThat(new LowLatencyLimits(1, 128, 24, 1).numLocalExperts(8)).isEqualTo(3);
+        requireMessage(() -> new LowLatencyLimits(1, 128, 1, 0), "numExperts=0 must be at least 1");
+        requireMessage(() -> new LowLatencyLimits(1, 128, 33, 1), "maxTopk=33 is not in [1, 32]");
+        assertThat(new LowLatencyLimits(1, 128, 1, 24).numLocalExperts(8)).isEqualTo(3);
     }
 
     @Test
@@ -132,7 +132,7 @@ class SettingsTest {
     @Test
     void bufferOptions() {
         Config config = Config.recommended(1);
-        LowLatencyLimits three = new LowLatencyLimits(1, 128, 3, 1);
+        LowLatencyLimits three = new LowLatencyLimits(1, 128, 1, 3);
         try (InProcessGroup group = InProcessGroup.of(2)) {
             EpTopology topology = new EpTopology(0, 2, 2);
             NormalLimits normal = NormalLimits.of(1, 8, 1, 2);

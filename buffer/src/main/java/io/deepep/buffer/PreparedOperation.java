@@ -5,13 +5,13 @@ import io.deepep.Event;
 import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
+import io.deepep.error.CallOrderException;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.host.HostEvent;
 import io.deepep.host.HostStream;
-import io.deepep.spi.CallOrderException;
 import io.deepep.spi.Operation;
 
 /**

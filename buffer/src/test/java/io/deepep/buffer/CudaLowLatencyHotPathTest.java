@@ -36,7 +36,7 @@ class CudaLowLatencyHotPathTest {
     private static final int NUM_RANKS = 4;
     private static final int NUM_CALLS = 1000;
     private static final int NUM_ROUNDS = 6;
-    private static final LowLatencyLimits LIMITS = new LowLatencyLimits(8, 256, 8, 4);
+    private static final LowLatencyLimits LIMITS = new LowLatencyLimits(8, 256, 4, 8);
 
     private final TestBackend backend = BufferTestBackends.CUDA;
     private final Routing routing =

@@ -17,7 +17,7 @@ class GroupSizeTest {
     void allRanksRefuseTooManyByName() throws Exception {
         GroupLimits limits = GroupLimits.lowLatency(Device.Kind.CUDA);
         int numRanks = limits.maxRanks() + 1;
-        LowLatencyLimits shape = new LowLatencyLimits(1, 128, numRanks, 1);
+        LowLatencyLimits shape = new LowLatencyLimits(1, 128, 1, numRanks);
         requireRefused(limits, new EpTopology(0, numRanks, 1), buffer -> buffer.lowLatency(shape));
     }
 

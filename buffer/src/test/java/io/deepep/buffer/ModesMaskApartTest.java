@@ -65,7 +65,7 @@ class ModesMaskApartTest {
                 .timeout(Duration.ofSeconds(10))
                 .maskTimedOutRanks(true)
                 .normal(NormalLimits.of(4, 128, 1, 3))
-                .lowLatency(new LowLatencyLimits(4, 128, 3, 1))
+                .lowLatency(new LowLatencyLimits(4, 128, 1, 3))
                 .open();
     }
 

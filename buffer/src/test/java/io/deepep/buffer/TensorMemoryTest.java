@@ -54,7 +54,7 @@ class TensorMemoryTest {
                                                                 NUM_TOKENS, HIDDEN, 1, NUM_EXPERTS))
                                                 .lowLatency(
                                                         new LowLatencyLimits(
-                                                                NUM_TOKENS, HIDDEN, NUM_EXPERTS, 1))
+                                                                NUM_TOKENS, HIDDEN, 1, NUM_EXPERTS))
                                                 .open()) {
                             calls.make(buffer, confined, shared);
                         }

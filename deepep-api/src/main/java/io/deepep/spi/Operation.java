@@ -15,14 +15,14 @@ public interface Operation<R> {
      * result is known; low-latency mode: sends. Throws the failures that all ranks see (routing,
      * capacity, mismatch); {@link #complete} is then not called.
      *
-     * @throws CallOrderException if earlier runs must be completed first
+     * @throws io.deepep.error.CallOrderException if earlier runs must be completed first
      */
     void begin();
 
     /**
      * Runs the second half, after which the tensors of the result are final.
      *
-     * @throws CallOrderException if no run is left to complete
+     * @throws io.deepep.error.CallOrderException if no run is left to complete
      */
     void complete();
 

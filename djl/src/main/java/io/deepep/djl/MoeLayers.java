@@ -96,7 +96,7 @@ public final class MoeLayers {
     public Optional<LowLatencyLimits> lowLatencyLimits(int maxTokens) {
         return hidden % LOW_LATENCY_HIDDEN == 0
                 ? Optional.of(
-                        new LowLatencyLimits(maxTokens, hidden, rule.numExperts(), rule.numTopk()))
+                        new LowLatencyLimits(maxTokens, hidden, rule.numTopk(), rule.numExperts()))
                 : Optional.empty();
     }
 

@@ -123,7 +123,7 @@ final class LayerTimes {
                 .normal(NormalLimits.of(most, shape.hidden, shape.topk, shape.experts))
                 .lowLatency(
                         new LowLatencyLimits(
-                                Math.min(most, 128), shape.hidden, shape.experts, shape.topk))
+                                Math.min(most, 128), shape.hidden, shape.topk, shape.experts))
                 .timeout(PATIENCE)
                 .open();
     }

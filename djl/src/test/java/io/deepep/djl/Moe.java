@@ -58,7 +58,7 @@ public final class Moe {
                                                                 MAX_TOKENS, HIDDEN, TOPK, EXPERTS))
                                                 .lowLatency(
                                                         new LowLatencyLimits(
-                                                                MAX_TOKENS, HIDDEN, EXPERTS, TOPK))
+                                                                MAX_TOKENS, HIDDEN, TOPK, EXPERTS))
                                                 .timeout(Duration.ofSeconds(20))
                                                 .open()) {
                             body.run(communicator, buffer, manager);

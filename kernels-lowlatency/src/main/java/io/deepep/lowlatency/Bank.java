@@ -1,7 +1,7 @@
 package io.deepep.lowlatency;
 
 import io.deepep.Tensor;
-import io.deepep.spi.CallOrderException;
+import io.deepep.error.CallOrderException;
 
 /**
  * Where every second dispatch of a rank puts what it receives, and how far the latest of them has

@@ -2,7 +2,7 @@ package io.deepep.lowlatency;
 
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
-import io.deepep.spi.CallOrderException;
+import io.deepep.error.CallOrderException;
 
 /**
  * Names one dispatch: the bank that holds its routing, and the dispatch that must still be in it.
@@ -62,6 +62,12 @@ public final class BankHandle<B extends Bank> implements LowLatencyHandle {
         generation = owner.generation();
         numTokens = bank.numTokens();
         numTopk = bank.numTopk();
+    }
+
+    @Override
+    public String toString() {
+        return "LowLatencyHandle[dispatch=%s, numTokens=%s, numTopk=%s]"
+                .formatted(dispatch, numTokens, numTopk);
     }
 
     /** A number that no other dispatch of the rank has had. */

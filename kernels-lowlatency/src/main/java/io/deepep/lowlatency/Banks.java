@@ -32,7 +32,7 @@ public final class Banks<B extends Bank> {
     /**
      * Begins the next dispatch in its bank; returns its number.
      *
-     * @throws io.deepep.spi.CallOrderException if the bank's dispatch before was not received
+     * @throws io.deepep.error.CallOrderException if the bank's dispatch before was not received
      */
     public long open(int numTokens, int numTopk) {
         of(next()).open(next(), numTokens, numTopk);

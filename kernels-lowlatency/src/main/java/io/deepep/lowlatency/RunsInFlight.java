@@ -1,6 +1,6 @@
 package io.deepep.lowlatency;
 
-import io.deepep.spi.CallOrderException;
+import io.deepep.error.CallOrderException;
 import java.util.function.LongPredicate;
 
 /**

@@ -24,7 +24,7 @@ class LowLatencyLayoutProperties {
             @ForAll @IntRange(min = 1, max = 32) int maxTopk) {
         var limits =
                 new LowLatencyLimits(
-                        maxTokens, 128 * hiddenGroups, numRanks * localExperts, maxTopk);
+                        maxTokens, 128 * hiddenGroups, maxTopk, numRanks * localExperts);
         int hidden = limits.hidden();
         LowLatencyLayout layout = LowLatencyLayout.of(limits, new EpTopology(0, numRanks, 1));
         long end = 0;
@@ -72,7 +72,7 @@ class LowLatencyLayoutProperties {
     /** The field's standard shape on one node of eight: 128 tokens, 256 experts. */
     @Example
     void symmetricMemoryOfTheStandardShape() {
-        LowLatencyLimits limits = new LowLatencyLimits(128, 7168, 256, 8);
+        LowLatencyLimits limits = new LowLatencyLimits(128, 7168, 8, 256);
         LowLatencyLayout layout = LowLatencyLayout.of(limits, new EpTopology(0, 8, 8));
         assertThat(layout.layout().sizeBytes()).isBetween(304_000_000L, 306_000_000L);
     }

@@ -33,7 +33,7 @@ public interface CudaOperation<R> extends Operation<R> {
      * With a receive hook, begin enqueues the first half of a run only: this enqueues the second of
      * the oldest run that lacks it. Complete then waits for what was enqueued last.
      *
-     * @throws io.deepep.spi.CallOrderException if no run lacks it
+     * @throws io.deepep.error.CallOrderException if no run lacks it
      */
     default void receive() {
         throw new UnsupportedOperationException("this operation has no receive hook");

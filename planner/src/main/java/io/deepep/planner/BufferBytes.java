@@ -63,6 +63,6 @@ public record BufferBytes(long nvl, long rdma, int maxRecvTokens, long nvlForRou
 
     static LowLatencyLimits lowLatencyLimits(Shape shape) {
         return new LowLatencyLimits(
-                shape.numTokens(), shape.hidden(), shape.numExperts(), shape.numTopk());
+                shape.numTokens(), shape.hidden(), shape.numTopk(), shape.numExperts());
     }
 }

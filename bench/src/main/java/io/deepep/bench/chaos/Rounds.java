@@ -71,7 +71,7 @@ final class Rounds {
     }
 
     private static LowLatencyLimits lowLatencyLimits(int numRanks) {
-        return new LowLatencyLimits(MAX_TOKENS, HIDDEN, EXPERTS_PER_RANK * numRanks, TOPK);
+        return new LowLatencyLimits(MAX_TOKENS, HIDDEN, TOPK, EXPERTS_PER_RANK * numRanks);
     }
 
     /** Makes all rounds; returns a rank that low-latency calls went on without, or -1. */

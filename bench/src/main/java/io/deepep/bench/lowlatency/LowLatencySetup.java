@@ -57,8 +57,8 @@ record LowLatencySetup(Session session, Job job, LowLatencyLimits limits, Verifi
             return new LowLatencyLimits(
                     job.routing().maxTokens(),
                     job.hidden(),
-                    job.routing().numExperts(),
-                    job.routing().numTopk());
+                    job.routing().numTopk(),
+                    job.routing().numExperts());
         } catch (IllegalArgumentException refused) {
             throw UsageException.of(refused);
         }

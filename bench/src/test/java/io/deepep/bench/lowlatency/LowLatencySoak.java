@@ -58,8 +58,8 @@ public final class LowLatencySoak {
                 new LowLatencyLimits(
                         TOKENS[TOKENS.length - 1],
                         job.hidden(),
-                        job.routing().numExperts(),
-                        job.routing().numTopk());
+                        job.routing().numTopk(),
+                        job.routing().numExperts());
         try (Session session =
                 Session.open(job, ranksOfJob, builder -> builder.lowLatency(limits))) {
             List<Rank> ranks = session.team().ask(rank -> new Rank(session, rank, limits));

@@ -183,7 +183,7 @@ final class PlanCommandTest {
         assertThat(lowLatency.get("rdmaBufferBytes").asLong())
                 .isEqualTo(
                         Buffer.lowLatencyRdmaSizeHint(
-                                new LowLatencyLimits(32, 7168, 256, 8), topology));
+                                new LowLatencyLimits(32, 7168, 8, 256), topology));
     }
 
     @Test

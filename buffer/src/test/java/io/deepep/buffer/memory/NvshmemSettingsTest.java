@@ -28,7 +28,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 /** What NVSHMEM is started with for a buffer: on a host whose devices were recorded. */
 class NvshmemSettingsTest {
     private static final NormalLimits NORMAL = NormalLimits.of(4096, 7168, 8, 256);
-    private static final LowLatencyLimits LOW_LATENCY = new LowLatencyLimits(128, 7168, 256, 8);
+    private static final LowLatencyLimits LOW_LATENCY = new LowLatencyLimits(128, 7168, 8, 256);
 
     private static final GpuSharing ALONE = new GpuSharing(1, 1, List.of(0, 1, 2, 3));
     private static final GpuSharing IN_PAIRS = new GpuSharing(2, 2, List.of(0, 1, 0, 1));
@@ -108,7 +108,7 @@ class NvshmemSettingsTest {
         Config single = new Config(24, 1, 256);
         assertThat(NvshmemQueues.normal(single)).isEqualTo(new NvshmemQueues(24, 4096));
         assertThat(NvshmemQueues.lowLatency(LOW_LATENCY, 16)).isEqualTo(new NvshmemQueues(16, 256));
-        LowLatencyLimits manyTokens = new LowLatencyLimits(1024, 7168, 256, 8);
+        LowLatencyLimits manyTokens = new LowLatencyLimits(1024, 7168, 8, 256);
         assertThat(NvshmemQueues.lowLatency(manyTokens, 16)).isEqualTo(new NvshmemQueues(16, 512));
         BufferOptions both =
                 Placed.options(

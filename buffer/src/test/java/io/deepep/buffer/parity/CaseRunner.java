@@ -60,7 +60,7 @@ final class CaseRunner {
         int numTopk = parity.number("num_topk");
         int numExperts = parity.number("num_experts");
         return parity.isLowLatency()
-                ? builder.lowLatency(new LowLatencyLimits(maxTokens, hidden, numExperts, numTopk))
+                ? builder.lowLatency(new LowLatencyLimits(maxTokens, hidden, numTopk, numExperts))
                         .open()
                 : builder.normal(NormalLimits.of(maxTokens, hidden, numTopk, numExperts)).open();
     }

@@ -5,7 +5,7 @@ import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.kernel.KernelStruct.Params;
-import io.deepep.spi.CallOrderException;
+import io.deepep.error.CallOrderException;
 import java.lang.foreign.Arena;
 
 /**

@@ -21,7 +21,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** Calls after days of calls, when epochs begin again and launches have long outnumbered them. */
 class LowLatencyEpochTest {
-    private static final LowLatencyLimits LIMITS = new LowLatencyLimits(12, 384, 12, 4);
+    private static final LowLatencyLimits LIMITS = new LowLatencyLimits(12, 384, 4, 12);
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
     private static final int ROUNDS = 6;
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;

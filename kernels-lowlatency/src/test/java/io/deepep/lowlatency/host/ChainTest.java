@@ -45,7 +45,7 @@ class ChainTest {
     })
     void chainedPairsOfRandomRouting(
             int numRanks, int numExperts, int maxTokens, int numTopk, int rounds) throws Exception {
-        var limits = new LowLatencyLimits(maxTokens, 128, numExperts, numTopk);
+        var limits = new LowLatencyLimits(maxTokens, 128, numTopk, numExperts);
         List<Batch> batches = new ArrayList<>();
         for (int i = 0; i < 13; i++) {
             batches.add(Batch.random(limits, numRanks, 1 + i % numTopk, i));
@@ -62,7 +62,7 @@ class ChainTest {
     /** A selection has no bits for more. */
     @Test
     void tooManyLocalExpertsAreRefused() {
-        var limits = new LowLatencyLimits(1, 128, CallWord.MAX_LOCAL_EXPERTS + 1, 1);
+        var limits = new LowLatencyLimits(1, 128, 1, CallWord.MAX_LOCAL_EXPERTS + 1);
         assertThatThrownBy(() -> new Group(1, limits).run(_ -> {}))
                 .hasRootCauseInstanceOf(IllegalArgumentException.class)
                 .hasRootCauseMessage(
@@ -73,7 +73,7 @@ class ChainTest {
     /** Thousands of the same two operations, as an engine runs its layers. */
     @Test
     void thousandsOfRunsOfReusedOperations() throws Exception {
-        var limits = new LowLatencyLimits(2, 128, 4, 2);
+        var limits = new LowLatencyLimits(2, 128, 2, 4);
         Batch a = Batch.random(limits, 2, 2, 1);
         Batch b = Batch.cyclic(limits, 2, 2, 2);
         new Group(2, limits)
@@ -98,7 +98,7 @@ class ChainTest {
 
     @Test
     void resultsAreReused() throws Exception {
-        var limits = new LowLatencyLimits(2, 128, 4, 2);
+        var limits = new LowLatencyLimits(2, 128, 2, 4);
         Batch batch = Batch.cyclic(limits, 2, 2, 2);
         new Group(2, limits)
                 .run(
@@ -130,7 +130,7 @@ class ChainTest {
     @ParameterizedTest
     @CsvSource({"BF16, BF16", "FP8, LOGFMT", "FP8_POWER_OF_TWO, BF16", "FP8_UE8M0, FP8"})
     void runsAllocateNothing(LowLatencyFormat format, CombineFormat home) throws Exception {
-        var limits = new LowLatencyLimits(2, 128, 4, 2);
+        var limits = new LowLatencyLimits(2, 128, 2, 4);
         Batch batch = Batch.cyclic(limits, 2, 2, 2);
         var threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
         new Group(2, limits)
@@ -184,7 +184,7 @@ class ChainTest {
             names = {"FP8", "FP8_POWER_OF_TWO", "FP8_UE8M0"})
     void fp8RowsAndTheirScales(LowLatencyFormat format) throws Exception {
         for (int hidden : new int[] {128, 384, 512, 640}) {
-            var limits = new LowLatencyLimits(5, hidden, 4, 2);
+            var limits = new LowLatencyLimits(5, hidden, 2, 4);
             Batch batch = Batch.cyclic(limits, 2, 5, 2);
             new Group(2, limits)
                     .run(
@@ -250,7 +250,7 @@ class ChainTest {
     /** The same routing home as LogFMT: half a code step off for each selection at most. */
     @Test
     void logFmtComesHomeWithinItsBound() throws Exception {
-        var limits = new LowLatencyLimits(4, 256, 4, 3);
+        var limits = new LowLatencyLimits(4, 256, 3, 4);
         Batch batch = Batch.cyclic(limits, 2, 4, 3);
         new Group(2, limits)
                 .run(
@@ -280,7 +280,7 @@ class ChainTest {
 
     @Test
     void countsAreAddedAndOutIsUsed() throws Exception {
-        var limits = new LowLatencyLimits(4, 128, 4, 2);
+        var limits = new LowLatencyLimits(4, 128, 2, 4);
         Batch batch = Batch.cyclic(limits, 2, 4, 2);
         new Group(2, limits)
                 .run(

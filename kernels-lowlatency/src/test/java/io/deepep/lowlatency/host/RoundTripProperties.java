@@ -18,7 +18,7 @@ class RoundTripProperties {
             throws Exception {
         var limits =
                 new LowLatencyLimits(
-                        maxTokens, 128 * hiddenGroups, numRanks * localExperts, numTopk);
+                        maxTokens, 128 * hiddenGroups, numTopk, numRanks * localExperts);
         Batch first = Batch.random(limits, numRanks, numTopk, seed);
         Batch second = Batch.random(limits, numRanks, 1 + numTopk / 2, seed + 1);
         new Group(numRanks, limits)

@@ -29,7 +29,7 @@ class StoppedProcessTest {
     /** Rank 1 has begun the call when the process stops, and sends its rows afterwards. */
     @Test
     void aRankThatHasBegunHasItsTimeAfterTheStop() throws Exception {
-        var limits = new LowLatencyLimits(2, 128, 2, 1);
+        var limits = new LowLatencyLimits(2, 128, 1, 2);
         Batch batch = Batch.cyclic(limits, 2, 2, 1);
         CountDownLatch begun = new CountDownLatch(1);
         CountDownLatch goesOn = new CountDownLatch(1);

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Timeout;
 /** Whom waiting is charged to. */
 @Timeout(value = 120, unit = TimeUnit.SECONDS)
 class WaitCostTest {
-    private static final LowLatencyLimits LIMITS = new LowLatencyLimits(6, 128, 8, 3);
+    private static final LowLatencyLimits LIMITS = new LowLatencyLimits(6, 128, 3, 8);
     private static final int RANKS = 4;
     private static final int LATE = 1;
 

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Timeout;
 /** Combine reads the buffer's own memory in place, and other memory whatever its strides. */
 @Timeout(value = 120, unit = TimeUnit.SECONDS)
 class ZeroCopyTest {
-    private static final LowLatencyLimits LIMITS = new LowLatencyLimits(6, 128, 8, 3);
+    private static final LowLatencyLimits LIMITS = new LowLatencyLimits(6, 128, 3, 8);
     private static final int RANKS = 4;
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
 

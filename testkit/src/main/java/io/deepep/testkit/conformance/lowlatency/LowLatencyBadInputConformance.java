@@ -49,7 +49,7 @@ public record LowLatencyBadInputConformance(TestBackend backend) implements Rank
     private static final Duration LATE = Duration.ofMillis(50);
 
     private static final LowLatencyShape SHAPE = LowLatencyMisuses.SHAPE;
-    private static final LowLatencyLimits LIMITS = new LowLatencyLimits(8, 128, 8, 2);
+    private static final LowLatencyLimits LIMITS = new LowLatencyLimits(8, 128, 2, 8);
 
     @Override
     public void limit(Buffer.Builder builder) {
@@ -220,7 +220,7 @@ public record LowLatencyBadInputConformance(TestBackend backend) implements Rank
     /** Ranks that want different buffers all learn it, with both values. */
     @Test
     public void differentLimitsAtOpen() {
-        LowLatencyLimits other = new LowLatencyLimits(8, 128, 16, 2);
+        LowLatencyLimits other = new LowLatencyLimits(8, 128, 2, 16);
         NormalLimits normal = NormalMisuses.LIMITS;
         requireOpenMismatch(
                 (builder, culprit) -> builder.lowLatency(culprit ? other : LIMITS),
@@ -253,7 +253,7 @@ public record LowLatencyBadInputConformance(TestBackend backend) implements Rank
                     requireRefused(
                             IllegalArgumentException.class,
                             "numExperts=6 is not a multiple of numRanks=4; every rank must hold",
-                            builder.lowLatency(new LowLatencyLimits(8, 128, 6, 2))::open);
+                            builder.lowLatency(new LowLatencyLimits(8, 128, 2, 6))::open);
                 });
     }
 }

@@ -44,7 +44,7 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
 
     @Override
     public void limit(Buffer.Builder builder) {
-        builder.lowLatency(new LowLatencyLimits(8, 256, 8, 4)).normal(NormalMisuses.LIMITS);
+        builder.lowLatency(new LowLatencyLimits(8, 256, 4, 8)).normal(NormalMisuses.LIMITS);
     }
 
     /** Pairs of dispatch and combine of all kinds, one after the other over one buffer. */

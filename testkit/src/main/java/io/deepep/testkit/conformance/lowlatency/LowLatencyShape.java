@@ -102,7 +102,7 @@ public record LowLatencyShape(
     }
 
     public LowLatencyLimits limits() {
-        return new LowLatencyLimits(tokens, hidden, experts, topk);
+        return new LowLatencyLimits(tokens, hidden, topk, experts);
     }
 
     @Override

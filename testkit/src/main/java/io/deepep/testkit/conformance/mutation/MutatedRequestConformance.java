@@ -48,7 +48,7 @@ public record MutatedRequestConformance(TestBackend backend) {
     private static final int TOKENS = 10;
     private static final int HIDDEN = 128;
     private static final LowLatencyFormat FORMAT = LowLatencyFormat.FP8;
-    private static final LowLatencyLimits LIMITS = new LowLatencyLimits(TOKENS, HIDDEN, 16, 4);
+    private static final LowLatencyLimits LIMITS = new LowLatencyLimits(TOKENS, HIDDEN, 4, 16);
 
     /** Damaged plans of a short test; each takes an emulated GPU some tenths of a second. */
     private int few() {

@@ -56,7 +56,7 @@ public final class ObservationConformance implements RankGroup {
     private static final long FP8_ROW = HIDDEN + 4 * (HIDDEN / 128);
 
     private static final NormalLimits NORMAL = NormalLimits.of(24, HIDDEN, 4, 16);
-    private static final LowLatencyLimits LOW_LATENCY = new LowLatencyLimits(8, HIDDEN, 8, 4);
+    private static final LowLatencyLimits LOW_LATENCY = new LowLatencyLimits(8, HIDDEN, 4, 8);
 
     /** More than a busy machine holds up a rank in most calls. */
     private static final Duration LATE = Duration.ofMillis(100);

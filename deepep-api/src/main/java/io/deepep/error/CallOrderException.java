@@ -1,4 +1,4 @@
-package io.deepep.spi;
+package io.deepep.error;
 
 /**
  * Half of an operation was called out of order, such as a receive hook that has already run.
