@@ -127,7 +127,7 @@ public record BadInputConformance(TestBackend backend) implements MisusedGroup {
                                     .timeout(SHORT);
                     DeepEpTimeoutException error = requirePeer(CULPRIT, builder::open);
                     assertThat(error.rank()).isEqualTo(communicator.rank());
-                    assertThat(error.waited()).isEqualTo(SHORT);
+                    assertThat(error.waited()).isPositive(); // until the first gave up
                     assertThat(error)
                             .hasMessageContaining("for rank " + CULPRIT + " to open its buffer; ");
                 });
