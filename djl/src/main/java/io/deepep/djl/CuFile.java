@@ -191,7 +191,7 @@ final class CuFile implements AutoCloseable {
                 return new Registered(fd, handle.get(JAVA_LONG, 0));
             }
             LOG.log(
-                    System.Logger.Level.INFO,
+                    System.Logger.Level.DEBUG,
                     "cuFile cannot read {0} (code {1}), so the host reads it",
                     file,
                     Integer.toString(code));
