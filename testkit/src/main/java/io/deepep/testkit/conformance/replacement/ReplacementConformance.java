@@ -350,7 +350,7 @@ public record ReplacementConformance(TestBackend backend) {
                     try (Communicator next = Ranks.regroup(context, 1)) {
                         assertThatThrownBy(() -> context.buffer().admit(next))
                                 .isInstanceOf(UnsupportedOperationException.class)
-                                .hasMessageContaining("cannot be replaced");
+                                .hasMessageContaining("new ranks cannot be admitted");
                         next.barrier(Ranks.TIMEOUT);
                     }
                     group.calls(context);
