@@ -28,7 +28,6 @@ mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 # Names in CUDA_VISIBLE_DEVICES must be UUIDs: clients of MPS count the daemon's GPUs from 0.
 num_gpus=$({ [ -n "${CUDA_VISIBLE_DEVICES:-}" ] && tr , '\n' <<< "$CUDA_VISIBLE_DEVICES" || nvidia-smi --list-gpus; } | wc -l)
-port=$((20000 + RANDOM % 10000))
 failed=0 rows=0
 
 connections=${CUDA_DEVICE_MAX_CONNECTIONS:-}
@@ -94,8 +93,7 @@ part() { # NAME PROCESSES LIMIT_S [-f FAULTS] COMMAND...
 }
 
 ranks() { # NUMBER: what starts so many
-    port=$((port + 10))
-    launch=("$bundle/bin/deepep" launch -n "$1" --master-port "$port" --)
+    launch=("$bundle/bin/deepep" launch -n "$1" --)
 }
 
 # With so few tokens that the card, which is a thread, carries them soon.
