@@ -306,7 +306,7 @@ __device__ inline void exchange_endings(const Nodes<Net>& nodes, uint32_t epoch)
 template <class Net>
 __device__ inline uint32_t finish_everywhere(const Nodes<Net>& nodes, uint32_t epoch, bool ok) {
     const Internode& b = nodes.b;
-    // A rank that was given up may be dead: nobody waits until a card has given it up too, while others wait to be told.
+    // A rank that was given up may be dead: nobody waits until a card gives it up too, while others wait to be told.
     // What such a call sent is void, and rows come in its place only once all have announced the next call.
     bool aborts = is_abort(told_code(nodes.g, epoch));
     if (threadIdx.x == 0 && !aborts) Net::quiet(b.network);

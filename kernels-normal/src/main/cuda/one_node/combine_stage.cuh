@@ -82,7 +82,7 @@ class StageQueue {
 
   private:
     __device__ int peer(int i) const { return (p_.group.rank + 1 + i) % p_.group.num_ranks; }
-    // Not past the end of x: a replayed graph has the x of its capture, and a dispatch since may have brought more rows.
+    // Not past the end of x: a replayed graph has that of its capture, and a dispatch since may have brought more rows.
     __device__ int source_row(int source) const {
         return min(at<const int32_t>(p_.source_rows)[source], p_.num_rows);
     }
