@@ -20,7 +20,7 @@ import io.deepep.testkit.conformance.RankContext;
  * Ranks that disagree about what they are doing all learn it, after which the buffer still works.
  */
 @BackendSuite
-public record AgreementConformance(TestBackend backend) implements MisusedGroup {
+public record AgreementConformance(TestBackend backend) implements NormalMisuses.Group {
     @Cases
     @GroupSource({"1, 4", "2, 2"})
     public void differentExperts(RankContext context) {

@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * the ranks out of step and fails in the good calls that follow.
  */
 @BackendSuite
-public record ArgumentConformance(TestBackend backend) implements MisusedGroup {
+public record ArgumentConformance(TestBackend backend) implements NormalMisuses.Group {
     @ParameterizedTest
     @MethodSource("io.deepep.testkit.conformance.normal.NormalMisuses#all")
     public void normalMisuse(Misuse<NormalMisuses.Rank> misuse, RankContext context) {

@@ -37,7 +37,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * error on every rank concerned, and nothing hangs.
  */
 @BackendSuite
-public record BadInputConformance(TestBackend backend) implements MisusedGroup {
+public record BadInputConformance(TestBackend backend) implements NormalMisuses.Group {
     @Cases
     @GroupSource({"1, 4", "2, 2", "4, 1"})
     public void absentFromDispatch(RankContext context) {

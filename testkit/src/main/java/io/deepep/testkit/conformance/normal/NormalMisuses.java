@@ -6,6 +6,7 @@ import static io.deepep.DType.FP8_E4M3;
 import static io.deepep.DType.I32;
 import static io.deepep.DType.I64;
 
+import io.deepep.Buffer;
 import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
@@ -18,6 +19,7 @@ import io.deepep.testkit.conformance.Misuse;
 import io.deepep.testkit.conformance.MisusedRank;
 import io.deepep.testkit.conformance.Misuses;
 import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.function.Function;
@@ -96,6 +98,14 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
 
         CombinePlan.Builder home(Tensor x) {
             return CombinePlan.builder(x, handle);
+        }
+    }
+
+    /** Ranks whose buffers have {@link #LIMITS}. */
+    interface Group extends RankGroup {
+        @Override
+        default void limit(Buffer.Builder builder) {
+            builder.normal(LIMITS);
         }
     }
 

@@ -27,7 +27,8 @@ import org.junit.jupiter.params.provider.MethodSource;
  * while the calls are already made, and results are used on it without anybody waiting.
  */
 @BackendSuite
-public record NormalStreamConformance(TestBackend backend) implements NormalSuite, MisusedGroup {
+public record NormalStreamConformance(TestBackend backend)
+        implements NormalSuite, NormalMisuses.Group {
     private static final long HELD_MILLIS = 30;
 
     /** One rank, whose expert outputs are made on the stream of its engine. */

@@ -34,7 +34,7 @@ import java.util.function.Function;
 
 /** What one rank does wrong and all must learn, after which the buffer still works. */
 @BackendSuite
-public record RoutingErrorConformance(TestBackend backend) implements MisusedGroup {
+public record RoutingErrorConformance(TestBackend backend) implements NormalMisuses.Group {
     @Cases
     @GroupSource({
         "1, 4, 16",
