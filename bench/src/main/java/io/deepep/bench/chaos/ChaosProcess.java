@@ -44,7 +44,7 @@ final class ChaosProcess implements AutoCloseable {
         this.process = process;
         this.seat = seat;
         this.orders = new PrintWriter(process.outputWriter(StandardCharsets.UTF_8), true);
-        Thread.ofVirtual().start(this::read);
+        Thread.ofPlatform().daemon().start(this::read);
     }
 
     /**
@@ -88,7 +88,7 @@ final class ChaosProcess implements AutoCloseable {
                 if (line.equals(RankProgram.READY)) {
                     ready.complete(null);
                 } else if (line.equals(RankProgram.STOPPING)) {
-                    Thread.ofVirtual().start(this::goOn);
+                    Thread.ofPlatform().daemon().start(this::goOn);
                 } else if (line.startsWith(RankProgram.OUTCOME)) {
                     outcomes.add(line.substring(RankProgram.OUTCOME.length()));
                 } else if (SHOWS) {
