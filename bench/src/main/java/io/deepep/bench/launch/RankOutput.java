@@ -69,7 +69,8 @@ record RankOutput(Console console, int rank, PrintWriter out, PrintWriter err) {
 
     private Thread pump(BufferedReader lines, PrintWriter to, PrintWriter file) {
         String prefix = "[" + rank + "] ";
-        return Thread.ofVirtual()
+        return Thread.ofPlatform()
+                .daemon()
                 .start(
                         () -> {
                             try (lines;
