@@ -5,6 +5,7 @@ import io.deepep.Communicator;
 import io.deepep.Network;
 import io.deepep.buffer.memory.BufferSizes;
 import io.deepep.error.RankMismatchException;
+import io.deepep.spi.Meeting;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.BitSet;
@@ -12,7 +13,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
-import java.util.stream.IntStream;
 
 /**
  * What ranks tell each other before they share memory: everything that must be equal, by name, so
@@ -131,10 +131,11 @@ final class Handshake {
 
     private static List<Map<String, String>> exchange(
             String operation, Communicator group, BufferOptions options, Map<String, String> mine) {
-        List<byte[]> messages = group.allGather(encode(mine), options.meetingTimeout());
-        return IntStream.range(0, messages.size())
-                .mapToObj(rank -> decode(operation, rank, messages.get(rank)))
-                .toList();
+        return Meeting.gather(
+                group,
+                encode(mine),
+                options.meetingTimeout(),
+                (rank, message) -> decode(operation, rank, message));
     }
 
     private static void compare(String operation, List<Map<String, String>> ranks) {

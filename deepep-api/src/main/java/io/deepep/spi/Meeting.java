@@ -13,6 +13,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
@@ -67,13 +68,27 @@ public final class Meeting {
         return answers.stream().map(Answer::result).toList();
     }
 
+    /**
+     * What all ranks say at the same time, in their order. Collective.
+     *
+     * @param read makes something of a rank and its message, or throws a {@link
+     *     RankMismatchException} with the rank if that is of another call
+     */
+    public static <T> List<T> gather(
+            Communicator communicator,
+            byte[] own,
+            Duration timeout,
+            BiFunction<Integer, byte[], T> read) {
+        List<byte[]> messages = communicator.allGather(own, timeout);
+        return IntStream.range(0, messages.size())
+                .mapToObj(rank -> read.apply(rank, messages.get(rank)))
+                .toList();
+    }
+
     /** If a peer is gone and this rank has failed itself, it throws its own failure. */
     private List<Answer> exchange(Answer answer, RuntimeException own) {
         try {
-            List<byte[]> messages = communicator.allGather(answer.encode(), timeout);
-            return IntStream.range(0, messages.size())
-                    .mapToObj(rank -> decode(rank, messages.get(rank)))
-                    .toList();
+            return gather(communicator, answer.encode(), timeout, this::decode);
         } catch (RuntimeException lost) {
             if (own == null) {
                 throw lost;

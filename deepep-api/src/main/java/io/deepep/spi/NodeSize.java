@@ -86,11 +86,7 @@ public final class NodeSize {
     public static int agree(
             Communicator communicator, Call call, int given, String domain, Duration timeout) {
         Place own = new Place(call, given, communicator.localSize(), domain);
-        List<byte[]> said = communicator.allGather(own.encode(), timeout);
-        List<Place> places =
-                IntStream.range(0, said.size())
-                        .mapToObj(rank -> Place.decode(rank, said.get(rank)))
-                        .toList();
+        List<Place> places = Meeting.gather(communicator, own.encode(), timeout, Place::decode);
         for (int rank = 1; rank < places.size(); rank++) {
             Call other = places.get(rank).call;
             if (places.getFirst().call != other) {

@@ -36,7 +36,8 @@ public final class ReceivedRows {
     }
 
     /**
-     * Refuses to combine a view of rows that a later dispatch has overwritten.
+     * Refuses to combine a view of rows that a later dispatch has overwritten; an empty one too, as
+     * other ranks refuse theirs.
      *
      * @param x the rows to combine
      * @param buffer where this rank's NVL memory begins

@@ -150,11 +150,8 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
         boolean onDefaultStream =
                 options.communicationStream() instanceof CudaStream given && given.isDefault();
         Seat own = Seat.of(device, onDefaultStream);
-        List<byte[]> said = communicator.allGather(own.encode(), options.meetingTimeout());
         List<Seat> seats =
-                IntStream.range(0, said.size())
-                        .mapToObj(rank -> Seat.decode(rank, said.get(rank)))
-                        .toList();
+                Meeting.gather(communicator, own.encode(), options.meetingTimeout(), Seat::decode);
         List<Gpu> gpus = seats.stream().map(Seat::gpu).toList();
         for (int rank = 0; rank < seats.size(); rank++) {
             Gpu gpu = gpus.get(rank);

@@ -127,6 +127,13 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
                 context -> NormalMaskConformance.goOnWithout(context, absent, ROUNDS, rest, whole));
     }
 
+    /** Options of groups in which the masks of one rank become those of the others. */
+    private void adoptMasks(Buffer.Builder builder) {
+        builder.timeout(Duration.ofSeconds(2))
+                .maskTimedOutRanks(true)
+                .network(backend.networkWithMasks());
+    }
+
     /**
      * A rank stopped after a call of which one other rank alone saw no end: that one has masked it.
      * The others hear that, are refused with it, and mask the rank too; nobody else is given up.
@@ -140,10 +147,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
         NormalWorld rest = whole.without(stopped);
         shape.run(
                 backend,
-                builder ->
-                        builder.timeout(Duration.ofSeconds(2))
-                                .maskTimedOutRanks(true)
-                                .network(backend.networkWithMasks()),
+                this::adoptMasks,
                 context -> {
                     NormalMaskConformance.calls(new NormalRank(context, whole));
                     context.communicator().barrier(Ranks.TIMEOUT);
@@ -178,10 +182,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
         NormalWorld rest = whole.without(stopped);
         shape.run(
                 backend,
-                builder ->
-                        builder.timeout(Duration.ofSeconds(2))
-                                .maskTimedOutRanks(true)
-                                .network(backend.networkWithMasks()),
+                this::adoptMasks,
                 context -> {
                     Buffer buffer = context.buffer();
                     Stream stream = buffer.communicationStream();
