@@ -14,7 +14,6 @@ extern "C" __global__ void deepep_normal_addresses(const __grid_constant__ Dispa
         for (int source = 0; source < g.num_ranks; ++source) write(meta_flag(g, holder, source));
         for (int source = 0; source < g.num_ranks; ++source) write(done_flag(g, holder, source));
         write(at<uint8_t>(g.heap[holder], p.recv_offset));
-        write(at<uint8_t>(g.heap[holder], p.recv_src_offset));
         write(at<uint8_t>(g.heap[holder], p.recv_topk_offset));
         write(at<uint8_t>(g.heap[holder], p.recv_weights_offset));
     }

@@ -86,9 +86,9 @@ struct InternodeDispatchParams {
     DispatchParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeDispatchParams) == 728);
+static_assert(sizeof(InternodeDispatchParams) == 712);
 static_assert(offsetof(InternodeDispatchParams, local) == 0);
-static_assert(offsetof(InternodeDispatchParams, between) == 432);
+static_assert(offsetof(InternodeDispatchParams, between) == 416);
 
 // See internode_combine.cuh.
 struct InternodeCombineParams {
@@ -161,7 +161,7 @@ static_assert(offsetof(RailTable, ends_together) == 44);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0xf10b25b3d623e2d8;
+__device__ uint64_t deepep_internode_structs = 0x3726877741987da7;
 }
 
 }  // namespace deepep::normal

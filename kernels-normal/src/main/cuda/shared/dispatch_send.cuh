@@ -140,7 +140,7 @@ __device__ __forceinline__ OwnSelections own_selections(const DispatchParams& p)
     return {at<const int64_t>(p.topk_idx), at<const float>(p.topk_weights), p.topk};
 }
 
-// Source index, experts and weights of tokens first .. first + 31 to a rank of this node: a run, because rows of
+// Experts and weights of tokens first .. first + 31 to a rank of this node: a run, because rows of
 // neighbours are neighbours there. row: of this lane's token, or -1. All lanes; list: 32 bytes of the warp's own.
 template <class Selections>
 __device__ inline void send_run(const DispatchParams& p, int dest, int experts_per_rank, int first, int row,
@@ -153,7 +153,6 @@ __device__ inline void send_run(const DispatchParams& p, int dest, int experts_p
     uint64_t heap = p.group.heap[dest];
     int64_t first_expert = static_cast<int64_t>(p.group.first_rank + dest) * experts_per_rank;
     int first_row = __shfl_sync(~0u, row, __ffs(senders) - 1), count = __popc(senders);
-    if (lane < count) at<int32_t>(heap, p.recv_src_offset)[first_row + lane] = first + list[lane];
     auto to_topk = at<int32_t>(heap, p.recv_topk_offset) + static_cast<size_t>(first_row) * p.topk;
     auto to_weights = at<float>(heap, p.recv_weights_offset) + static_cast<size_t>(first_row) * p.topk;
     for (int j = lane; j < count * p.topk; j += 32) {
@@ -252,9 +251,6 @@ __device__ inline void write_outputs(const DispatchParams& p, int num_rows, int 
     }
     if (out_topk)
         for (size_t i = count + thread; i < worst; i += num_threads) out_topk[i] = -1;
-    if (p.out_src_idx)
-        for (int i = thread; i < num_rows; i += num_threads)
-            at<int32_t>(p.out_src_idx)[i] = at<const int32_t>(heap, p.recv_src_offset)[i];
 }
 
 }  // namespace deepep::normal

@@ -178,7 +178,6 @@ static_assert(offsetof(LocalState, block_counts) == 88);
 struct DispatchParams {
     Group group;
     uint64_t recv_offset;               // rows: [capacity][row_stride]
-    uint64_t recv_src_offset;           // i32 [capacity]
     uint64_t recv_topk_offset;          // i32 [capacity][topk], rank-local expert or -1
     uint64_t recv_weights_offset;       // f32 [capacity][topk], 0 where not local
     uint64_t x;                         // [num_tokens], x_bytes each
@@ -197,7 +196,6 @@ struct DispatchParams {
     uint64_t handle_epoch;              // u64: epoch of the routing | masked << 32, 0: none; read if cached
     uint64_t out_topk_idx;              // i64 [num_rows or num_worst_rows][topk], or 0
     uint64_t out_topk_weights;          // f32 [num_rows or num_worst_rows][topk], or 0
-    uint64_t out_src_idx;               // i32 [num_rows], or 0
     uint64_t out_raw_expert_counts;     // i32 [experts per rank], or 0
     uint64_t out_source_rows;           // i32 [num_ranks + 1]; [num_ranks][2]: first row to a rank, count; or 0
     uint64_t out_num_rows;              // i32, or 0
@@ -219,49 +217,47 @@ struct DispatchParams {
     int32_t bases_offset;               // in dynamic shared memory, a multiple of 128
     int32_t stages_offset;              // in dynamic shared memory, a multiple of 128
 };
-static_assert(sizeof(DispatchParams) == 432);
+static_assert(sizeof(DispatchParams) == 416);
 static_assert(offsetof(DispatchParams, group) == 0);
 static_assert(offsetof(DispatchParams, recv_offset) == 168);
-static_assert(offsetof(DispatchParams, recv_src_offset) == 176);
-static_assert(offsetof(DispatchParams, recv_topk_offset) == 184);
-static_assert(offsetof(DispatchParams, recv_weights_offset) == 192);
-static_assert(offsetof(DispatchParams, x) == 200);
-static_assert(offsetof(DispatchParams, x_stride) == 208);
-static_assert(offsetof(DispatchParams, scales) == 216);
-static_assert(offsetof(DispatchParams, scales_token_stride) == 224);
-static_assert(offsetof(DispatchParams, scales_group_stride) == 232);
-static_assert(offsetof(DispatchParams, topk_idx) == 240);
-static_assert(offsetof(DispatchParams, topk_weights) == 248);
-static_assert(offsetof(DispatchParams, is_token_in_rank) == 256);
-static_assert(offsetof(DispatchParams, tokens_per_rank) == 264);
-static_assert(offsetof(DispatchParams, tokens_per_expert) == 272);
-static_assert(offsetof(DispatchParams, token_rows) == 280);
-static_assert(offsetof(DispatchParams, token_order) == 288);
-static_assert(offsetof(DispatchParams, expert_hist) == 296);
-static_assert(offsetof(DispatchParams, handle_epoch) == 304);
-static_assert(offsetof(DispatchParams, out_topk_idx) == 312);
-static_assert(offsetof(DispatchParams, out_topk_weights) == 320);
-static_assert(offsetof(DispatchParams, out_src_idx) == 328);
-static_assert(offsetof(DispatchParams, out_raw_expert_counts) == 336);
-static_assert(offsetof(DispatchParams, out_source_rows) == 344);
-static_assert(offsetof(DispatchParams, out_num_rows) == 352);
-static_assert(offsetof(DispatchParams, host_expert_counts) == 360);
-static_assert(offsetof(DispatchParams, num_tokens) == 368);
-static_assert(offsetof(DispatchParams, topk) == 372);
-static_assert(offsetof(DispatchParams, num_experts) == 376);
-static_assert(offsetof(DispatchParams, expert_alignment) == 380);
-static_assert(offsetof(DispatchParams, hidden) == 384);
-static_assert(offsetof(DispatchParams, x_bytes) == 388);
-static_assert(offsetof(DispatchParams, num_scales) == 392);
-static_assert(offsetof(DispatchParams, scales_offset) == 396);
-static_assert(offsetof(DispatchParams, row_stride) == 400);
-static_assert(offsetof(DispatchParams, row_limit) == 404);
-static_assert(offsetof(DispatchParams, num_worst_rows) == 408);
-static_assert(offsetof(DispatchParams, num_copy_warps) == 412);
-static_assert(offsetof(DispatchParams, cached) == 416);
-static_assert(offsetof(DispatchParams, expanded_limit) == 420);
-static_assert(offsetof(DispatchParams, bases_offset) == 424);
-static_assert(offsetof(DispatchParams, stages_offset) == 428);
+static_assert(offsetof(DispatchParams, recv_topk_offset) == 176);
+static_assert(offsetof(DispatchParams, recv_weights_offset) == 184);
+static_assert(offsetof(DispatchParams, x) == 192);
+static_assert(offsetof(DispatchParams, x_stride) == 200);
+static_assert(offsetof(DispatchParams, scales) == 208);
+static_assert(offsetof(DispatchParams, scales_token_stride) == 216);
+static_assert(offsetof(DispatchParams, scales_group_stride) == 224);
+static_assert(offsetof(DispatchParams, topk_idx) == 232);
+static_assert(offsetof(DispatchParams, topk_weights) == 240);
+static_assert(offsetof(DispatchParams, is_token_in_rank) == 248);
+static_assert(offsetof(DispatchParams, tokens_per_rank) == 256);
+static_assert(offsetof(DispatchParams, tokens_per_expert) == 264);
+static_assert(offsetof(DispatchParams, token_rows) == 272);
+static_assert(offsetof(DispatchParams, token_order) == 280);
+static_assert(offsetof(DispatchParams, expert_hist) == 288);
+static_assert(offsetof(DispatchParams, handle_epoch) == 296);
+static_assert(offsetof(DispatchParams, out_topk_idx) == 304);
+static_assert(offsetof(DispatchParams, out_topk_weights) == 312);
+static_assert(offsetof(DispatchParams, out_raw_expert_counts) == 320);
+static_assert(offsetof(DispatchParams, out_source_rows) == 328);
+static_assert(offsetof(DispatchParams, out_num_rows) == 336);
+static_assert(offsetof(DispatchParams, host_expert_counts) == 344);
+static_assert(offsetof(DispatchParams, num_tokens) == 352);
+static_assert(offsetof(DispatchParams, topk) == 356);
+static_assert(offsetof(DispatchParams, num_experts) == 360);
+static_assert(offsetof(DispatchParams, expert_alignment) == 364);
+static_assert(offsetof(DispatchParams, hidden) == 368);
+static_assert(offsetof(DispatchParams, x_bytes) == 372);
+static_assert(offsetof(DispatchParams, num_scales) == 376);
+static_assert(offsetof(DispatchParams, scales_offset) == 380);
+static_assert(offsetof(DispatchParams, row_stride) == 384);
+static_assert(offsetof(DispatchParams, row_limit) == 388);
+static_assert(offsetof(DispatchParams, num_worst_rows) == 392);
+static_assert(offsetof(DispatchParams, num_copy_warps) == 396);
+static_assert(offsetof(DispatchParams, cached) == 400);
+static_assert(offsetof(DispatchParams, expanded_limit) == 404);
+static_assert(offsetof(DispatchParams, bases_offset) == 408);
+static_assert(offsetof(DispatchParams, stages_offset) == 412);
 
 // See normal_combine.cu.
 struct CombineParams {
@@ -461,7 +457,7 @@ static_assert(offsetof(LayoutParams, reserved) == 68);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0x125d2f052feb5d2a;
+__device__ uint64_t deepep_normal_structs = 0x4bea3efaa5f18e46;
 }
 
 }  // namespace deepep::normal

@@ -178,7 +178,6 @@ static_assert(offsetof(LocalState, block_counts) == 96);
 struct DispatchParams {
     Group group;
     uint64_t recv_offset;               // rows: [capacity][row_stride]
-    uint64_t recv_src_offset;           // i32 [capacity]
     uint64_t recv_topk_offset;          // i32 [capacity][topk], rank-local expert or -1
     uint64_t recv_weights_offset;       // f32 [capacity][topk], 0 where not local
     uint64_t x;                         // [num_tokens], x_bytes each
@@ -197,7 +196,6 @@ struct DispatchParams {
     uint64_t handle_epoch;              // u64: epoch of the routing | masked << 32, 0: none; read if cached
     uint64_t out_topk_idx;              // i64 [num_rows or num_worst_rows][topk], or 0
     uint64_t out_topk_weights;          // f32 [num_rows or num_worst_rows][topk], or 0
-    uint64_t out_src_idx;               // i32 [num_rows], or 0
     uint64_t out_raw_expert_counts;     // i32 [experts per rank], or 0
     uint64_t out_source_rows;           // i32 [num_ranks + 1]; [num_ranks][2]: first row to a rank, count; or 0
     uint64_t out_num_rows;              // i32, or 0
@@ -219,49 +217,47 @@ struct DispatchParams {
     int32_t bases_offset;               // in dynamic shared memory, a multiple of 128
     int32_t stages_offset;              // in dynamic shared memory, a multiple of 128
 };
-static_assert(sizeof(DispatchParams) == 944);
+static_assert(sizeof(DispatchParams) == 928);
 static_assert(offsetof(DispatchParams, group) == 0);
 static_assert(offsetof(DispatchParams, recv_offset) == 680);
-static_assert(offsetof(DispatchParams, recv_src_offset) == 688);
-static_assert(offsetof(DispatchParams, recv_topk_offset) == 696);
-static_assert(offsetof(DispatchParams, recv_weights_offset) == 704);
-static_assert(offsetof(DispatchParams, x) == 712);
-static_assert(offsetof(DispatchParams, x_stride) == 720);
-static_assert(offsetof(DispatchParams, scales) == 728);
-static_assert(offsetof(DispatchParams, scales_token_stride) == 736);
-static_assert(offsetof(DispatchParams, scales_group_stride) == 744);
-static_assert(offsetof(DispatchParams, topk_idx) == 752);
-static_assert(offsetof(DispatchParams, topk_weights) == 760);
-static_assert(offsetof(DispatchParams, is_token_in_rank) == 768);
-static_assert(offsetof(DispatchParams, tokens_per_rank) == 776);
-static_assert(offsetof(DispatchParams, tokens_per_expert) == 784);
-static_assert(offsetof(DispatchParams, token_rows) == 792);
-static_assert(offsetof(DispatchParams, token_order) == 800);
-static_assert(offsetof(DispatchParams, expert_hist) == 808);
-static_assert(offsetof(DispatchParams, handle_epoch) == 816);
-static_assert(offsetof(DispatchParams, out_topk_idx) == 824);
-static_assert(offsetof(DispatchParams, out_topk_weights) == 832);
-static_assert(offsetof(DispatchParams, out_src_idx) == 840);
-static_assert(offsetof(DispatchParams, out_raw_expert_counts) == 848);
-static_assert(offsetof(DispatchParams, out_source_rows) == 856);
-static_assert(offsetof(DispatchParams, out_num_rows) == 864);
-static_assert(offsetof(DispatchParams, host_expert_counts) == 872);
-static_assert(offsetof(DispatchParams, num_tokens) == 880);
-static_assert(offsetof(DispatchParams, topk) == 884);
-static_assert(offsetof(DispatchParams, num_experts) == 888);
-static_assert(offsetof(DispatchParams, expert_alignment) == 892);
-static_assert(offsetof(DispatchParams, hidden) == 896);
-static_assert(offsetof(DispatchParams, x_bytes) == 900);
-static_assert(offsetof(DispatchParams, num_scales) == 904);
-static_assert(offsetof(DispatchParams, scales_offset) == 908);
-static_assert(offsetof(DispatchParams, row_stride) == 912);
-static_assert(offsetof(DispatchParams, row_limit) == 916);
-static_assert(offsetof(DispatchParams, num_worst_rows) == 920);
-static_assert(offsetof(DispatchParams, num_copy_warps) == 924);
-static_assert(offsetof(DispatchParams, cached) == 928);
-static_assert(offsetof(DispatchParams, expanded_limit) == 932);
-static_assert(offsetof(DispatchParams, bases_offset) == 936);
-static_assert(offsetof(DispatchParams, stages_offset) == 940);
+static_assert(offsetof(DispatchParams, recv_topk_offset) == 688);
+static_assert(offsetof(DispatchParams, recv_weights_offset) == 696);
+static_assert(offsetof(DispatchParams, x) == 704);
+static_assert(offsetof(DispatchParams, x_stride) == 712);
+static_assert(offsetof(DispatchParams, scales) == 720);
+static_assert(offsetof(DispatchParams, scales_token_stride) == 728);
+static_assert(offsetof(DispatchParams, scales_group_stride) == 736);
+static_assert(offsetof(DispatchParams, topk_idx) == 744);
+static_assert(offsetof(DispatchParams, topk_weights) == 752);
+static_assert(offsetof(DispatchParams, is_token_in_rank) == 760);
+static_assert(offsetof(DispatchParams, tokens_per_rank) == 768);
+static_assert(offsetof(DispatchParams, tokens_per_expert) == 776);
+static_assert(offsetof(DispatchParams, token_rows) == 784);
+static_assert(offsetof(DispatchParams, token_order) == 792);
+static_assert(offsetof(DispatchParams, expert_hist) == 800);
+static_assert(offsetof(DispatchParams, handle_epoch) == 808);
+static_assert(offsetof(DispatchParams, out_topk_idx) == 816);
+static_assert(offsetof(DispatchParams, out_topk_weights) == 824);
+static_assert(offsetof(DispatchParams, out_raw_expert_counts) == 832);
+static_assert(offsetof(DispatchParams, out_source_rows) == 840);
+static_assert(offsetof(DispatchParams, out_num_rows) == 848);
+static_assert(offsetof(DispatchParams, host_expert_counts) == 856);
+static_assert(offsetof(DispatchParams, num_tokens) == 864);
+static_assert(offsetof(DispatchParams, topk) == 868);
+static_assert(offsetof(DispatchParams, num_experts) == 872);
+static_assert(offsetof(DispatchParams, expert_alignment) == 876);
+static_assert(offsetof(DispatchParams, hidden) == 880);
+static_assert(offsetof(DispatchParams, x_bytes) == 884);
+static_assert(offsetof(DispatchParams, num_scales) == 888);
+static_assert(offsetof(DispatchParams, scales_offset) == 892);
+static_assert(offsetof(DispatchParams, row_stride) == 896);
+static_assert(offsetof(DispatchParams, row_limit) == 900);
+static_assert(offsetof(DispatchParams, num_worst_rows) == 904);
+static_assert(offsetof(DispatchParams, num_copy_warps) == 908);
+static_assert(offsetof(DispatchParams, cached) == 912);
+static_assert(offsetof(DispatchParams, expanded_limit) == 916);
+static_assert(offsetof(DispatchParams, bases_offset) == 920);
+static_assert(offsetof(DispatchParams, stages_offset) == 924);
 
 // See normal_combine.cu.
 struct CombineParams {
@@ -332,7 +328,7 @@ static_assert(offsetof(CombineParams, rings_offset) == 876);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0xe3d6928c05f489d7;
+__device__ uint64_t deepep_normal_structs = 0x8d10685f83320a2;
 }
 
 }  // namespace deepep::normal

@@ -16,7 +16,6 @@ import io.deepep.spi.RowFormat;
  *   doneFlags      [N]         word of the call this rank has left: its code; then what the code is about; a line each
  *   stagedFlags    [N][T]      word of the combine whose batch of rows this rank has brought here or into its heap
  *   recvRows       [capacity]  received rows in their final order, in the call's {@link RowFormat}
- *   recvSrc        [capacity]  i32 index of the token at its source
  *   recvTopk       [capacity]  i32 [K] local expert or -1
  *   recvWeights    [capacity]  f32 [K], 0 where not local
  *   combineRows    [capacity]  combine input; where ranks push it, that of their peers for this rank
@@ -36,7 +35,6 @@ public record NormalNvlLayout(
         Region doneFlags,
         Region stagedFlags,
         Region recvRows,
-        Region recvSrc,
         Region recvTopk,
         Region recvWeights,
         Region combineRows,
@@ -64,7 +62,6 @@ public record NormalNvlLayout(
         Region stagedFlags = builder.region("stagedFlags", Long.BYTES, onNode, limits.maxTokens());
         Region recvRows =
                 builder.region("recvRows", RowFormat.maxStrideBytes(limits.hidden()), capacity);
-        Region recvSrc = builder.region("recvSrc", Integer.BYTES, capacity);
         long topkBytes = (long) Integer.BYTES * limits.maxTopk();
         Region recvTopk = builder.region("recvTopk", topkBytes, capacity);
         Region recvWeights = builder.region("recvWeights", topkBytes, capacity);
@@ -80,7 +77,6 @@ public record NormalNvlLayout(
                 doneFlags,
                 stagedFlags,
                 recvRows,
-                recvSrc,
                 recvTopk,
                 recvWeights,
                 combineRows,

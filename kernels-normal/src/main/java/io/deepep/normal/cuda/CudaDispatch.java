@@ -153,7 +153,6 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     /** Where peers' rows go. */
     static void setLayout(Params params, NormalNvlLayout layout) {
         params.set("recv_offset", layout.recvRows().offset())
-                .set("recv_src_offset", layout.recvSrc().offset())
                 .set("recv_topk_offset", layout.recvTopk().offset())
                 .set("recv_weights_offset", layout.recvWeights().offset());
     }

@@ -67,7 +67,6 @@ class NormalAddressesTest {
             for (Region rows :
                     List.of(
                             layout.recvRows(),
-                            layout.recvSrc(),
                             layout.recvTopk(),
                             layout.recvWeights())) {
                 addresses.add(heap + rows.offset());

@@ -192,7 +192,6 @@ public final class NormalStructs {
         return KernelStruct.builder("DispatchParams", "See normal_dispatch.cu.")
                 .struct("group", group)
                 .u64("recv_offset", "rows: [capacity][row_stride]")
-                .u64("recv_src_offset", "i32 [capacity]")
                 .u64("recv_topk_offset", "i32 [capacity][topk], rank-local expert or -1")
                 .u64("recv_weights_offset", "f32 [capacity][topk], 0 where not local")
                 .u64("x", "[num_tokens], x_bytes each")
@@ -213,7 +212,6 @@ public final class NormalStructs {
                         "u64: epoch of the routing | masked << 32, 0: none; read if cached")
                 .u64("out_topk_idx", "i64 [num_rows or num_worst_rows][topk], or 0")
                 .u64("out_topk_weights", "f32 [num_rows or num_worst_rows][topk], or 0")
-                .u64("out_src_idx", "i32 [num_rows], or 0")
                 .u64("out_raw_expert_counts", "i32 [experts per rank], or 0")
                 .u64(
                         "out_source_rows",

@@ -117,7 +117,7 @@ public final class MetadataExchange {
                 rows.set(cell, token, nvlRank, row);
             }
             if (rows.goesTo(cell, token)) {
-                metadata.load(token, source, at + (long) Integer.BYTES * rowsPerRecord);
+                metadata.load(source, at + (long) Integer.BYTES * rowsPerRecord);
                 spread(rows, cell, token);
             }
         }

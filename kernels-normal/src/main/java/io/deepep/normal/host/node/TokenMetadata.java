@@ -9,7 +9,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * What travels beside the row of one token at a time: its index, experts and weights, taken from
+ * What travels beside the row of one token at a time: its experts and weights, taken from
  * the plan or from a record, and written where the ranks of this node receive it. Each of them gets
  * the indices of its own experts.
  */
@@ -20,7 +20,6 @@ public final class TokenMetadata {
     private final HostHeap nvl;
     private final MemorySegment topkIdx;
     private final MemorySegment topkWeights;
-    private final Region src;
     private final Region topk;
     private final Region weights;
     private final int numTopk;
@@ -30,15 +29,12 @@ public final class TokenMetadata {
     /** The bits of f32. */
     private final int[] weightBits;
 
-    private int token;
-
     public TokenMetadata(HostNormalState state, DispatchPlan plan, HostDispatchHandle handle) {
         this.state = state;
         this.nvl = state.context.nvl();
         this.numTopk = handle.numTopk();
         this.topkIdx = numTopk == 0 ? null : plan.topkIdx().segment();
         this.topkWeights = plan.topkWeights() == null ? null : plan.topkWeights().segment();
-        this.src = state.nvlLayout.recvSrc();
         this.topk = handle.recvTopk;
         this.weights = handle.recvWeights;
         this.expertsPerRank = handle.numExperts() / state.topology.numRanks();
@@ -48,7 +44,6 @@ public final class TokenMetadata {
 
     /** Takes those of this rank's own token. */
     public void load(int ownToken) {
-        token = ownToken;
         long first = (long) ownToken * numTopk;
         for (int k = 0; k < numTopk; k++) {
             experts[k] =
@@ -60,8 +55,7 @@ public final class TokenMetadata {
     }
 
     /** Takes those of a peer's token from {@code at} of its record. */
-    public void load(int peerToken, MemorySegment memory, long at) {
-        token = peerToken;
+    public void load(MemorySegment memory, long at) {
         for (int k = 0; k < numTopk; k++) {
             experts[k] = memory.get(INT, at + (long) Integer.BYTES * k);
             if (topkWeights != null) {
@@ -82,12 +76,11 @@ public final class TokenMetadata {
 
     /** Writes them to {@code row} of a rank of this node. */
     public void write(int nvlRank, int row) {
-        int peer = state.nodeRank(nvlRank);
-        MemorySegment target = nvl.of(peer);
-        target.set(INT, src.at(row), token);
         if (numTopk == 0) {
             return;
         }
+        int peer = state.nodeRank(nvlRank);
+        MemorySegment target = nvl.of(peer);
         long toTopk = topk.at(row);
         long toWeights = weights.at(row);
         int firstExpert = peer * expertsPerRank;
