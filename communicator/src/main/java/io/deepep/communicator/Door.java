@@ -94,18 +94,11 @@ final class Door extends DefaultSocketFactory {
     /** Tells everybody to whom there is a connection, and waits a little until they have it. */
     void tellAll(List<Departure> departures) {
         List<byte[]> frames = departures.stream().map(Door::encode).toList();
-        List<Thread> telling = new ArrayList<>();
+        List<Runnable> telling = new ArrayList<>();
         for (SealedSocket socket : open) {
-            telling.add(Thread.startVirtualThread(() -> tell(socket, frames)));
+            telling.add(() -> tell(socket, frames));
         }
-        long deadline = System.nanoTime() + TELL_TIMEOUT.toNanos();
-        try {
-            for (Thread each : telling) {
-                each.join(Duration.ofNanos(Math.max(1, deadline - System.nanoTime())));
-            }
-        } catch (InterruptedException interrupted) {
-            Thread.currentThread().interrupt();
-        }
+        Errands.runAll(telling, TELL_TIMEOUT);
     }
 
     /**
@@ -113,7 +106,7 @@ final class Door extends DefaultSocketFactory {
      */
     void closeAll() {
         for (SealedSocket socket : open) {
-            Thread.startVirtualThread(() -> Util.close(socket));
+            Errands.run(() -> Util.close(socket));
         }
     }
 

@@ -82,7 +82,7 @@ final class GuardedServerSocket extends ServerSocket {
             try {
                 implAccept(socket);
                 enter(socket);
-                Thread.startVirtualThread(() -> admit(socket));
+                Errands.run(() -> admit(socket));
             } catch (IOException failure) {
                 recover();
             }

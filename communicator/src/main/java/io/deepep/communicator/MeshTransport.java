@@ -42,6 +42,7 @@ final class MeshTransport extends TCP {
     MeshTransport() {
         setId(ClassConfigurator.getProtocolId(TCP.class));
         setBundlerType("no-bundler");
+        useVirtualThreads(false); // Errands says why
     }
 
     /** Nobody waits for one who does not answer: neither heartbeats nor messages to others do. */

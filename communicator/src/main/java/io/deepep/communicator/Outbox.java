@@ -4,7 +4,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * What is on its way to one address, in order. A small thread sends it, so that nobody else waits:
+ * What is on its way to one address, in order. Another thread sends it, so that nobody here waits:
  * connecting to a process that has stopped takes seconds, and so does writing to one that does not
  * read.
  */
@@ -37,7 +37,7 @@ final class Outbox {
         }
         frames.add(frame);
         if (numFrames.getAndIncrement() == 0) {
-            Thread.startVirtualThread(this::drain);
+            Errands.run(this::drain);
         }
     }
 

@@ -230,7 +230,7 @@ public final class ProcessCommunicator implements Communicator {
     /** On a thread of its own: the caller holds the lock that whoever brings messages takes. */
     private void askWhomTheyAwait(BitSet peers, long round) {
         View members = channel.getView();
-        Thread.startVirtualThread(
+        Errands.run(
                 () -> {
                     for (Address member : members) {
                         if (peers.get(RankAddress.rank(member))) {
@@ -292,7 +292,7 @@ public final class ProcessCommunicator implements Communicator {
     /** On a thread of its own: a connection to a process that hangs may block. */
     private void closeBy(Runnable leaving) {
         Thread closing = Thread.ofPlatform().daemon().name("deepep-close-" + rank()).start(leaving);
-        Thread.startVirtualThread(() -> cutOff(closing));
+        Errands.run(() -> cutOff(closing));
         try {
             closing.join(CLOSE_TIMEOUT);
         } catch (InterruptedException interrupted) {

@@ -10,6 +10,7 @@ import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
 import org.jgroups.util.UUID;
@@ -179,20 +180,15 @@ final class SealedSocket extends Socket {
 
     /** On a thread of its own, as the other end may have stopped reading. */
     private static void sayEnd(SealedOutput sealed) {
-        Thread saying =
-                Thread.startVirtualThread(
-                        () -> {
-                            try {
-                                sealed.writeEnd();
-                            } catch (IOException alreadyOver) {
-                                // Nobody is there to be told.
-                            }
-                        });
-        try {
-            saying.join(LAST_WORD_TIMEOUT);
-        } catch (InterruptedException interrupted) {
-            Thread.currentThread().interrupt();
-        }
+        Runnable saying =
+                () -> {
+                    try {
+                        sealed.writeEnd();
+                    } catch (IOException alreadyOver) {
+                        // Nobody is there to be told.
+                    }
+                };
+        Errands.runAll(List.of(saying), LAST_WORD_TIMEOUT);
     }
 
     /** Passes on what the other end says, in its name. */

@@ -54,7 +54,7 @@ final class Sender {
                                                     send(member, kind, round, payload, flags);
                                                     return null;
                                                 },
-                                                Thread::startVirtualThread));
+                                                Errands::run));
             }
         }
     }
