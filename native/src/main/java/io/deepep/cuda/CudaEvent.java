@@ -109,6 +109,11 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
 
     @Override
     public void synchronize() {
+        if (VirtualThreads.isOne()) {
+            for (int pauses = 0; !isDone(); pauses++) {
+                VirtualThreads.pause(pauses);
+            }
+        }
         owned.context.makeCurrent();
         try {
             SYNCHRONIZE.call(handle());

@@ -216,6 +216,12 @@ public final class CudaStream implements Stream, AutoCloseable {
     @Override
     public void synchronize() {
         context.makeCurrent();
+        if (VirtualThreads.isOne()) {
+            for (int pauses = 0; QUERY.call(handle()) != CuError.SUCCESS; pauses++) {
+                VirtualThreads.pause(pauses);
+                context.makeCurrent(); // the carrier may be another one now
+            }
+        }
         SYNCHRONIZE.call(handle());
     }
 

@@ -27,6 +27,7 @@ final class CountsWait {
                 break; // the last word comes after the counts
             }
             if (spins % SPINS_BETWEEN_LOOKS == 0) {
+                Thread.yield(); // a virtual thread holds the carrier of a rank that is to come
                 state.stream.isIdle(); // throws if the GPU has failed
                 long waited = System.nanoTime() - start;
                 if (waited > 3 * kernels + GRACE_NANOS) {

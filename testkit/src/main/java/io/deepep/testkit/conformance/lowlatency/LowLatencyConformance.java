@@ -22,6 +22,7 @@ import io.deepep.testkit.conformance.normal.NormalRank;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.List;
+import java.util.concurrent.FutureTask;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
@@ -85,6 +86,19 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
     @Cases
     @GroupSource({"1, 4", "2, 2"})
     public void alternatingWithNormalMode(RankContext context) {
+        alternate(context);
+    }
+
+    /** The same by ranks that are virtual threads, of which there may be more than carriers. */
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
+    public void onVirtualThreads(RankContext context) throws Exception {
+        FutureTask<Void> calls = new FutureTask<>(() -> alternate(context), null);
+        Thread.ofVirtual().name("rank-" + context.rank()).start(calls);
+        calls.get();
+    }
+
+    private static void alternate(RankContext context) {
         LowLatencyRank rank = shape(context).raggedRank(context);
         NormalRank normal = NormalMisuses.rank(context);
         for (int i = 0; i < 8; i++) {

@@ -1,0 +1,33 @@
+package io.deepep.cuda;
+
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * How a virtual thread waits for a GPU: it asks from time to time, so that its carrier runs others
+ * meanwhile, among them perhaps the ranks that the GPU waits for. The driver would hold the carrier.
+ */
+final class VirtualThreads {
+    private static final int YIELDS = 64;
+    private static final long NANOS_PER_PAUSE = 1_000;
+    private static final long MAX_PARK_NANOS = 50_000;
+
+    private VirtualThreads() {}
+
+    /** Whether this thread is one. */
+    static boolean isOne() {
+        return Thread.currentThread().isVirtual();
+    }
+
+    /**
+     * Lets others run.
+     *
+     * @param pauses of the same wait so far: the more, the longer is this one
+     */
+    static void pause(int pauses) {
+        if (pauses < YIELDS) {
+            Thread.yield();
+        } else {
+            LockSupport.parkNanos(Math.min(MAX_PARK_NANOS, NANOS_PER_PAUSE * (pauses - YIELDS + 1)));
+        }
+    }
+}
