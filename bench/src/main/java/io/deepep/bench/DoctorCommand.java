@@ -3,7 +3,6 @@ package io.deepep.bench;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.UsageException;
-import io.deepep.doctor.Doctor;
 import io.deepep.doctor.DoctorReport;
 import io.deepep.doctor.GpuFacts;
 import io.deepep.doctor.GpuProbe;
@@ -92,7 +91,7 @@ final class DoctorCommand implements Callable<Integer> {
         String version = build.version() + " (" + build.commit() + ")";
         GpuFacts gpus = GpuProbe.read(!noBandwidth);
         try {
-            return Doctor.examine(
+            return DoctorReport.of(
                     Machine.current(),
                     version,
                     networkKernels,

@@ -4,6 +4,7 @@ import io.deepep.cuda.topology.ExcludedNic;
 import io.deepep.cuda.topology.HostTopology;
 import io.deepep.cuda.topology.NicAssignment;
 import io.deepep.cuda.topology.NicMapping;
+import io.deepep.cuda.topology.NicOverride;
 import io.deepep.cuda.topology.NicPort;
 import io.deepep.cuda.topology.PciDevice;
 import io.deepep.cuda.topology.PciDistance;
@@ -67,54 +68,52 @@ public record DoctorReport(
             int numPaths,
             List<Integer> servesGpus) {}
 
-    /** Composes the report from what was found. */
-    static DoctorReport of(
+    /**
+     * Examines a machine. Changes nothing; a machine without GPUs or NICs is not an error.
+     *
+     * @param version the version of the library, for the report
+     * @param networkKernels whether this build has kernels over NVSHMEM
+     * @param cuda what the driver reports
+     * @param cards what network cards report
+     * @param nicMapping the user's mapping of NICs, see {@link NicOverride}; empty for none
+     * @throws IllegalArgumentException if the mapping names a GPU or NIC that the machine lacks
+     */
+    public static DoctorReport of(
             Machine machine,
             String version,
             boolean networkKernels,
-            HostTopology host,
-            NicMapping mapping,
             GpuFacts cuda,
-            List<NicFacts> cards) {
-        List<Finding> findings = findings(machine, networkKernels, host, mapping, cuda, cards);
+            List<NicFacts> cards,
+            String nicMapping) {
+        HostTopology host = HostTopology.read(machine.path("sys"));
+        NicMapping mapping = NicMapping.of(host, NicOverride.parse(nicMapping));
+        List<Finding> findings =
+                // Without a GPU nothing else is worth a cure.
+                DriverCheck.hasNoGpu(machine, host, cuda)
+                        ? List.of(DriverCheck.noGpu())
+                        : Stream.of(
+                                        DriverCheck.check(machine, cuda),
+                                        NicCheck.check(machine, host, mapping),
+                                        QueueCheck.check(mapping.nics(), cards),
+                                        RdmaCheck.check(machine, cuda),
+                                        IbgdaCheck.check(mapping.nics(), cards),
+                                        NvshmemCheck.check(machine, networkKernels))
+                                .flatMap(List::stream)
+                                .toList();
         return new DoctorReport(
                 HostFacts.of(machine, version),
                 mapping.assignments().stream().map(a -> gpu(host, a, cuda)).toList(),
                 mapping.nics().stream().map(nic -> nic(mapping, nic)).toList(),
                 cards,
                 mapping.excluded(),
-                host.gpus().stream()
-                        .map(
-                                gpu ->
-                                        mapping.nics().stream()
-                                                .map(nic -> gpu.distanceTo(nic.device()))
-                                                .toList())
-                        .toList(),
+                host.gpus().stream().map(gpu -> distances(gpu, mapping.nics())).toList(),
                 cuda,
                 findings,
                 Way.all(findings));
     }
 
-    /** Without a GPU nothing else is worth a cure. */
-    private static List<Finding> findings(
-            Machine machine,
-            boolean networkKernels,
-            HostTopology host,
-            NicMapping mapping,
-            GpuFacts cuda,
-            List<NicFacts> cards) {
-        if (DriverCheck.hasNoGpu(machine, host, cuda)) {
-            return List.of(DriverCheck.noGpu());
-        }
-        return Stream.of(
-                        DriverCheck.check(machine, cuda),
-                        NicCheck.check(machine, host, mapping),
-                        QueueCheck.check(mapping.nics(), cards),
-                        RdmaCheck.check(machine, cuda),
-                        IbgdaCheck.check(mapping.nics(), cards),
-                        NvshmemCheck.check(machine, networkKernels))
-                .flatMap(List::stream)
-                .toList();
+    private static List<PciDistance> distances(PciDevice gpu, List<NicPort> nics) {
+        return nics.stream().map(nic -> gpu.distanceTo(nic.device())).toList();
     }
 
     private static Gpu gpu(HostTopology host, NicAssignment assignment, GpuFacts cuda) {

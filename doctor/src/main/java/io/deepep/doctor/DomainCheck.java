@@ -8,7 +8,8 @@ import java.util.stream.Collectors;
 
 /** NVLink domains of several hosts, and whether processes may share memory across these. */
 final class DomainCheck {
-    private static final String TOPIC = "GPU";
+    private static final Check DOMAIN = new Check("GPU", "NVLink domain");
+    private static final Check CHANNEL = new Check("GPU", "IMEX channel");
     private static final String CHANNELS = "dev/nvidia-caps-imex-channels";
 
     private DomainCheck() {}
@@ -21,7 +22,7 @@ final class DomainCheck {
                                         GpuFacts.Gpu::nvlinkDomain,
                                         TreeMap::new,
                                         Collectors.toList()));
-        Finding domains = Finding.ok(TOPIC, "NVLink domain", text(byDomain));
+        Finding domains = DOMAIN.ok(text(byDomain));
         return byDomain.keySet().equals(Set.of(""))
                 ? List.of(domains)
                 : List.of(domains, channels(machine));
@@ -42,15 +43,12 @@ final class DomainCheck {
     }
 
     private static Finding channels(Machine machine) {
-        String item = "IMEX channel";
         List<String> channels = machine.names(CHANNELS);
         return channels.isEmpty()
-                ? Finding.warn(
-                        TOPIC,
-                        item,
+                ? CHANNEL.warn(
                         "none in /" + CHANNELS + ": memory cannot be shared across hosts",
                         "set up nvidia-imex on every host of the domain, and a channel that the process may open:"
                                 + " sudo nvidia-modprobe -i 0:1")
-                : Finding.ok(TOPIC, item, String.join(", ", channels));
+                : CHANNEL.ok(String.join(", ", channels));
     }
 }

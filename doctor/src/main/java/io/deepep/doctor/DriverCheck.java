@@ -8,7 +8,12 @@ import java.util.regex.Pattern;
 
 /** The driver, and GPUs that our kernels run on. */
 final class DriverCheck {
-    private static final String TOPIC = "GPU";
+    static final Check DEVICE = new Check("GPU", "device");
+    static final Check MODULE = new Check("GPU", "kernel module");
+    static final Check DRIVER = new Check("GPU", "CUDA driver");
+    static final Check ARCHITECTURE = new Check("GPU", "architecture");
+    static final Check PEERS = new Check("GPU", "peer access");
+    private static final Check NVLINK = new Check("GPU", "NVLink");
     private static final int LEAST_MAJOR = 9;
     // "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build ..."
     private static final Pattern VERSION = Pattern.compile("\\b(\\d{3}\\.\\d+(\\.\\d+)?)\\b");
@@ -24,9 +29,7 @@ final class DriverCheck {
     }
 
     static Finding noGpu() {
-        return Finding.missing(
-                TOPIC,
-                "device",
+        return DEVICE.missing(
                 "no NVIDIA GPU on the PCI bus",
                 "use the host backend (Device.host(), --backend host), or a machine with a Hopper GPU or later");
     }
@@ -36,8 +39,8 @@ final class DriverCheck {
         findings.add(kernelModule(machine, gpus));
         findings.add(
                 gpus.isAvailable()
-                        ? Finding.ok(TOPIC, "CUDA driver", "CUDA " + gpus.cudaVersion())
-                        : Finding.missing(TOPIC, "CUDA driver", gpus.problem(), gpus.cure()));
+                        ? DRIVER.ok("CUDA " + gpus.cudaVersion())
+                        : DRIVER.missing(gpus.problem(), gpus.cure()));
         if (gpus.isAvailable()) {
             findings.add(architecture(gpus));
             findings.addAll(DomainCheck.check(machine, gpus));
@@ -50,40 +53,31 @@ final class DriverCheck {
     }
 
     private static Finding kernelModule(Machine machine, GpuFacts gpus) {
-        String item = "kernel module";
         return machine.text("proc/driver/nvidia/version")
                 .map(
                         text -> {
                             Matcher version = VERSION.matcher(text);
                             String open = text.contains("Open Kernel Module") ? ", open" : "";
-                            return Finding.ok(
-                                    TOPIC,
-                                    item,
-                                    (version.find() ? version.group(1) : "loaded") + open);
+                            return MODULE.ok((version.find() ? version.group(1) : "loaded") + open);
                         })
                 .orElseGet(
                         () ->
                                 gpus.isAvailable()
-                                        ? Finding.info(TOPIC, item, "not visible in this container")
-                                        : Finding.missing(
-                                                TOPIC,
-                                                item,
+                                        ? MODULE.info("not visible in this container")
+                                        : MODULE.missing(
                                                 "not loaded",
                                                 "sudo apt install nvidia-driver-580-server-open && sudo modprobe nvidia"));
     }
 
     private static Finding architecture(GpuFacts gpus) {
-        String item = "architecture";
         List<String> old =
                 gpus.gpus().stream()
                         .filter(gpu -> gpu.computeMajor() < LEAST_MAJOR)
                         .map(gpu -> "cuda:" + gpu.ordinal() + " " + gpu.name())
                         .toList();
         return old.isEmpty()
-                ? Finding.ok(TOPIC, item, gpus.gpus().size() + " × Hopper or later")
-                : Finding.missing(
-                        TOPIC,
-                        item,
+                ? ARCHITECTURE.ok(gpus.gpus().size() + " × Hopper or later")
+                : ARCHITECTURE.missing(
                         "older than Hopper: " + String.join(", ", old),
                         "use --backend host, or hide them by CUDA_VISIBLE_DEVICES");
     }
@@ -91,31 +85,26 @@ final class DriverCheck {
     private static Finding peerAccess(GpuFacts gpus) {
         boolean all = gpus.peerAccess().stream().allMatch(row -> !row.contains(false));
         return all
-                ? Finding.ok(TOPIC, "peer access", "between all GPUs")
-                : Finding.missing(
-                        TOPIC,
-                        "peer access",
+                ? PEERS.ok("between all GPUs")
+                : PEERS.missing(
                         "some GPUs cannot reach each other's memory",
                         "nvidia-smi topo -p2p rw; put ranks on GPUs that it shows as OK");
     }
 
     private static Finding nvLink(GpuFacts gpus) {
-        String item = "NVLink";
         if (gpus.nvLinks().isEmpty()) {
-            return Finding.info(TOPIC, item, "libnvidia-ml.so.1 does not tell");
+            return NVLINK.info("libnvidia-ml.so.1 does not tell");
         }
         List<List<Integer>> links = gpus.nvLinks();
         for (int from = 0; from < links.size(); from++) {
             for (int to = 0; to < links.size(); to++) {
                 if (from != to && links.get(from).get(to) == 0) {
-                    return Finding.warn(
-                            TOPIC,
-                            item,
+                    return NVLINK.warn(
                             "not between all GPUs: they use PCIe",
                             "nvidia-smi nvlink -s; with NVSwitches: sudo systemctl start nvidia-fabricmanager");
                 }
             }
         }
-        return Finding.ok(TOPIC, item, "between all GPUs");
+        return NVLINK.ok("between all GPUs");
     }
 }

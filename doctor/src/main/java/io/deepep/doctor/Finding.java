@@ -1,7 +1,5 @@
 package io.deepep.doctor;
 
-import java.util.List;
-
 /**
  * The result of one check.
  *
@@ -24,28 +22,11 @@ public record Finding(String topic, String item, Status status, String detail, S
         MISSING
     }
 
-    static Finding ok(String topic, String item, String detail) {
-        return new Finding(topic, item, Status.OK, detail, "");
-    }
-
-    static Finding info(String topic, String item, String detail) {
-        return new Finding(topic, item, Status.INFO, detail, "");
-    }
-
-    static Finding warn(String topic, String item, String detail, String cure) {
-        return new Finding(topic, item, Status.WARN, detail, cure);
-    }
-
-    static Finding missing(String topic, String item, String detail, String cure) {
-        return new Finding(topic, item, Status.MISSING, detail, cure);
-    }
-
     boolean isOk() {
         return status == Status.OK;
     }
 
-    /** Whether it is missing, and one of these, given as TOPIC/ITEM. */
-    boolean isMissing(List<String> names) {
-        return status == Status.MISSING && names.contains(topic + "/" + item);
+    boolean is(Check check, Status wanted) {
+        return topic.equals(check.topic()) && item.equals(check.item()) && status == wanted;
     }
 }

@@ -50,13 +50,13 @@ public final class GpuProbe {
         } catch (DeepEpException e) {
             speedProblem = e.getMessage();
         }
-        List<PciAddress> addresses =
-                devices.stream().map(device -> PciAddress.parse(device.pciBusId())).toList();
+        List<GpuFacts.Gpu> gpus = devices.stream().map(GpuProbe::gpu).toList();
+        List<PciAddress> addresses = gpus.stream().map(GpuFacts.Gpu::address).toList();
         return new GpuFacts(
                 "",
                 "",
                 version / MAJOR + "." + version % MAJOR / MINOR,
-                devices.stream().map(GpuProbe::gpu).toList(),
+                gpus,
                 peerAccess,
                 NvLinks.read(addresses).map(NvLinks::numLinks).orElse(List.of()),
                 speeds,

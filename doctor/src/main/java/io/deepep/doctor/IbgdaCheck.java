@@ -4,12 +4,17 @@ import io.deepep.cuda.topology.NicPort;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
-import java.util.function.Predicate;
 import java.util.stream.Collectors;
 
 /** Whether GPUs can drive the NICs by {@code Network.ibgda()}. */
 final class IbgdaCheck {
-    private static final String TOPIC = "IBGDA";
+    static final Check CARDS = new Check("IBGDA", "cards");
+    static final Check PORTS = new Check("IBGDA", "ports");
+    static final Check MEMORY = new Check("IBGDA", "GPU memory");
+    private static final Check ORDERING = new Check("IBGDA", "relaxed ordering");
+    private static final Check GPU = new Check("IBGDA", "GPU");
+    private static final Check QUEUES = new Check("IBGDA", "queues");
+    private static final Check DOORBELLS = new Check("IBGDA", "doorbells");
 
     private IbgdaCheck() {}
 
@@ -28,8 +33,7 @@ final class IbgdaCheck {
         findings.add(relaxedOrdering(used));
         List<NicFacts> tried = used.stream().filter(card -> card.trial().wasMade()).toList();
         if (tried.isEmpty()) {
-            findings.add(
-                    Finding.info(TOPIC, "GPU", "not tried: " + used.getFirst().trial().problem()));
+            findings.add(GPU.info("not tried: " + used.getFirst().trial().problem()));
         } else {
             findings.add(memory(tried));
             findings.add(queues(tried));
@@ -39,19 +43,11 @@ final class IbgdaCheck {
     }
 
     private static Finding cards(List<NicFacts> used) {
-        List<String> unfit =
-                texts(used, card -> !card.isDrivable(), card -> String.join(", ", card.lacks()));
+        String unfit = texts("; ", used, card -> String.join(", ", card.lacks()));
         return unfit.isEmpty()
-                ? Finding.ok(
-                        TOPIC,
-                        "cards",
-                        String.join(
-                                ", ",
-                                texts(used, card -> true, card -> "firmware " + card.firmware())))
-                : Finding.missing(
-                        TOPIC,
-                        "cards",
-                        String.join("; ", unfit),
+                ? CARDS.ok(texts(", ", used, card -> "firmware " + card.firmware()))
+                : CARDS.missing(
+                        unfit,
                         "update the firmware (mlxfwmanager --online -u), or use Network.nvshmem");
     }
 
@@ -70,13 +66,8 @@ final class IbgdaCheck {
                         .map(port -> port.name() + problem(port))
                         .toList();
         return down.isEmpty()
-                ? Finding.ok(
-                        TOPIC,
-                        "ports",
-                        ports.stream().map(IbgdaCheck::text).collect(Collectors.joining(", ")))
-                : Finding.missing(
-                        TOPIC,
-                        "ports",
+                ? PORTS.ok(ports.stream().map(IbgdaCheck::text).collect(Collectors.joining(", ")))
+                : PORTS.missing(
                         String.join(", ", down),
                         "check the cable and the subnet manager (ibstat), give the network device an address,"
                                 + " or name other ports by a NIC mapping (docs/nics.md)");
@@ -92,76 +83,51 @@ final class IbgdaCheck {
 
     private static Finding relaxedOrdering(List<NicFacts> used) {
         List<String> without =
-                texts(used, card -> card.isDrivable() && !card.relaxedOrdering(), card -> "");
+                used.stream()
+                        .filter(card -> card.lacks().isEmpty() && !card.relaxedOrdering())
+                        .map(NicFacts::hca)
+                        .toList();
         return without.isEmpty()
-                ? Finding.ok(TOPIC, "relaxed ordering", "on every card")
-                : Finding.info(
-                        TOPIC,
-                        "relaxed ordering",
+                ? ORDERING.ok("on every card")
+                : ORDERING.info(
                         "not on " + String.join(", ", without) + ": their writes keep their order");
     }
 
     private static Finding memory(List<NicFacts> tried) {
-        List<String> unreached =
-                texts(
-                        tried,
-                        card -> !card.trial().reachesMemory(),
-                        card ->
-                                "dma-buf: %s; nvidia-peermem: %s"
-                                        .formatted(card.trial().dmaBuf(), card.trial().peerMem()));
+        String unreached = texts("; ", tried, card -> card.trial().memoryProblem());
         return unreached.isEmpty()
-                ? Finding.ok(
-                        TOPIC,
-                        "GPU memory",
-                        String.join(
+                ? MEMORY.ok(
+                        texts(
                                 ", ",
-                                texts(
-                                        tried,
-                                        card -> true,
-                                        card ->
-                                                card.trial().dmaBuf().isEmpty()
-                                                        ? "by dma-buf"
-                                                        : "by nvidia-peermem")))
-                : Finding.missing(
-                        TOPIC, "GPU memory", String.join("; ", unreached), RdmaCheck.CURE);
+                                tried,
+                                card ->
+                                        card.trial().dmaBuf().isEmpty()
+                                                ? "by dma-buf"
+                                                : "by nvidia-peermem"))
+                : MEMORY.missing(unreached, RdmaCheck.CURE);
     }
 
     private static Finding queues(List<NicFacts> tried) {
-        List<String> onHost =
-                texts(
-                        tried,
-                        card -> !card.trial().queues().isEmpty(),
-                        card -> card.trial().queues());
+        String onHost = texts("; ", tried, card -> card.trial().queues());
         return onHost.isEmpty()
-                ? Finding.ok(TOPIC, "queues", "in memory of the GPU")
-                : Finding.warn(
-                        TOPIC,
-                        "queues",
-                        "in memory of the host, which is slower: " + String.join("; ", onHost),
-                        RdmaCheck.CURE);
+                ? QUEUES.ok("in memory of the GPU")
+                : QUEUES.warn("in memory of the host, which is slower: " + onHost, RdmaCheck.CURE);
     }
 
     private static Finding doorbells(List<NicFacts> tried) {
-        List<String> byThread =
-                texts(
-                        tried,
-                        card -> !card.trial().doorbells().isEmpty(),
-                        card -> card.trial().doorbells());
+        String byThread = texts("; ", tried, card -> card.trial().doorbells());
         return byThread.isEmpty()
-                ? Finding.ok(TOPIC, "doorbells", "rung by the GPU")
-                : Finding.warn(
-                        TOPIC,
-                        "doorbells",
-                        "a thread rings for the GPU: " + String.join("; ", byThread),
-                        RdmaCheck.DRIVER_OPTIONS_CURE);
+                ? DOORBELLS.ok("rung by the GPU")
+                : DOORBELLS.warn(
+                        "a thread rings for the GPU: " + byThread, RdmaCheck.DRIVER_OPTIONS_CURE);
     }
 
-    /** Of some cards, by name. */
-    private static List<String> texts(
-            List<NicFacts> cards, Predicate<NicFacts> which, Function<NicFacts, String> text) {
+    /** What there is to say of some cards, behind their names. */
+    private static String texts(
+            String separator, List<NicFacts> cards, Function<NicFacts, String> text) {
         return cards.stream()
-                .filter(which)
-                .map(card -> (card.hca() + " " + text.apply(card)).strip())
-                .toList();
+                .filter(card -> !text.apply(card).isEmpty())
+                .map(card -> card.hca() + " " + text.apply(card))
+                .collect(Collectors.joining(separator));
     }
 }

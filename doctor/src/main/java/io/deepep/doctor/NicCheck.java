@@ -7,10 +7,15 @@ import io.deepep.cuda.topology.NicPort;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.Stream;
 
 /** NICs and the libraries and limits that RDMA needs. */
 final class NicCheck {
-    private static final String TOPIC = "network";
+    static final Check PORTS = new Check("network", "RDMA ports");
+    static final Check DEVICES = new Check("network", "RDMA devices");
+    static final Check LIBRARIES = new Check("network", "RDMA libraries");
+    static final Check VERBS = new Check("network", "/dev/infiniband");
+    private static final Check LOCKED_MEMORY = new Check("network", "locked memory");
     // Size of a table in NVSHMEM's InfiniBand transports, which do not check its end.
     private static final int MAX_HCAS = 48;
 
@@ -20,7 +25,7 @@ final class NicCheck {
         List<Finding> findings = new ArrayList<>();
         findings.add(ports(mapping.nics()));
         for (ExcludedNic nic : mapping.excluded()) {
-            findings.add(Finding.info(TOPIC, nic.name(), nic.reason()));
+            findings.add(new Check("network", nic.name()).info(nic.reason()));
         }
         if (host.nics().isEmpty() && host.excluded().isEmpty()) {
             return findings;
@@ -28,9 +33,7 @@ final class NicCheck {
         int numHcas = machine.names("sys/class/infiniband").size();
         if (numHcas > MAX_HCAS) {
             findings.add(
-                    Finding.missing(
-                            TOPIC,
-                            "RDMA devices",
+                    DEVICES.missing(
                             "%s are more than the %s that NVSHMEM has room for"
                                     .formatted(numHcas, MAX_HCAS),
                             "remove virtual functions: echo 0 | sudo tee /sys/class/infiniband/mlx5_0/device/sriov_numvfs"));
@@ -45,27 +48,20 @@ final class NicCheck {
     private static Finding ports(List<NicPort> nics) {
         double gbps = nics.stream().mapToDouble(NicPort::gbps).sum();
         return nics.isEmpty()
-                ? Finding.missing(
-                        TOPIC,
-                        "RDMA ports",
+                ? PORTS.missing(
                         "none to use",
                         "lspci -d 15b3: ; sudo modprobe mlx5_ib; rdma link show; sudo ip link set dev DEVICE up")
-                : Finding.ok(
-                        TOPIC,
-                        "RDMA ports",
-                        String.format(Locale.ROOT, "%d, %.0f Gb/s together", nics.size(), gbps));
+                : PORTS.ok(String.format(Locale.ROOT, "%d, %.0f Gb/s together", nics.size(), gbps));
     }
 
     private static Finding libraries(Machine machine) {
         List<String> missing =
-                List.of("libibverbs.so.1", "libmlx5.so.1").stream()
+                Stream.of("libibverbs.so.1", "libmlx5.so.1")
                         .filter(library -> !machine.hasLibrary(library))
                         .toList();
         return missing.isEmpty()
-                ? Finding.ok(TOPIC, "RDMA libraries", "libibverbs, libmlx5")
-                : Finding.missing(
-                        TOPIC,
-                        "RDMA libraries",
+                ? LIBRARIES.ok("libibverbs, libmlx5")
+                : LIBRARIES.missing(
                         String.join(", ", missing) + " not found",
                         "sudo apt install libibverbs1 ibverbs-providers");
     }
@@ -75,16 +71,13 @@ final class NicCheck {
                 machine.names("dev/infiniband").stream()
                         .anyMatch(name -> name.startsWith("uverbs"));
         return any
-                ? Finding.ok(TOPIC, "/dev/infiniband", "there")
-                : Finding.missing(
-                        TOPIC,
-                        "/dev/infiniband",
+                ? VERBS.ok("there")
+                : VERBS.missing(
                         "no uverbs device",
                         "sudo modprobe ib_uverbs; in a container: --device=/dev/infiniband --cap-add=IPC_LOCK");
     }
 
     private static Finding lockedMemory(Machine machine) {
-        String item = "locked memory";
         String limit =
                 machine.text("proc/self/limits").stream()
                         .flatMap(String::lines)
@@ -94,10 +87,8 @@ final class NicCheck {
                         .findFirst()
                         .orElse("unknown");
         return limit.equals("unlimited")
-                ? Finding.ok(TOPIC, item, "unlimited")
-                : Finding.warn(
-                        TOPIC,
-                        item,
+                ? LOCKED_MEMORY.ok("unlimited")
+                : LOCKED_MEMORY.warn(
                         "limited to " + limit + " bytes: queues may not register",
                         "ulimit -l unlimited; in a container: --ulimit memlock=-1");
     }

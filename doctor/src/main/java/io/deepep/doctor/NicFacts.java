@@ -73,8 +73,11 @@ public record NicFacts(
             return !gpu.isEmpty();
         }
 
-        boolean reachesMemory() {
-            return dmaBuf.isEmpty() || peerMem.isEmpty();
+        /** Why the card reaches no memory of the GPU; empty if it does, in either way. */
+        String memoryProblem() {
+            return dmaBuf.isEmpty() || peerMem.isEmpty()
+                    ? ""
+                    : "dma-buf: %s; nvidia-peermem: %s".formatted(dmaBuf, peerMem);
         }
     }
 
@@ -86,10 +89,5 @@ public record NicFacts(
 
     boolean isKnown() {
         return problem.isEmpty();
-    }
-
-    /** Whether the card has what kernels that drive it need. */
-    boolean isDrivable() {
-        return isKnown() && lacks.isEmpty();
     }
 }

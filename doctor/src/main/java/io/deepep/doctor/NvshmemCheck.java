@@ -12,9 +12,10 @@ import java.util.Optional;
 
 /** NVSHMEM, found without loading it, and whether this build can use it. */
 final class NvshmemCheck {
-    static final String TOPIC = "NVSHMEM";
-
-    private static final String BOOTSTRAP = "nvshmem_bootstrap_uid.so.3";
+    static final Check LIBRARY = new Check("NVSHMEM", "library");
+    static final Check VERSION = new Check("NVSHMEM", "version");
+    static final Check BOOTSTRAP = new Check("NVSHMEM", "bootstrap");
+    static final Check KERNELS = new Check("NVSHMEM", "kernels");
 
     /** What plugins load that {@link NicCheck} does not look for. */
     private static final Map<NvshmemTransport, String> LIBRARIES =
@@ -28,10 +29,8 @@ final class NvshmemCheck {
         List<Finding> findings = new ArrayList<>(installation(machine));
         findings.add(
                 networkKernels
-                        ? Finding.ok(TOPIC, "kernels", "in this build")
-                        : Finding.missing(
-                                TOPIC,
-                                "kernels",
+                        ? KERNELS.ok("in this build")
+                        : KERNELS.missing(
                                 "this build has no kernels over NVSHMEM",
                                 "NVSHMEM_HOME=FOLDER ./mvnw -Pbundle -pl bench -am -DskipTests package, where"
                                         + " FOLDER has lib/libnvshmem_device.a and nvcc is installed"));
@@ -43,25 +42,18 @@ final class NvshmemCheck {
         try {
             found = NvshmemInstallation.find(machine.environment(), machine.root());
         } catch (DeepEpUnavailableException e) {
-            return List.of(Finding.missing(TOPIC, "library", e.reason(), e.cure()));
+            return List.of(LIBRARY.missing(e.reason(), e.cure()));
         }
         return found.map(installed -> describe(machine, installed))
-                .orElseGet(
-                        () ->
-                                List.of(
-                                        Finding.missing(
-                                                TOPIC,
-                                                "library",
-                                                "not found",
-                                                NvshmemInstallation.CURE)));
+                .orElseGet(() -> List.of(LIBRARY.missing("not found", NvshmemInstallation.CURE)));
     }
 
     private static List<Finding> describe(Machine machine, NvshmemInstallation found) {
         List<Finding> findings = new ArrayList<>();
         String where = found.library() + " (" + found.foundBy() + ")";
-        findings.add(Finding.ok(TOPIC, "library", where));
+        findings.add(LIBRARY.ok(where));
         findings.add(version(found));
-        findings.add(plugin(found, "bootstrap", BOOTSTRAP));
+        findings.add(plugin(found, BOOTSTRAP, "nvshmem_bootstrap_uid.so.3"));
         for (NvshmemTransport transport : NvshmemTransport.values()) {
             transport
                     .plugin()
@@ -72,35 +64,36 @@ final class NvshmemCheck {
 
     private static Finding version(NvshmemInstallation found) {
         if (found.version().isEmpty()) {
-            return Finding.info(TOPIC, "version", "known only when it is loaded");
+            return VERSION.info("known only when it is loaded");
         }
         NvshmemVersion version = found.version().get();
         return version.isSupported()
-                ? Finding.ok(TOPIC, "version", version.toString())
-                : Finding.missing(
-                        TOPIC,
-                        "version",
+                ? VERSION.ok(version.toString())
+                : VERSION.missing(
                         version + " does not support device code of " + NvshmemVersion.DEVICE,
                         NvshmemInstallation.CURE);
     }
 
+    /** Whether a transport's plugin is there. */
+    static Check check(NvshmemTransport transport) {
+        return new Check("NVSHMEM", transport.name());
+    }
+
     private static Finding transport(
             Machine machine, NvshmemInstallation found, NvshmemTransport transport, String file) {
-        Finding plugin = plugin(found, transport.name(), file);
         String library = LIBRARIES.get(transport);
+        Finding plugin = plugin(found, check(transport), file);
         return plugin.isOk() && library != null && !machine.hasLibrary(library)
-                ? Finding.missing(
-                        TOPIC,
-                        transport.name(),
-                        file + " needs " + library + ", not found",
-                        "sudo apt install " + transport.packages())
+                ? check(transport)
+                        .missing(
+                                file + " needs " + library + ", not found",
+                                "sudo apt install " + transport.packages())
                 : plugin;
     }
 
-    private static Finding plugin(NvshmemInstallation found, String item, String file) {
+    private static Finding plugin(NvshmemInstallation found, Check check, String file) {
         return Files.exists(found.libraryFolder().resolve(file))
-                ? Finding.ok(TOPIC, item, file)
-                : Finding.missing(
-                        TOPIC, item, file + " is not beside it", NvshmemInstallation.CURE);
+                ? check.ok(file)
+                : check.missing(file + " is not beside it", NvshmemInstallation.CURE);
     }
 }

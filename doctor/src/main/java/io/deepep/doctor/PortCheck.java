@@ -9,7 +9,8 @@ import java.util.TreeMap;
 
 /** Addresses and packet sizes of ports, as far as sysfs tells. */
 final class PortCheck {
-    private static final String TOPIC = "network";
+    static final Check GIDS = new Check("network", "GIDs");
+    private static final Check MTU = new Check("network", "MTU");
 
     /** Room for an RDMA packet of 4096 bytes and its headers in an Ethernet frame. */
     private static final int WANTED_MTU = 4200;
@@ -43,15 +44,13 @@ final class PortCheck {
                         .toList();
         if (!small.isEmpty()) {
             findings.add(
-                    Finding.warn(
-                            TOPIC,
-                            "MTU",
+                    MTU.warn(
                             String.join(", ", small),
                             "sudo ip link set dev %s mtu 9000, on the switches too: RDMA packets of 4096 bytes need %s"
                                     .formatted(small.getFirst().split(" ", 2)[0], WANTED_MTU)));
         } else if (!mtus.isEmpty()) {
             int least = mtus.values().stream().min(Integer::compare).orElseThrow();
-            findings.add(Finding.ok(TOPIC, "MTU", Integer.toString(least)));
+            findings.add(MTU.ok(Integer.toString(least)));
         }
     }
 
@@ -72,13 +71,11 @@ final class PortCheck {
         }
         if (!without.isEmpty()) {
             findings.add(
-                    Finding.missing(
-                            TOPIC,
-                            "GIDs",
+                    GIDS.missing(
                             "none at " + String.join(", ", without),
                             "give the port's network device an IP address, or name the other ports by a NIC mapping (docs/nics.md)"));
         } else if (any) {
-            findings.add(Finding.ok(TOPIC, "GIDs", "at every port"));
+            findings.add(GIDS.ok("at every port"));
         }
     }
 }

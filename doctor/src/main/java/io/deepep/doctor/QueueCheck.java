@@ -8,8 +8,7 @@ import java.util.Locale;
 
 /** Whether NICs have the queue pairs that several nodes need. */
 final class QueueCheck {
-    private static final String TOPIC = "network";
-    private static final String ITEM = "queue pairs";
+    private static final Check QUEUE_PAIRS = new Check("network", "queue pairs");
 
     /**
      * The largest group that {@code plan start} plans, which normal mode crosses with a queue pair
@@ -50,22 +49,18 @@ final class QueueCheck {
         List<Finding> findings = new ArrayList<>();
         if (!few.isEmpty()) {
             findings.add(
-                    Finding.warn(
-                            TOPIC,
-                            ITEM,
+                    QUEUE_PAIRS.warn(
                             String.join(", ", few),
                             ("a rank takes a queue pair for each SM and other node (%s SMs unless Config.withNumSms"
                                             + " says otherwise), low-latency mode entries for 4 x its tokens: stay below, or share"
                                             + " a NIC among fewer ranks")
                                     .formatted(numSms)));
         } else if (!known.isEmpty()) {
-            findings.add(Finding.ok(TOPIC, ITEM, String.join(", ", known)));
+            findings.add(QUEUE_PAIRS.ok(String.join(", ", known)));
         }
         if (!closed.isEmpty()) {
             findings.add(
-                    Finding.missing(
-                            TOPIC,
-                            "RDMA devices",
+                    NicCheck.DEVICES.missing(
                             "libibverbs cannot open " + String.join("; ", closed),
                             "ls -l /dev/infiniband (this user must read and write it), ulimit -l, ibv_devinfo"));
         }

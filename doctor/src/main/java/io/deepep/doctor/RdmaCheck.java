@@ -6,7 +6,11 @@ import java.util.Optional;
 
 /** What lets NICs reach GPU memory, and GPUs drive NICs. */
 final class RdmaCheck {
-    private static final String TOPIC = "GPUDirect";
+    static final Check RDMA = new Check("GPUDirect", "RDMA");
+    static final Check STREAM_MEM_OPS = new Check("GPUDirect", "EnableStreamMemOPs");
+    static final Check PEER_MAPPING = new Check("GPUDirect", "PeerMappingOverride");
+    private static final Check DRIVER_OPTIONS = new Check("GPUDirect", "driver options");
+    private static final Check GDR_COPY = new Check("GPUDirect", "GDRCopy");
     private static final String PARAMS = "proc/driver/nvidia/params";
     static final String DRIVER_OPTIONS_CURE =
             "echo 'options nvidia NVreg_EnableStreamMemOPs=1 NVreg_RegistryDwords=\"PeerMappingOverride=1;\"'"
@@ -26,8 +30,7 @@ final class RdmaCheck {
     }
 
     /** Either way will do. */
-    static Finding rdma(Machine machine, GpuFacts gpus) {
-        String item = "RDMA";
+    private static Finding rdma(Machine machine, GpuFacts gpus) {
         boolean peerMem =
                 machine.has("sys/module/nvidia_peermem") || machine.has("sys/module/nv_peer_mem");
         boolean dmaBuf =
@@ -35,21 +38,18 @@ final class RdmaCheck {
                         && gpus.gpus().stream().allMatch(GpuFacts.Gpu::supportsDmaBuf);
         if (peerMem || dmaBuf) {
             String ways = (dmaBuf ? "dma-buf" : "") + (dmaBuf && peerMem ? ", " : "");
-            return Finding.ok(TOPIC, item, ways + (peerMem ? "nvidia-peermem" : ""));
+            return RDMA.ok(ways + (peerMem ? "nvidia-peermem" : ""));
         }
-        return Finding.missing(TOPIC, item, "neither dma-buf nor nvidia-peermem", CURE);
+        return RDMA.missing("neither dma-buf nor nvidia-peermem", CURE);
     }
 
-    static Finding gdrCopy(Machine machine) {
-        String item = "GDRCopy";
+    private static Finding gdrCopy(Machine machine) {
         boolean module = machine.has("sys/module/gdrdrv") && machine.has("dev/gdrdrv");
         boolean library = machine.hasLibrary("libgdrapi.so.2");
         if (module && library) {
-            return Finding.ok(TOPIC, item, "gdrdrv, libgdrapi");
+            return GDR_COPY.ok("gdrdrv, libgdrapi");
         }
-        return Finding.warn(
-                TOPIC,
-                item,
+        return GDR_COPY.warn(
                 (module ? "" : "kernel module gdrdrv not loaded")
                         + (module || library ? "" : ", ")
                         + (library ? "" : "libgdrapi.so.2 not found"),
@@ -57,24 +57,20 @@ final class RdmaCheck {
     }
 
     /** Without them the CPU rings the NIC's doorbells for the GPU. */
-    static List<Finding> driverOptions(Machine machine) {
+    private static List<Finding> driverOptions(Machine machine) {
         Optional<String> params = machine.text(PARAMS);
         if (params.isEmpty()) {
-            return List.of(
-                    Finding.info(TOPIC, "driver options", "not known: there is no /" + PARAMS));
+            return List.of(DRIVER_OPTIONS.info("not known: there is no /" + PARAMS));
         }
         return List.of(
-                option(params.get(), "EnableStreamMemOPs", "EnableStreamMemOPs: 1"),
-                option(params.get(), "PeerMappingOverride", "PeerMappingOverride=1"));
+                option(params.get(), STREAM_MEM_OPS, "EnableStreamMemOPs: 1"),
+                option(params.get(), PEER_MAPPING, "PeerMappingOverride=1"));
     }
 
-    private static Finding option(String params, String name, String wanted) {
-        boolean set = params.lines().anyMatch(line -> line.contains(wanted));
-        return set
-                ? Finding.ok(TOPIC, name, "1")
-                : Finding.warn(
-                        TOPIC,
-                        name,
+    private static Finding option(String params, Check option, String wanted) {
+        return params.lines().anyMatch(line -> line.contains(wanted))
+                ? option.ok("1")
+                : option.warn(
                         "not set: with IBGDA the CPU rings the NIC for the GPU",
                         DRIVER_OPTIONS_CURE);
     }

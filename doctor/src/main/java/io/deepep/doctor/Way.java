@@ -3,8 +3,10 @@ package io.deepep.doctor;
 import io.deepep.Device;
 import io.deepep.GroupLimits;
 import io.deepep.cuda.nvshmem.NvshmemTransport;
+import io.deepep.doctor.Finding.Status;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 
 /**
  * A way to run, and whether this machine allows it.
@@ -19,31 +21,35 @@ public record Way(String name, boolean possible, String detail) {
     static final String VIRTUAL_NODES = "virtual nodes over NVSHMEM";
     static final String OWN_IBGDA = "several nodes over IBGDA without NVSHMEM";
 
-    /** What GPUs need, as TOPIC/ITEM of findings. */
-    private static final List<String> GPUS =
-            List.of("GPU/device", "GPU/kernel module", "GPU/CUDA driver", "GPU/architecture");
+    private static final List<Check> GPUS =
+            List.of(
+                    DriverCheck.DEVICE,
+                    DriverCheck.MODULE,
+                    DriverCheck.DRIVER,
+                    DriverCheck.ARCHITECTURE);
 
     /** What GPUs need besides to reach each other's memory. */
-    private static final List<String> PEERS = List.of("GPU/peer access");
+    private static final List<Check> PEERS = List.of(DriverCheck.PEERS);
 
-    private static final List<String> NVSHMEM =
-            List.of("NVSHMEM/library", "NVSHMEM/version", "NVSHMEM/bootstrap", "NVSHMEM/kernels");
+    private static final List<Check> NVSHMEM =
+            List.of(
+                    NvshmemCheck.LIBRARY,
+                    NvshmemCheck.VERSION,
+                    NvshmemCheck.BOOTSTRAP,
+                    NvshmemCheck.KERNELS);
 
     /** What RDMA needs, whoever drives the NICs. */
-    private static final List<String> RDMA =
+    private static final List<Check> RDMA =
             List.of(
-                    "network/RDMA ports",
-                    "network/GIDs",
-                    "network/RDMA devices",
-                    "network/RDMA libraries",
-                    "network//dev/infiniband",
-                    "GPUDirect/RDMA");
+                    NicCheck.PORTS,
+                    PortCheck.GIDS,
+                    NicCheck.DEVICES,
+                    NicCheck.LIBRARIES,
+                    NicCheck.VERBS,
+                    RdmaCheck.RDMA);
 
-    private static final List<String> IBGDA =
-            List.of("IBGDA/cards", "IBGDA/ports", "IBGDA/GPU memory");
-
-    private static final List<String> DRIVER_OPTIONS =
-            List.of("EnableStreamMemOPs", "PeerMappingOverride");
+    private static final List<Check> IBGDA =
+            List.of(IbgdaCheck.CARDS, IbgdaCheck.PORTS, IbgdaCheck.MEMORY);
 
     /** All ways, given what was found. */
     static List<Way> all(List<Finding> findings) {
@@ -78,8 +84,8 @@ public record Way(String name, boolean possible, String detail) {
     }
 
     private static Way severalNodes(NvshmemTransport transport, List<Finding> findings) {
-        List<String> own = List.of("NVSHMEM/" + transport.name());
-        List<String> cards = transport.usesHcaList() ? RDMA : List.of();
+        List<Check> own = List.of(NvshmemCheck.check(transport));
+        List<Check> cards = transport.usesHcaList() ? RDMA : List.of();
         String detail =
                 switch (transport) {
                     case IBGDA -> ibgdaDetail(findings);
@@ -113,26 +119,27 @@ public record Way(String name, boolean possible, String detail) {
 
     private static String ibgdaDetail(List<Finding> findings) {
         boolean gpuRings =
-                findings.stream()
-                                .filter(Finding::isOk)
-                                .filter(finding -> DRIVER_OPTIONS.contains(finding.item()))
-                                .count()
-                        == DRIVER_OPTIONS.size();
+                Stream.of(RdmaCheck.STREAM_MEM_OPS, RdmaCheck.PEER_MAPPING)
+                        .allMatch(option -> any(findings, option, Status.OK));
         return gpuRings
                 ? "the GPUs drive the NICs"
                 : "the CPU rings the doorbells: set the driver options for full speed";
     }
 
-    /** Those of the named findings that are missing, by name. */
+    /** Those of the checks that found something missing. */
     @SafeVarargs
-    private static List<String> missing(List<Finding> findings, List<String>... names) {
+    private static List<String> missing(List<Finding> findings, List<Check>... checks) {
         List<String> missing = new ArrayList<>();
-        for (List<String> group : names) {
-            findings.stream()
-                    .filter(finding -> finding.isMissing(group))
-                    .map(finding -> finding.topic() + " " + finding.item())
+        for (List<Check> group : checks) {
+            group.stream()
+                    .filter(check -> any(findings, check, Status.MISSING))
+                    .map(Check::toString)
                     .forEach(missing::add);
         }
         return missing;
+    }
+
+    private static boolean any(List<Finding> findings, Check check, Status status) {
+        return findings.stream().anyMatch(each -> each.is(check, status));
     }
 }

@@ -30,11 +30,11 @@ class DoctorTest {
 
     private DoctorReport examine(String nicMapping) {
         GpuFacts gpus = FixtureMachine.gpus(true);
-        return Doctor.examine(machine.machine(), "1 (abc)", true, gpus, CARDS, nicMapping);
+        return DoctorReport.of(machine.machine(), "1 (abc)", true, gpus, CARDS, nicMapping);
     }
 
     private DoctorReport examine(GpuFacts gpus) {
-        return Doctor.examine(machine.machine(), "1 (abc)", true, gpus, CARDS, "");
+        return DoctorReport.of(machine.machine(), "1 (abc)", true, gpus, CARDS, "");
     }
 
     private static Finding finding(DoctorReport report, String topic, String item) {
@@ -205,7 +205,7 @@ class DoctorTest {
     @Test
     void aBuildWithoutKernelsOverNvshmemHasOneNodeOnly() {
         DoctorReport report =
-                Doctor.examine(
+                DoctorReport.of(
                         machine.machine(), "1 (abc)", false, FixtureMachine.gpus(true), CARDS, "");
         assertThat(finding(report, "NVSHMEM", "kernels").cure()).contains("NVSHMEM_HOME=");
         assertThat(report.modes().stream().filter(Way::possible).map(Way::name))
@@ -237,7 +237,7 @@ class DoctorTest {
         machine.file("dev/nvidia-caps-imex-channels/channel0", "");
         DoctorReport with = examine(FixtureMachine.gpus(true, domain));
         assertThat(finding(with, "GPU", "IMEX channel"))
-                .isEqualTo(Finding.ok("GPU", "IMEX channel", "channel0"));
+                .isEqualTo(new Check("GPU", "IMEX channel").ok("channel0"));
     }
 
     @Test
@@ -292,7 +292,7 @@ class DoctorTest {
         other.without("sys").without("proc/driver");
         other.file("sys/bus/pci/devices/0000:00:00.0/vendor", "0x8086");
         GpuFacts none = GpuFacts.unavailable("libcuda.so.1 cannot be loaded", "install the driver");
-        DoctorReport report = Doctor.examine(other.machine(), "1 (abc)", true, none, CARDS, "");
+        DoctorReport report = DoctorReport.of(other.machine(), "1 (abc)", true, none, CARDS, "");
         assertThat(report.findings())
                 .singleElement()
                 .satisfies(
@@ -382,6 +382,6 @@ class DoctorTest {
 
     private DoctorReport examine(List<NicFacts> cards) {
         GpuFacts gpus = FixtureMachine.gpus(true);
-        return Doctor.examine(machine.machine(), "1 (abc)", true, gpus, cards, "");
+        return DoctorReport.of(machine.machine(), "1 (abc)", true, gpus, cards, "");
     }
 }

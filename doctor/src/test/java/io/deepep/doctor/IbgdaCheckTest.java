@@ -24,7 +24,7 @@ class IbgdaCheckTest {
     private DoctorReport with(NicFacts second) {
         List<NicFacts> cards = new ArrayList<>(FixtureMachine.cards());
         cards.set(1, second);
-        return Doctor.examine(
+        return DoctorReport.of(
                 machine.machine(), "1 (abc)", true, FixtureMachine.gpus(true), cards, "");
     }
 
@@ -143,7 +143,7 @@ class IbgdaCheckTest {
         NicFacts.Trial none = NicFacts.Trial.none("not asked for");
         List<NicFacts> cards = List.of(tried(none));
         DoctorReport report =
-                Doctor.examine(
+                DoctorReport.of(
                         machine.machine(), "1 (abc)", true, FixtureMachine.gpus(true), cards, "");
         assertThat(finding(report, "GPU").detail()).isEqualTo("not tried: not asked for");
         assertThat(ownWay(report).possible()).isTrue();
