@@ -51,14 +51,14 @@ public record ChaosReport(
                 .text("mode", each -> each.mode)
                 .text("ranks are", each -> each.ranks)
                 .text("action", each -> each.action)
-                .number("tried", "%.0f", each -> each.tried)
-                .number("other ranks", "%.0f", each -> each.others)
-                .number("named the victim", "%.0f", each -> each.named)
-                .number("unharmed", "%.0f", each -> each.unharmed)
-                .number("verified after", "%.0f", each -> each.verified)
-                .number("replaced", "%.0f", each -> each.replaced)
-                .number("in open buffers", "%.0f", each -> each.replacedInPlace)
-                .number("broken", "%.0f", each -> each.broken)
+                .right("tried", each -> each.tried)
+                .right("other ranks", each -> each.others)
+                .right("named the victim", each -> each.named)
+                .right("unharmed", each -> each.unharmed)
+                .right("verified after", each -> each.verified)
+                .right("replaced", each -> each.replaced)
+                .right("in open buffers", each -> each.replacedInPlace)
+                .right("broken", each -> each.broken)
                 .of(tallies);
     }
 }

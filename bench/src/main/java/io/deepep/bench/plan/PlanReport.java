@@ -41,13 +41,13 @@ final class PlanReport {
         plans.forEach(plan -> describe(console, plan, routing));
         console.print(
                 new TextTable<Line>()
-                        .text("mode", line -> line.plan().mode().toString())
+                        .text("mode", line -> line.plan().mode())
                         .text("operation", PlanReport::operation)
                         .number("NVLink MB", MEGABYTES, line -> nvlink(line).mean() / MEGA)
                         .number("busiest", MEGABYTES, line -> nvlink(line).max() / MEGA)
                         .number("RDMA MB", MEGABYTES, line -> rdma(line).mean() / MEGA)
                         .number("busiest", MEGABYTES, line -> rdma(line).max() / MEGA)
-                        .text("bottleneck", line -> line.operation().bottleneck().toString())
+                        .text("bottleneck", line -> line.operation().bottleneck())
                         .number("typical us", "%.0f", line -> line.operation().typicalMicros())
                         .number("slowest us", "%.0f", line -> line.operation().slowestMicros())
                         .of(Line.of(plans)));
@@ -119,11 +119,11 @@ final class PlanReport {
                 any.shape().numExperts());
         console.print(
                 new TextTable<Line>()
-                        .text("mode", line -> line.plan().mode().toString())
-                        .number("ranks", "%.0f", line -> ranks(line))
-                        .number("experts", "%.0f", line -> line.plan().shape().numExperts())
-                        .number("tokens", "%.0f", line -> line.plan().shape().numTokens())
-                        .number("simulated", "%.0f", line -> line.plan().sampledTokens())
+                        .text("mode", line -> line.plan().mode())
+                        .right("ranks", PlanReport::ranks)
+                        .right("experts", line -> line.plan().shape().numExperts())
+                        .right("tokens", line -> line.plan().shape().numTokens())
+                        .right("simulated", line -> line.plan().sampledTokens())
                         .text("runs on", line -> runsOn(line.plan()))
                         .text("operation", PlanReport::operation)
                         .number("NVL GiB", "%.2f", line -> buffers(line).nvl() / GIB)
@@ -131,7 +131,7 @@ final class PlanReport {
                         .number("RDMA GiB", "%.2f", line -> buffers(line).rdma() / GIB)
                         .number("NVLink MB", MEGABYTES, line -> nvlink(line).mean() / MEGA)
                         .number("RDMA MB", MEGABYTES, line -> rdma(line).mean() / MEGA)
-                        .text("bottleneck", line -> line.operation().bottleneck().toString())
+                        .text("bottleneck", line -> line.operation().bottleneck())
                         .number("slowest us", "%.0f", line -> line.operation().slowestMicros())
                         .of(Line.of(plans)));
         console.line(

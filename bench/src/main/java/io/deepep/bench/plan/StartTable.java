@@ -24,20 +24,20 @@ final class StartTable {
 
     static String markdown() {
         return new TextTable<StartCost>()
-                .text("nodes", cost -> "" + cost.topology().numRdmaRanks())
-                .text("ranks", cost -> "" + cost.topology().numRanks())
-                .text("queue pairs of a rank", cost -> "" + cost.numQps())
-                .text("their depth", cost -> "" + cost.qpDepth())
+                .text("nodes", cost -> cost.topology().numRdmaRanks())
+                .text("ranks", cost -> cost.topology().numRanks())
+                .text("queue pairs of a rank", cost -> cost.numQps())
+                .text("their depth", cost -> cost.qpDepth())
                 .text("their memory MiB", cost -> tenths(cost.queueBytes() / MIB))
                 .text("NVL buffer GiB", cost -> hundredths(cost.buffers().nvlForRouting() / GIB))
                 .text("RDMA buffer GiB", cost -> hundredths(cost.buffers().rdma() / GIB))
                 .text("heap GiB", cost -> tenths(cost.heapBytes() / GIB))
-                .text("messages of a rank", cost -> "" + cost.messages())
+                .text("messages of a rank", cost -> cost.messages())
                 .text("KiB", cost -> tenths(cost.messageBytes() / KIB))
                 .text("IBGDA: memory MiB", cost -> tenths(cost.ibgda().memoryBytes() / MIB))
-                .text("messages", cost -> "" + cost.ibgda().messages())
+                .text("messages", cost -> cost.ibgda().messages())
                 .text("KiB", cost -> tenths(cost.ibgda().messageBytes() / KIB))
-                .text("rounds", cost -> "" + cost.ibgda().rounds())
+                .text("rounds", cost -> cost.ibgda().rounds())
                 .markdown(NODES.stream().map(StartTable::cost).toList());
     }
 

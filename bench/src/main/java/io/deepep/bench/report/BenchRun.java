@@ -13,6 +13,7 @@ import java.util.IntSummaryStatistics;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 
 /**
  * What one run of a bench recorded.
@@ -97,14 +98,17 @@ public record BenchRun(String name, List<OperationRecord> records) {
 
     /** Of each operation and dtype the fastest, in the order of the file. */
     List<OperationRecord> fastest() {
-        Map<String, OperationRecord> best = new LinkedHashMap<>();
+        return fastest(records, OperationNames::of);
+    }
+
+    /** Of the records with the same {@code key} the fastest, in their order. */
+    public static List<OperationRecord> fastest(
+            List<OperationRecord> records, Function<OperationRecord, Object> key) {
+        Map<Object, OperationRecord> best = new LinkedHashMap<>();
         for (OperationRecord each : records) {
-            best.merge(
-                    OperationNames.of(each),
-                    each,
-                    (a, b) -> a.p50Micros() <= b.p50Micros() ? a : b);
+            best.merge(key.apply(each), each, (a, b) -> a.p50Micros() <= b.p50Micros() ? a : b);
         }
-        return new ArrayList<>(best.values());
+        return List.copyOf(best.values());
     }
 
     /** Those of {@link #fastest} whose ceiling is known. */

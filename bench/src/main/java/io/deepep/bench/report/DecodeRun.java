@@ -1,7 +1,7 @@
 package io.deepep.bench.report;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import io.deepep.bench.text.MarkdownTable;
+import io.deepep.bench.text.TextTable;
 import java.nio.file.Path;
 import java.util.List;
 
@@ -12,22 +12,8 @@ import java.util.List;
  * @param records one for each number of tokens and of multiprocessors
  */
 record DecodeRun(String name, List<JsonNode> records) {
-    private static final String MARK = "launchedMicros";
-    private static final List<String> COLUMNS =
-            List.of(
-                    "tokens",
-                    "SMs",
-                    "GPU alone",
-                    "launched by Java",
-                    "as a graph",
-                    "host per call",
-                    "a bare launch",
-                    "garbage per call");
-
-    /** Whether a file holds such a recording. */
-    static boolean isIn(Path file) {
-        return JsonRecords.have(MARK, file);
-    }
+    /** What each of its records has. */
+    static final String MARK = "launchedMicros";
 
     static DecodeRun read(Path file, List<Path> all) {
         return new DecodeRun(
@@ -35,22 +21,24 @@ record DecodeRun(String name, List<JsonNode> records) {
                 JsonRecords.read(file, MARK, "deepep bench decode --json"));
     }
 
-    private static List<String> row(JsonNode each) {
-        return List.of(
-                each.path("tokens").asText(),
-                each.path("sms").asText(),
-                JsonRecords.number(each.path("gpuMicros"), 1),
-                JsonRecords.number(each.path(MARK), 1),
-                JsonRecords.number(each.path("graphMicros"), 1),
-                JsonRecords.number(each.path("callMicros"), 2),
-                JsonRecords.number(each.path("bareLaunchMicros"), 2),
-                JsonRecords.number(each.path("bytesPerCall"), 1));
+    private static TextTable<JsonNode> table() {
+        return new TextTable<JsonNode>()
+                .right("tokens", each -> each.path("tokens").asText())
+                .right("SMs", each -> each.path("sms").asText())
+                .right("GPU alone", each -> JsonRecords.number(each.path("gpuMicros"), 1))
+                .right("launched by Java", each -> JsonRecords.number(each.path(MARK), 1))
+                .right("as a graph", each -> JsonRecords.number(each.path("graphMicros"), 1))
+                .right("host per call", each -> JsonRecords.number(each.path("callMicros"), 2))
+                .right(
+                        "a bare launch",
+                        each -> JsonRecords.number(each.path("bareLaunchMicros"), 2))
+                .right(
+                        "garbage per call",
+                        each -> JsonRecords.number(each.path("bytesPerCall"), 1));
     }
 
     String markdown() {
-        MarkdownTable table = new MarkdownTable(0, COLUMNS);
-        records.forEach(each -> table.row(row(each)));
-        return table.toString();
+        return table().markdown(records);
     }
 
     void addTo(ReportPage page) {
@@ -59,10 +47,6 @@ record DecodeRun(String name, List<JsonNode> records) {
                 any.has("gpu")
                         ? any.path("gpus").asText() + " x " + any.path("gpu").asText()
                         : "Host backend";
-        ReportPage.Grid grid =
-                new ReportPage.Grid("Microseconds per layer, medians of the slowest rank");
-        COLUMNS.forEach(grid::number);
-        records.forEach(each -> grid.row(false, row(each).toArray()));
         page.section(
                         name + ": decoding loop",
                         where
@@ -71,7 +55,6 @@ record DecodeRun(String name, List<JsonNode> records) {
                                                 JsonRecords.texts(
                                                         any, "ranks", "layers", "hidden", "topk",
                                                         "experts", "commit", "time")))
-                .tables()
-                .add(grid);
+                .table("Microseconds per layer, medians of the slowest rank", records, table());
     }
 }

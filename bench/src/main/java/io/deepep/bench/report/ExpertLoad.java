@@ -1,11 +1,13 @@
 package io.deepep.bench.report;
 
 import io.deepep.bench.chart.Charts;
-import io.deepep.bench.report.ReportPage.Grid;
+import io.deepep.bench.measure.RoutingCounts;
 import io.deepep.bench.report.ReportPage.Section;
 import io.deepep.bench.text.Decimals;
+import io.deepep.bench.text.TextTable;
 import java.util.Arrays;
 import java.util.Optional;
+import java.util.stream.IntStream;
 
 /** The section about how tokens spread over experts, and over the ranks that hold them. */
 final class ExpertLoad {
@@ -27,13 +29,22 @@ final class ExpertLoad {
         if (tokens.length % numRanks != 0) {
             return;
         }
-        Grid grid = new Grid("By rank").number("rank").number("experts").number("tokens");
         int perRank = tokens.length / numRanks;
-        for (int rank = 0; rank < numRanks; rank++) {
-            long sum = Arrays.stream(tokens, rank * perRank, (rank + 1) * perRank).sum();
-            grid.row(false, rank, perRank, sum);
-        }
-        section.tables().add(grid);
+        long[] sums = new long[numRanks];
+        Arrays.setAll(
+                sums, rank -> Arrays.stream(tokens, rank * perRank, (rank + 1) * perRank).sum());
+        section.table(
+                "By rank",
+                IntStream.range(0, numRanks).boxed().toList(),
+                new TextTable<Integer>()
+                        .right("rank", rank -> rank)
+                        .right("experts", rank -> perRank)
+                        .right("tokens", rank -> sums[rank]));
+    }
+
+    /** The tokens of each expert in a run. */
+    static long[] tokens(RoutingCounts counts) {
+        return counts.expertTokens().stream().mapToLong(Integer::longValue).toArray();
     }
 
     /** Which expert is hot, and how much; empty without tokens. */

@@ -1,13 +1,13 @@
 package io.deepep.bench.report;
 
 import io.deepep.bench.chart.Charts;
-import io.deepep.bench.report.ReportPage.Grid;
-import io.deepep.bench.report.ReportPage.Section;
+import io.deepep.bench.report.FlightSummary.Calls;
 import io.deepep.bench.text.Decimals;
-import java.util.ArrayList;
+import io.deepep.bench.text.TextTable;
 import java.util.Arrays;
 import java.util.List;
 import java.util.OptionalDouble;
+import java.util.stream.IntStream;
 
 /** The sections about a flight recording. */
 final class FlightReport {
@@ -18,84 +18,62 @@ final class FlightReport {
     static void add(ReportPage page, FlightSummary flight) {
         addTimes(page, flight);
         addWaits(page, flight);
-        flight.traffic().forEach((operation, bytes) -> addTraffic(page, operation, bytes));
-        int numRanks = flight.traffic().values().stream().mapToInt(m -> m.length).max().orElse(1);
-        flight.experts()
-                .forEach(
-                        (mode, tokens) ->
-                                ExpertLoad.add(
-                                        page,
-                                        "Flight recording: expert load, " + mode + " mode",
-                                        "flight-experts-" + mode + ".svg",
-                                        "Tokens of each expert over all recorded dispatches.",
-                                        tokens,
-                                        numRanks));
+        flight.traffic.forEach((operation, bytes) -> addTraffic(page, operation, bytes));
+        int numRanks = flight.traffic.values().stream().mapToInt(m -> m.length).max().orElse(1);
+        flight.experts.forEach(
+                (mode, tokens) ->
+                        ExpertLoad.add(
+                                page,
+                                "Flight recording: expert load, " + mode + " mode",
+                                "flight-experts-" + mode + ".svg",
+                                "Tokens of each expert over all recorded dispatches.",
+                                tokens,
+                                numRanks));
     }
 
     private static void addTimes(ReportPage page, FlightSummary flight) {
-        Section section =
-                page.section(
+        List<Calls> calls = List.copyOf(flight.calls.values());
+        page.section(
                         "Flight recording: time by operation",
                         "All ranks, without "
                                 + flight.skipped()
                                 + " warm-up calls (--warmups): the time that host threads spent in a call, waits for other"
-                                + " ranks included, and the time of its kernels where there are GPUs.");
-        Grid grid =
-                new Grid("Calls")
-                        .text("operation")
-                        .number("calls")
-                        .number("failed")
-                        .number("end not seen")
-                        .number("host p50")
-                        .number("host p99")
-                        .number("GPU p50")
-                        .number("NVLink")
-                        .number("RDMA");
-        List<String> names = new ArrayList<>();
-        List<Double> medians = new ArrayList<>();
-        flight.calls()
-                .forEach(
-                        (name, calls) -> {
-                            names.add(name);
-                            medians.add(calls.hostMicros(50));
-                            grid.row(
-                                    false,
-                                    name,
-                                    calls.count(),
-                                    calls.failed(),
-                                    calls.unfinished(),
-                                    Quantity.micros(calls.hostMicros(50)),
-                                    Quantity.micros(calls.hostMicros(99)),
-                                    Quantity.micros(calls.deviceMicros(50)),
-                                    Quantity.bytes(calls.nvlinkBytes()),
-                                    Quantity.bytes(calls.rdmaBytes()));
-                        });
-        section.plot(
-                "flight-time.svg",
-                "Median host time of each operation",
-                Charts.bars(
-                        "Host time by operation",
-                        "µs, median of the calls",
-                        names,
-                        medians,
-                        OptionalDouble.empty()));
-        section.tables().add(grid);
+                                + " ranks included, and the time of its kernels where there are GPUs.")
+                .plot(
+                        "flight-time.svg",
+                        "Median host time of each operation",
+                        Charts.bars(
+                                "Host time by operation",
+                                "µs, median of the calls",
+                                List.copyOf(flight.calls.keySet()),
+                                calls.stream().map(each -> each.hostMicros(50)).toList(),
+                                OptionalDouble.empty()))
+                .table(
+                        "Calls",
+                        calls,
+                        new TextTable<Calls>()
+                                .text("operation", each -> each.name)
+                                .right("calls", each -> each.count)
+                                .right("failed", each -> each.failed)
+                                .right("end not seen", each -> each.unfinished)
+                                .right("host p50", each -> Quantity.micros(each.hostMicros(50)))
+                                .right("host p99", each -> Quantity.micros(each.hostMicros(99)))
+                                .right("GPU p50", each -> Quantity.micros(each.deviceMicros(50)))
+                                .right("NVLink", each -> Quantity.bytes(each.nvlinkBytes))
+                                .right("RDMA", each -> Quantity.bytes(each.rdmaBytes)));
     }
 
     /** Rows are those who waited, columns those who kept them. */
     private static void addWaits(ReportPage page, FlightSummary flight) {
-        long[][] waits = flight.waits();
-        if (waits.length == 0) {
-            page.section(
-                    "Flight recording: who waited for whom",
-                    "No waits were recorded: recordings may lack the events.");
+        String title = "Flight recording: who waited for whom";
+        if (flight.waits.length == 0) {
+            page.section(title, "No waits were recorded: recordings may lack the events.");
             return;
         }
-        double[][] millis = scaled(waits, 1e-6);
+        double[][] millis = scaled(flight.waits, 1e-6);
         long[] caused = flight.caused();
-        Section section =
-                page.section(
-                        "Flight recording: who waited for whom",
+        page.section(
+                        title,
                         "Milliseconds in which a rank could only wait because another was missing, of all calls"
                                 + " whose end the host saw. "
                                 + Peak.of(caused)
@@ -106,32 +84,38 @@ final class FlightReport {
                                                                         + slowest.index()
                                                                         + " kept the others longest: %.0f %% of all waits.",
                                                                 100 * slowest.share()))
-                                        .orElse("Nobody waited."));
-        section.plot(
-                "flight-waits.svg",
-                "Milliseconds that each rank waited for each rank",
-                Charts.heatMap("Waits, ms", "rank that waited", "rank waited for", millis));
-        Grid grid = new Grid("By rank").number("rank").number("waited").number("was waited for");
-        for (int rank = 0; rank < millis.length; rank++) {
-            grid.row(
-                    false,
-                    rank,
-                    Quantity.micros(1e3 * Arrays.stream(millis[rank]).sum()),
-                    Quantity.micros(caused[rank] / 1e3));
-        }
-        section.tables().add(grid);
+                                        .orElse("Nobody waited."))
+                .plot(
+                        "flight-waits.svg",
+                        "Milliseconds that each rank waited for each rank",
+                        Charts.heatMap("Waits, ms", "rank that waited", "rank waited for", millis))
+                .table(
+                        "By rank",
+                        IntStream.range(0, caused.length).boxed().toList(),
+                        new TextTable<Integer>()
+                                .right("rank", rank -> rank)
+                                .right(
+                                        "waited",
+                                        rank ->
+                                                Quantity.micros(
+                                                        1e3 * Arrays.stream(millis[rank]).sum()))
+                                .right(
+                                        "was waited for",
+                                        rank -> Quantity.micros(caused[rank] / 1e3)));
     }
 
     private static void addTraffic(ReportPage page, String operation, long[][] bytes) {
-        Section section =
-                page.section(
+        page.section(
                         "Flight recording: traffic matrix of " + operation,
-                        "Megabytes over all recorded calls. What a rank keeps is on the diagonal.");
-        section.plot(
-                "flight-traffic-" + operation.replace(' ', '-') + ".svg",
-                "Megabytes from each rank to each rank",
-                Charts.heatMap(
-                        "MB, " + operation, "from rank", "to rank", scaled(bytes, 1 / MEGA)));
+                        "Megabytes over all recorded calls. What a rank keeps is on the diagonal.")
+                .plot(
+                        "flight-traffic-" + operation.replace(' ', '-') + ".svg",
+                        "Megabytes from each rank to each rank",
+                        Charts.heatMap(
+                                "MB, " + operation,
+                                "from rank",
+                                "to rank",
+                                scaled(bytes, 1 / MEGA)));
     }
 
     private static double[][] scaled(long[][] values, double factor) {

@@ -1,5 +1,6 @@
 package io.deepep.bench.report;
 
+import io.deepep.bench.measure.Samples;
 import io.deepep.bench.run.UsageException;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -17,20 +18,20 @@ import jdk.jfr.consumer.RecordingFile;
 
 /** Sums of the library's events in flight recordings. */
 final class FlightSummary {
-    private final Map<String, Calls> calls = new TreeMap<>();
+    /** By operation and format. */
+    final Map<String, Calls> calls = new TreeMap<>();
 
     /** By operation: bytes that went from rank to rank. */
-    private final Map<String, long[][]> traffic = new TreeMap<>();
+    final Map<String, long[][]> traffic = new TreeMap<>();
 
     /** By mode: tokens of each expert. */
-    private final Map<String, long[]> experts = new TreeMap<>();
+    final Map<String, long[]> experts = new TreeMap<>();
 
-    /** Nanoseconds that a rank waited for another. */
-    private long[][] waits = new long[0][0];
+    /** Nanoseconds: [waiting rank][rank waited for], or empty if no wait was measured. */
+    long[][] waits = new long[0][0];
 
-    private boolean anyWait;
-
-    private final Timeline timeline = new Timeline();
+    /** Every call. */
+    final Timeline timeline = new Timeline();
 
     private final int warmups;
 
@@ -59,37 +60,19 @@ final class FlightSummary {
 
     /** All calls of one operation, over all ranks. */
     static final class Calls {
+        final String name;
+        long count;
+        long failed;
+        long unfinished;
+        long nvlinkBytes;
+        long rdmaBytes;
+
         private final int warmups;
-
-        private long count;
-        private long failed;
-        private long unfinished;
         private final Map<Integer, List<Span>> byRank = new TreeMap<>();
-        private long nvlinkBytes;
-        private long rdmaBytes;
 
-        private Calls(int warmups) {
+        private Calls(String name, int warmups) {
+            this.name = name;
             this.warmups = warmups;
-        }
-
-        long count() {
-            return count;
-        }
-
-        long failed() {
-            return failed;
-        }
-
-        long unfinished() {
-            return unfinished;
-        }
-
-        long nvlinkBytes() {
-            return nvlinkBytes;
-        }
-
-        long rdmaBytes() {
-            return rdmaBytes;
         }
 
         /** Time of host threads in the call, microseconds; NaN without calls. */
@@ -118,10 +101,8 @@ final class FlightSummary {
         }
 
         private static double percentile(LongStream nanos, double percent) {
-            long[] sorted = nanos.sorted().toArray();
-            return sorted.length == 0
-                    ? Double.NaN
-                    : sorted[Math.max(1, (int) Math.ceil(percent / 100 * sorted.length)) - 1] / 1e3;
+            long[] all = nanos.toArray();
+            return all.length == 0 ? Double.NaN : Samples.of(all).percentileMicros(percent);
         }
 
         private void add(RecordedEvent event) {
@@ -158,7 +139,7 @@ final class FlightSummary {
                 timeline.add(event);
                 calls.computeIfAbsent(
                                 operation(event) + " " + event.getString("format"),
-                                name -> new Calls(warmups))
+                                name -> new Calls(name, warmups))
                         .add(event);
             }
             case "io.deepep.Peer" -> addPeer(event);
@@ -186,7 +167,6 @@ final class FlightSummary {
             traffic.put(operation(event), with(known, rank, peer, sent));
         }
         if (event.getDuration("waitTime").toSeconds() != Long.MIN_VALUE) {
-            anyWait = true;
             waits = with(waits, rank, peer, nanos(event, "waitTime"));
         }
     }
@@ -215,34 +195,12 @@ final class FlightSummary {
         experts.put(event.getString("mode"), counts);
     }
 
-    Map<String, Calls> calls() {
-        return calls;
-    }
-
-    Map<String, long[][]> traffic() {
-        return traffic;
-    }
-
-    Map<String, long[]> experts() {
-        return experts;
-    }
-
-    /** Every call. */
-    Timeline timeline() {
-        return timeline;
-    }
-
     /** Nanoseconds that each rank kept the others waiting. */
     long[] caused() {
-        long[] caused = new long[waits().length];
-        for (long[] row : waits()) {
+        long[] caused = new long[waits.length];
+        for (long[] row : waits) {
             Arrays.setAll(caused, peer -> caused[peer] + row[peer]);
         }
         return caused;
-    }
-
-    /** [waiting rank][rank waited for], or empty if no wait was measured. */
-    long[][] waits() {
-        return anyWait ? waits : new long[0][0];
     }
 }

@@ -1,8 +1,9 @@
 package io.deepep.bench.report;
 
 import io.deepep.bench.measure.OperationRecord;
-import io.deepep.bench.report.ReportPage.Grid;
 import io.deepep.bench.text.Decimals;
+import io.deepep.bench.text.TextTable;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
@@ -11,39 +12,39 @@ import java.util.List;
 final class Glance {
     private Glance() {}
 
+    private record Answer(String question, String answer, String from) {}
+
     static void add(ReportPage page, List<BenchRun> runs, FlightSummary flight) {
-        Grid grid = new Grid("Answers").text("question").text("answer").text("from");
-        runs.forEach(run -> addLimit(grid, run));
-        flight.experts().forEach((mode, tokens) -> addHottest(grid, tokens, mode + " recording"));
+        List<Answer> answers = new ArrayList<>();
+        runs.forEach(run -> addLimit(answers, run));
+        flight.experts.forEach((mode, tokens) -> addHottest(answers, tokens, mode + " recording"));
         for (BenchRun run : runs) {
             if (run.routed() != null) {
-                addHottest(
-                        grid,
-                        run.routed().routing().expertTokens().stream()
-                                .mapToLong(Integer::longValue)
-                                .toArray(),
-                        run.name());
+                addHottest(answers, ExpertLoad.tokens(run.routed().routing()), run.name());
             }
         }
-        addSlowest(grid, flight);
-        if (!grid.rows.isEmpty()) {
+        addSlowest(answers, flight);
+        if (!answers.isEmpty()) {
             page.section("At a glance", "The sections below show where each answer comes from.")
-                    .tables()
-                    .add(grid);
+                    .table(
+                            "Answers",
+                            answers,
+                            new TextTable<Answer>()
+                                    .text("question", Answer::question)
+                                    .text("answer", Answer::answer)
+                                    .text("from", Answer::from));
         }
     }
 
-    private static void addLimit(Grid grid, BenchRun run) {
+    private static void addLimit(List<Answer> answers, BenchRun run) {
         List<OperationRecord> best = run.fastestWithShare();
         if (!best.isEmpty()) {
             Comparator<OperationRecord> byShare = Comparator.comparingDouble(BenchRun::share);
-            grid.row(
-                    false,
-                    "How close to the limit?",
+            String range =
                     share(Collections.min(best, byShare))
                             + " to "
-                            + share(Collections.max(best, byShare)),
-                    run.name());
+                            + share(Collections.max(best, byShare));
+            answers.add(new Answer("How close to the limit?", range, run.name()));
         }
     }
 
@@ -52,23 +53,20 @@ final class Glance {
                 + " (%s)".formatted(OperationNames.of(each));
     }
 
-    private static void addHottest(Grid grid, long[] tokens, String from) {
+    private static void addHottest(List<Answer> answers, long[] tokens, String from) {
         ExpertLoad.hottest(tokens)
-                .ifPresent(who -> grid.row(false, "Which expert is hot?", who, from));
+                .ifPresent(who -> answers.add(new Answer("Which expert is hot?", who, from)));
     }
 
-    private static void addSlowest(Grid grid, FlightSummary flight) {
+    private static void addSlowest(List<Answer> answers, FlightSummary flight) {
         Peak.of(flight.caused())
-                .ifPresent(
+                .map(
                         peak ->
-                                grid.row(
-                                        false,
-                                        "Who is slow?",
-                                        Decimals.of(
-                                                "rank "
-                                                        + peak.index()
-                                                        + ", which caused %.0f %% of all waits",
-                                                100 * peak.share()),
-                                        "recording"));
+                                Decimals.of(
+                                        "rank "
+                                                + peak.index()
+                                                + ", which caused %.0f %% of all waits",
+                                        100 * peak.share()))
+                .ifPresent(who -> answers.add(new Answer("Who is slow?", who, "recording")));
     }
 }

@@ -2,7 +2,7 @@ package io.deepep.bench.report;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.deepep.bench.chart.Charts;
-import io.deepep.bench.report.ReportPage.Grid;
+import io.deepep.bench.text.TextTable;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -16,16 +16,11 @@ import java.util.Map;
  * @param records of all files, one for each implementation, mode and number of tokens
  */
 record LayerRun(String name, List<JsonNode> records) {
-    private static final String MARK = "layerMicros";
-    private static final List<String> PARTS =
-            List.of("gateMicros", "dispatchMicros", "expertsMicros", "combineMicros", MARK);
+    /** What each of its records has. */
+    static final String MARK = "layerMicros";
+
     private static final List<String> SHAPE =
             List.of("hidden", "intermediate", "experts", "topk", "ranks");
-
-    /** Whether a file holds such a recording. */
-    static boolean isIn(Path file) {
-        return JsonRecords.have(MARK, file);
-    }
 
     /** Those of some of {@code all} files, where layers of one shape are one run. */
     static List<LayerRun> read(List<Path> files, List<Path> all) {
@@ -51,16 +46,13 @@ record LayerRun(String name, List<JsonNode> records) {
         return text(each, "layer") + ", " + text(each, "mode");
     }
 
+    private static String micros(JsonNode each, String part) {
+        return JsonRecords.number(each.path(part), 0);
+    }
+
     void addTo(ReportPage page) {
-        JsonNode any = records.getFirst();
-        Grid grid = new Grid("Microseconds, means of the slowest rank").text("layer");
-        grid.number("tokens").number("gate").number("dispatch").number("experts");
-        grid.number("combine").number("whole");
         Map<String, Charts.Line> lines = new LinkedHashMap<>();
         for (JsonNode each : records) {
-            List<Object> row = new ArrayList<>(List.of(who(each), text(each, "tokens")));
-            PARTS.forEach(part -> row.add(JsonRecords.number(each.path(part), 0)));
-            grid.row(false, row.toArray());
             Charts.Line line =
                     lines.computeIfAbsent(
                             who(each),
@@ -68,24 +60,33 @@ record LayerRun(String name, List<JsonNode> records) {
             line.xs().add(each.path("tokens").asDouble());
             line.ys().add(each.path(MARK).asDouble());
         }
-        ReportPage.Section section =
-                page.section(
+        page.section(
                         name + ": a layer of a model",
                         ("%s ranks (%s), hidden %s, experts of %s channels, top-%s of %s. Ranks wait for their GPU after each"
                                         + " part, but not within the whole.")
                                 .formatted(
                                         JsonRecords.texts(
-                                                any,
+                                                records.getFirst(),
                                                 "ranks",
                                                 "device",
                                                 "hidden",
                                                 "intermediate",
                                                 "topk",
-                                                "experts")));
-        section.tables().add(grid);
-        section.plot(
-                name + "-layer.svg",
-                "Time of the whole layer by tokens of each rank, in microseconds",
-                Charts.lines("Time of a layer", "tokens per rank", "µs", lines));
+                                                "experts")))
+                .table(
+                        "Microseconds, means of the slowest rank",
+                        records,
+                        new TextTable<JsonNode>()
+                                .text("layer", LayerRun::who)
+                                .right("tokens", each -> text(each, "tokens"))
+                                .right("gate", each -> micros(each, "gateMicros"))
+                                .right("dispatch", each -> micros(each, "dispatchMicros"))
+                                .right("experts", each -> micros(each, "expertsMicros"))
+                                .right("combine", each -> micros(each, "combineMicros"))
+                                .right("whole", each -> micros(each, MARK)))
+                .plot(
+                        name + "-layer.svg",
+                        "Time of the whole layer by tokens of each rank, in microseconds",
+                        Charts.lines("Time of a layer", "tokens per rank", "µs", lines));
     }
 }

@@ -3,7 +3,6 @@ package io.deepep.bench.report;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.run.UsageException;
 import io.deepep.bench.text.Decimals;
-import io.deepep.bench.text.MarkdownTable;
 import io.deepep.bench.text.TextTable;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -23,25 +22,28 @@ final class MarkdownTables {
     /** Where a figure comes from: the machine, its driver, the commit, the shape. */
     static String facts(BenchRun run) {
         OperationRecord any = run.any();
-        MarkdownTable out = new MarkdownTable(2, List.of("", ""));
-        out.row("Machine", run.machine());
+        Map<String, String> facts = new LinkedHashMap<>();
+        facts.put("Machine", run.machine());
         if (any.gpu() != null) {
-            out.row("Driver", any.gpu().driver());
+            facts.put("Driver", any.gpu().driver());
         }
-        out.row("Commit", "`" + any.commit() + "`");
-        out.row("Shape", run.shape());
-        out.row("Runs", any.repeats() + " of each operation, " + any.time().substring(0, 10));
+        facts.put("Commit", "`" + any.commit() + "`");
+        facts.put("Shape", run.shape());
+        facts.put("Runs", any.repeats() + " of each operation, " + any.time().substring(0, 10));
         if (any.gpu() != null && any.gpu().ceilingBytesPerSecond() != null) {
-            out.row(
+            facts.put(
                     "Best bare copy",
                     Decimals.of("%.0f GB/s", any.gpu().ceilingBytesPerSecond() / GIGA));
         } else if (any.memoryCopyBytesPerSecond() != null) {
-            out.row(
+            facts.put(
                     "Memory copy",
                     Decimals.of("%.1f GB/s", any.memoryCopyBytesPerSecond() / GIGA)
                             + " read and written");
         }
-        return out.toString();
+        return new TextTable<String>()
+                .text("", name -> name)
+                .text("", facts::get)
+                .markdown(List.copyOf(facts.keySet()));
     }
 
     /** The records of one number of multiprocessors, or of each operation the fastest. */

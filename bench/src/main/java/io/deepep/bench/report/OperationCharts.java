@@ -9,12 +9,17 @@ import java.util.OptionalDouble;
 final class OperationCharts {
     private OperationCharts() {}
 
+    /** What such a chart shows. */
+    static String title(boolean share) {
+        return share ? "Share of the ceiling" : "Time by operation";
+    }
+
     /**
      * Draws.
      *
      * @param share whether of what is possible, instead of times
      */
-    static String bars(String title, boolean share, List<OperationRecord> records) {
+    static String bars(boolean share, List<OperationRecord> records) {
         boolean gpu = records.stream().anyMatch(each -> each.gpu() != null);
         boolean sameSms = records.stream().mapToInt(OperationRecord::sms).distinct().count() == 1;
         List<String> names =
@@ -29,7 +34,7 @@ final class OperationCharts {
         String subject = gpu && sameSms ? ", " + records.getFirst().sms() + " SMs" : "";
         if (share) {
             return Charts.bars(
-                    title + subject,
+                    title(true) + subject,
                     gpu ? "% of the best bare copy" : "% of a memory copy",
                     names,
                     records.stream().map(each -> 100 * BenchRun.share(each)).toList(),
@@ -37,7 +42,7 @@ final class OperationCharts {
         }
         boolean millis = records.stream().anyMatch(each -> each.p50Micros() >= 10_000);
         return Charts.bars(
-                title + subject,
+                title(false) + subject,
                 (millis ? "ms" : "µs") + ", median of the slowest rank",
                 names,
                 records.stream().map(each -> each.p50Micros() / (millis ? 1000 : 1)).toList(),

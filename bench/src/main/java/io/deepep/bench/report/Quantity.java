@@ -48,6 +48,11 @@ record Quantity(double value, String text) {
         return new Quantity(value, Decimals.of(digits, shown) + " " + units[unit] + per);
     }
 
+    /** What tables sort it by; nothing where there is no number. */
+    String key() {
+        return Double.isNaN(value) ? "" : Double.toString(value);
+    }
+
     @Override
     public String toString() {
         return text;

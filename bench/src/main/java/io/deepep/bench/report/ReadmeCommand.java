@@ -236,8 +236,7 @@ final class ReadmeCommand implements Callable<Integer> {
     private String plot(Path file, MarkdownBlocks.Request request, List<OperationRecord> records) {
         boolean share = request.option("what", "time").equals("share");
         String name = request.option("file");
-        String title = share ? "Share of the ceiling" : "Time by operation";
-        write(file.resolveSibling(name), OperationCharts.bars(title, share, records));
+        write(file.resolveSibling(name), OperationCharts.bars(share, records));
         String values =
                 records.stream()
                         .map(
@@ -250,7 +249,7 @@ final class ReadmeCommand implements Callable<Integer> {
                                                                 100 * BenchRun.share(each))
                                                         : MarkdownTables.time(each)))
                         .collect(Collectors.joining("; "));
-        return "![" + title + ": " + values + "](" + name + ")\n";
+        return "![" + OperationCharts.title(share) + ": " + values + "](" + name + ")\n";
     }
 
     /** A picture is out of date as a text is. */

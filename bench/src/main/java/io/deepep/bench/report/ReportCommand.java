@@ -98,9 +98,9 @@ public final class ReportCommand implements Runnable {
             }
         }
         for (Path file : records) {
-            if (DecodeRun.isIn(file)) {
+            if (JsonRecords.have(DecodeRun.MARK, file)) {
                 loops.add(DecodeRun.read(file, records));
-            } else if (LayerRun.isIn(file)) {
+            } else if (JsonRecords.have(LayerRun.MARK, file)) {
                 layers.add(file);
             } else {
                 runs.add(BenchRun.read(file, records));
@@ -114,8 +114,8 @@ public final class ReportCommand implements Runnable {
         Path html = makeFolder();
         ReportPage page = page(runs, loops, LayerRun.read(layers, records), flight);
         write(html, page);
-        if (!flight.timeline().isEmpty()) {
-            OutputFile.write("--out", out.resolve("timeline.json"), flight.timeline().json());
+        if (!flight.timeline.isEmpty()) {
+            OutputFile.write("--out", out.resolve("timeline.json"), flight.timeline.json());
         }
         console.line("%s (%d sections, %d plots)", html, page.sections.size(), page.plots().size());
     }
@@ -127,7 +127,7 @@ public final class ReportCommand implements Runnable {
     private FlightSummary flight(List<Path> recordings) {
         FlightSummary flight = new FlightSummary(warmups);
         recordings.forEach(flight::add);
-        if (!recordings.isEmpty() && flight.calls().isEmpty()) {
+        if (!recordings.isEmpty() && flight.calls.isEmpty()) {
             throw new UsageException(
                     recordings
                             + " have no io.deepep.Operation events; record with --jfr, or with"
@@ -153,7 +153,7 @@ public final class ReportCommand implements Runnable {
         runs.forEach(run -> RunReport.add(page, run));
         loops.forEach(loop -> loop.addTo(page));
         layers.forEach(layer -> layer.addTo(page));
-        if (!flight.calls().isEmpty()) {
+        if (!flight.calls.isEmpty()) {
             FlightReport.add(page, flight);
         }
         return page;

@@ -2,9 +2,12 @@ package io.deepep.bench.report;
 
 import com.github.mustachejava.DefaultMustacheFactory;
 import com.github.mustachejava.Mustache;
+import io.deepep.bench.text.TextTable;
+import io.deepep.bench.text.TextTable.TableColumn;
 import java.io.StringWriter;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Predicate;
 
 /**
  * A page of sections, and its HTML: the template is {@code report.mustache}. Everything is in the
@@ -33,64 +36,54 @@ final class ReportPage {
          * @param alt what it shows, for those who do not see it
          * @param svg the file, which is also part of the page
          */
-        void plot(String file, String alt, String svg) {
+        Section plot(String file, String alt, String svg) {
             plots.add(new Plot(file, alt, svg));
+            return this;
+        }
+
+        /** Adds a table that can be sorted by its columns. */
+        <T> Section table(String caption, List<T> rows, TextTable<T> table) {
+            return table(caption, rows, row -> false, table);
+        }
+
+        /** Adds one of which some rows are shown on demand. */
+        <T> Section table(String caption, List<T> rows, Predicate<T> isDetail, TextTable<T> table) {
+            tables.add(
+                    new Grid(
+                            caption,
+                            table.columns(),
+                            rows.stream()
+                                    .map(row -> new Row(isDetail.test(row), cells(table, row)))
+                                    .toList()));
+            return this;
+        }
+
+        private static <T> List<Cell> cells(TextTable<T> table, T row) {
+            List<Cell> cells = new ArrayList<>();
+            for (TableColumn<T> column : table.columns()) {
+                Object value = column.value().apply(row);
+                String key = column.number() ? sortKey(value) : "";
+                cells.add(new Cell(value.toString(), key, column.number(), cells.isEmpty()));
+            }
+            return cells;
+        }
+
+        /** What a column of numbers is sorted by. */
+        private static String sortKey(Object value) {
+            return value instanceof Quantity quantity ? quantity.key() : value.toString();
         }
     }
 
     /** A picture. */
     record Plot(String file, String alt, String svg) {}
 
-    /** A table that can be sorted by its columns. */
-    static final class Grid {
-        final String caption;
-        final List<Column> columns = new ArrayList<>();
-        final List<Row> rows = new ArrayList<>();
-
-        /** A table without columns yet. */
-        Grid(String caption) {
-            this.caption = caption;
-        }
-
-        /** Adds a column of text. */
-        Grid text(String name) {
-            columns.add(new Column(name, false));
-            return this;
-        }
-
-        /** Adds a column of numbers. */
-        Grid number(String name) {
-            columns.add(new Column(name, true));
-            return this;
-        }
-
-        /** Adds a row, a value per column. */
-        void row(boolean detail, Object... values) {
-            List<Cell> cells = new ArrayList<>();
-            for (int i = 0; i < values.length; i++) {
-                boolean number = columns.get(i).number;
-                cells.add(
-                        new Cell(values[i].toString(), sortKey(values[i], number), number, i == 0));
-            }
-            rows.add(new Row(detail, cells));
-        }
-
-        /** What a column of numbers is sorted by; nothing where the text itself will do. */
-        private static String sortKey(Object value, boolean number) {
-            if (value instanceof Quantity quantity) {
-                return Double.isNaN(quantity.value()) ? "" : Double.toString(quantity.value());
-            }
-            return number ? value.toString() : "";
-        }
-
+    /** A table. */
+    record Grid(String caption, List<?> columns, List<Row> rows) {
         /** Whether there are rows that are shown on demand. */
         boolean hasDetails() {
-            return rows.stream().anyMatch(row -> row.detail);
+            return rows.stream().anyMatch(Row::detail);
         }
     }
-
-    /** The head of a column. */
-    record Column(String name, boolean number) {}
 
     /** A row, shown on demand if it is a detail. */
     record Row(boolean detail, List<Cell> cells) {}
@@ -100,15 +93,9 @@ final class ReportPage {
 
     /** Adds a part. */
     Section section(String sectionTitle, String text) {
-        Section section =
-                new Section(
-                        "s" + sections.size(),
-                        sectionTitle,
-                        text,
-                        new ArrayList<>(),
-                        new ArrayList<>());
-        sections.add(section);
-        return section;
+        String id = "s" + sections.size();
+        sections.add(new Section(id, sectionTitle, text, new ArrayList<>(), new ArrayList<>()));
+        return sections.getLast();
     }
 
     /** All pictures. */

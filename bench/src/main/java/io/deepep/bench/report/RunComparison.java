@@ -2,11 +2,9 @@ package io.deepep.bench.report;
 
 import io.deepep.bench.chart.Charts;
 import io.deepep.bench.measure.OperationRecord;
-import io.deepep.bench.report.ReportPage.Grid;
-import io.deepep.bench.report.ReportPage.Section;
 import io.deepep.bench.run.UsageException;
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
+import io.deepep.bench.text.TextTable;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalDouble;
@@ -15,48 +13,32 @@ import java.util.OptionalDouble;
 final class RunComparison {
     private RunComparison() {}
 
+    /** A record beside that of the same operation in the run before. */
+    private record Pair(OperationRecord before, OperationRecord after) {
+        double share() {
+            return after.p50Micros() / before.p50Micros();
+        }
+    }
+
     /**
      * Adds the section.
      *
      * @throws UsageException if the runs have no record in common
      */
     static void add(ReportPage page, BenchRun before, BenchRun after) {
-        Map<String, OperationRecord> former = new LinkedHashMap<>();
+        Map<String, OperationRecord> former = new HashMap<>();
         before.records().forEach(each -> former.put(key(each), each));
-        List<String> names = new ArrayList<>();
-        List<Double> shares = new ArrayList<>();
-        Grid grid =
-                new Grid(after.name() + " beside " + before.name())
-                        .text("operation")
-                        .number("tokens")
-                        .number("SMs")
-                        .number("before")
-                        .number("after")
-                        .number("after / before");
-        for (OperationRecord each : after.records()) {
-            OperationRecord was = former.get(key(each));
-            if (was == null) {
-                continue;
-            }
-            double share = 100 * each.p50Micros() / was.p50Micros();
-            names.add(key(each));
-            shares.add(share);
-            grid.row(
-                    false,
-                    OperationNames.of(each),
-                    each.tokens(),
-                    each.sms(),
-                    Quantity.micros(was.p50Micros()),
-                    Quantity.micros(each.p50Micros()),
-                    Quantity.percent(share / 100));
-        }
-        if (names.isEmpty()) {
+        List<Pair> pairs =
+                after.records().stream()
+                        .filter(each -> former.containsKey(key(each)))
+                        .map(each -> new Pair(former.get(key(each)), each))
+                        .toList();
+        if (pairs.isEmpty()) {
             throw new UsageException(
                     "--compare: %s and %s have no operation with the same tokens and SMs"
                             .formatted(before.name(), after.name()));
         }
-        Section section =
-                page.section(
+        page.section(
                         after.name() + " compared with " + before.name(),
                         ("Time after, as a share of the time before: below 100 %% is faster. Median of the slowest rank."
                                         + " Before: commit %s, %s. After: commit %s, %s.")
@@ -64,17 +46,26 @@ final class RunComparison {
                                         before.any().commit(),
                                         before.machine(),
                                         after.any().commit(),
-                                        after.machine()));
-        section.plot(
-                after.name() + "-comparison.svg",
-                "Time of each operation as a share of the time before",
-                Charts.bars(
-                        "Time after / time before",
-                        "% of the time before",
-                        names,
-                        shares,
-                        OptionalDouble.of(100)));
-        section.tables().add(grid);
+                                        after.machine()))
+                .plot(
+                        after.name() + "-comparison.svg",
+                        "Time of each operation as a share of the time before",
+                        Charts.bars(
+                                "Time after / time before",
+                                "% of the time before",
+                                pairs.stream().map(pair -> key(pair.after())).toList(),
+                                pairs.stream().map(pair -> 100 * pair.share()).toList(),
+                                OptionalDouble.of(100)))
+                .table(
+                        after.name() + " beside " + before.name(),
+                        pairs,
+                        new TextTable<Pair>()
+                                .text("operation", pair -> OperationNames.of(pair.after()))
+                                .right("tokens", pair -> pair.after().tokens())
+                                .right("SMs", pair -> pair.after().sms())
+                                .right("before", pair -> Quantity.micros(pair.before().p50Micros()))
+                                .right("after", pair -> Quantity.micros(pair.after().p50Micros()))
+                                .right("after / before", pair -> Quantity.percent(pair.share())));
     }
 
     private static String key(OperationRecord each) {

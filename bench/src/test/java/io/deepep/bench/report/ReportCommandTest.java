@@ -91,16 +91,16 @@ class ReportCommandTest {
         assertThat(run.records().stream().skip(1)).allMatch(each -> each.routing() == null);
         FlightSummary flight = new FlightSummary(0);
         flight.add(folder.resolve("host.jfr"));
-        FlightSummary.Calls combines = flight.calls().get("normal combine bf16");
-        assertThat(combines.failed()).isZero();
+        FlightSummary.Calls combines = flight.calls.get("normal combine bf16");
+        assertThat(combines.failed).isZero();
         assertThat(combines.hostMicros(50)).isPositive();
         OperationRecord combine = lastCombine(run, "bf16");
         // All ranks together move in each combine what the record says.
-        assertThat(combines.nvlinkBytes())
-                .isEqualTo(combine.nvlinkBytes() * combines.count() / NUM_RANKS);
-        long[][] sent = flight.traffic().get("normal combine");
+        assertThat(combines.nvlinkBytes)
+                .isEqualTo(combine.nvlinkBytes() * combines.count / NUM_RANKS);
+        long[][] sent = flight.traffic.get("normal combine");
         // Rows come home as BF16 in some calls and as FP8 in others.
-        FlightSummary.Calls casting = flight.calls().get("normal combine fp8_e4m3");
+        FlightSummary.Calls casting = flight.calls.get("normal combine fp8_e4m3");
         long perRow =
                 bytesPerRow(combine, combines, counts)
                         + bytesPerRow(lastCombine(run, "fp8_e4m3"), casting, counts);
@@ -111,8 +111,8 @@ class ReportCommandTest {
                         .isEqualTo(counts.rows().get(to).get(from) * perRow);
             }
         }
-        assertThat(flight.waits()).hasDimensions(NUM_RANKS, NUM_RANKS);
-        long[] experts = flight.experts().get("normal");
+        assertThat(flight.waits).hasDimensions(NUM_RANKS, NUM_RANKS);
+        long[] experts = flight.experts.get("normal");
         for (int expert = 0; expert < NUM_EXPERTS; expert++) {
             assertThat(experts[expert] * counts.expertTokens().getFirst())
                     .isEqualTo(experts[0] * counts.expertTokens().get(expert));
@@ -129,7 +129,7 @@ class ReportCommandTest {
     /** What all calls of a kind together sent home for a row of a token. */
     private static long bytesPerRow(
             OperationRecord combine, FlightSummary.Calls calls, RoutingCounts counts) {
-        return combine.logicalBytes() / rows(counts) * (calls.count() / NUM_RANKS);
+        return combine.logicalBytes() / rows(counts) * (calls.count / NUM_RANKS);
     }
 
     private static long rows(RoutingCounts counts) {
@@ -212,17 +212,16 @@ class ReportCommandTest {
         assertThat(all.skipped()).isZero();
         FlightSummary most = new FlightSummary(1000);
         most.add(folder.resolve("host.jfr"));
-        long calls = all.calls().values().stream().mapToLong(FlightSummary.Calls::count).sum();
+        long calls = all.calls.values().stream().mapToLong(each -> each.count).sum();
         assertThat(most.skipped()).isBetween(calls / 3, calls / 2);
         FlightSummary one = new FlightSummary(1);
         one.add(folder.resolve("host.jfr"));
-        assertThat(one.skipped()).isEqualTo((long) NUM_RANKS * one.calls().size());
-        assertThat(one.calls().keySet())
+        assertThat(one.skipped()).isEqualTo((long) NUM_RANKS * one.calls.size());
+        assertThat(one.calls.keySet())
                 .allSatisfy(
                         name ->
-                                assertThat(one.calls().get(name).hostMicros(100))
-                                        .isLessThanOrEqualTo(
-                                                all.calls().get(name).hostMicros(100)));
+                                assertThat(one.calls.get(name).hostMicros(100))
+                                        .isLessThanOrEqualTo(all.calls.get(name).hostMicros(100)));
     }
 
     @Test
@@ -231,7 +230,7 @@ class ReportCommandTest {
                 new ObjectMapper().readTree(folder.resolve("report/timeline.json").toFile());
         FlightSummary flight = new FlightSummary(0);
         flight.add(folder.resolve("host.jfr"));
-        long calls = flight.calls().values().stream().mapToLong(FlightSummary.Calls::count).sum();
+        long calls = flight.calls.values().stream().mapToLong(each -> each.count).sum();
         assertThat(trace.get("traceEvents"))
                 .filteredOn(event -> event.get("ph").asText().equals("X"))
                 .hasSize((int) calls)
