@@ -46,7 +46,7 @@ final class DeepEpCommand implements Runnable {
         top.addSubcommand(new ChaosCommand(console));
         top.addSubcommand(new ChaosCommand.Rank());
         top.addSubcommand(new DoctorCommand(console));
-        top.addSubcommand(PlanCommand.create(console));
+        top.addSubcommand(new PlanCommand(console));
         top.addSubcommand(ReportCommand.create(console));
         top.addSubcommand(new JmhCommand(console));
         // What follows the first word of the command is that command's.

@@ -12,7 +12,6 @@ import io.deepep.planner.References;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -42,15 +41,9 @@ public final class PlanCommand implements Runnable {
             description = "Also draws the times of a sweep as an SVG file.")
     private Path plot;
 
-    private PlanCommand(Console console) {
+    /** The command, which writes to {@code console}. */
+    public PlanCommand(Console console) {
         this.console = console;
-    }
-
-    /** The command with its subcommand, which write to {@code console}. */
-    public static CommandLine create(Console console) {
-        return new CommandLine(new PlanCommand(console))
-                .addSubcommand(new Compare(console))
-                .addSubcommand(new Start(console));
     }
 
     @Override
@@ -70,7 +63,7 @@ public final class PlanCommand implements Runnable {
             }
         }
         String routing = options.routing.describe();
-        if (options.sweep()) {
+        if (options.sweep) {
             PlanReport.printSweep(console, plans, routing);
         } else {
             PlanReport.print(console, plans, routing);
@@ -85,7 +78,7 @@ public final class PlanCommand implements Runnable {
     }
 
     private void requireDrawable() {
-        if (!options.sweep()) {
+        if (!options.sweep) {
             throw new UsageException(
                     "--plot=" + plot + " needs --sweep: it draws times over world sizes");
         }
@@ -94,7 +87,6 @@ public final class PlanCommand implements Runnable {
         }
     }
 
-    /** What starting costs. */
     @Command(
             name = "start",
             description =
@@ -102,45 +94,26 @@ public final class PlanCommand implements Runnable {
                             + " number of nodes: queue pairs, memory, messages. For 8 ranks per node, 4096 tokens, hidden"
                             + " size 7168, 8 experts per token, and as many experts as ranks, but at least 256.",
             mixinStandardHelpOptions = true)
-    private static final class Start implements Runnable {
-        private final Console console;
-
-        Start(Console console) {
-            this.console = console;
-        }
-
-        @Override
-        public void run() {
-            console.print(StartTable.markdown());
-        }
+    void start() {
+        console.print(StartTable.markdown());
     }
 
-    /** Predictions beside measurements. */
     @Command(
             name = "compare",
             description =
                     "Predicts the times that DeepEP has published and those measured with this library, and shows the"
                             + " errors.",
             mixinStandardHelpOptions = true)
-    private static final class Compare implements Runnable {
-        private final Console console;
-
-        Compare(Console console) {
-            this.console = console;
-        }
-
-        @Override
-        public void run() {
-            List<Reference> references = References.all();
-            List<Reference.Outcome> outcomes = new ArrayList<>();
-            try (Progress progress = Progress.of(console, "references", references.size())) {
-                for (Reference reference : references) {
-                    progress.at(reference.source());
-                    outcomes.addAll(reference.predict());
-                    progress.step();
-                }
+    void compare() {
+        List<Reference> references = References.all();
+        List<Reference.Outcome> outcomes = new ArrayList<>();
+        try (Progress progress = Progress.of(console, "references", references.size())) {
+            for (Reference reference : references) {
+                progress.at(reference.source());
+                outcomes.addAll(reference.predict());
+                progress.step();
             }
-            console.print(Comparison.markdown(outcomes));
         }
+        console.print(Comparison.markdown(outcomes));
     }
 }

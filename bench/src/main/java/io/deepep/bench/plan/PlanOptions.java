@@ -14,10 +14,13 @@ import io.deepep.planner.ModePlan;
 import io.deepep.planner.RowRule;
 import io.deepep.planner.Shape;
 import io.deepep.planner.TokenSource;
+import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.Routing;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Objects;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -152,17 +155,14 @@ final class PlanOptions {
                     "Plans 1, 2, 4 ... nodes, up to "
                             + LARGEST
                             + " ranks, each with at least --num-experts experts.")
-    private boolean sweep;
+    boolean sweep;
 
-    private int defaultTopk = DEFAULT_TOPK;
+    /** What the user does not say. */
+    private ModelConfig defaults = new ModelConfig(DEFAULT_HIDDEN, DEFAULT_TOPK, DEFAULT_EXPERTS);
 
     @Mixin private ProfileChoice profile = new ProfileChoice();
 
     @Mixin RoutingChoice routing = new RoutingChoice();
-
-    boolean sweep() {
-        return sweep;
-    }
 
     /** One plan to make. */
     record Job(Mode mode, EpTopology topology, Shape shape) {
@@ -177,7 +177,11 @@ final class PlanOptions {
      * @throws UsageException if the options do not go together
      */
     List<Job> jobs() {
-        setDefaults();
+        if (model != null) {
+            defaults = ModelConfig.read(model);
+        }
+        hidden = Objects.requireNonNullElse(hidden, defaults.hidden());
+        numExperts = Objects.requireNonNullElse(numExperts, defaults.numExperts());
         UsageException.requireIn("--num-experts", numExperts, 1, LARGEST_EXPERTS);
         UsageException.requireIn("--gpus-per-node", gpusPerNode, 1, EpTopology.MAX_NVL_RANKS);
         UsageException.requireIn("--nodes", nodes, 1, LARGEST);
@@ -203,25 +207,13 @@ final class PlanOptions {
                                 .toList());
     }
 
-    /** What the user does not say, the model does. */
-    private void setDefaults() {
-        ModelConfig config =
-                model == null
-                        ? new ModelConfig(DEFAULT_HIDDEN, DEFAULT_TOPK, DEFAULT_EXPERTS)
-                        : ModelConfig.read(model);
-        hidden = hidden == null ? config.hidden() : hidden;
-        numExperts = numExperts == null ? config.numExperts() : numExperts;
-        // A routing file has its own, which only the user's words contradict.
-        defaultTopk = config.numTopk();
-    }
-
     private boolean isChosen(Mode each) {
         return mode == ModeChoice.BOTH || mode.name().equals(each.name());
     }
 
     private List<EpTopology> topologies() {
         if (!sweep) {
-            long ranks = (long) (nodes == null ? 1 : nodes) * gpusPerNode;
+            long ranks = Objects.requireNonNullElse(nodes, 1) * (long) gpusPerNode;
             if (ranks > LARGEST) {
                 throw new UsageException(
                         "--nodes=%s x --gpus-per-node=%s exceed the most ranks that can be planned, %s"
@@ -229,9 +221,8 @@ final class PlanOptions {
             }
             return List.of(new EpTopology(0, (int) ranks, gpusPerNode));
         }
-        EpTopology node = new EpTopology(0, gpusPerNode, gpusPerNode);
-        return Stream.iterate(node.numRanks(), ranks -> ranks <= LARGEST, ranks -> 2 * ranks)
-                .map(ranks -> new EpTopology(0, ranks, gpusPerNode))
+        return IntStream.iterate(gpusPerNode, ranks -> ranks <= LARGEST, ranks -> 2 * ranks)
+                .mapToObj(ranks -> new EpTopology(0, ranks, gpusPerNode))
                 .toList();
     }
 
@@ -240,9 +231,10 @@ final class PlanOptions {
         int ranks = topology.numRanks();
         Shape shape =
                 new Shape(
-                        numTokens == null ? standard : numTokens,
+                        Objects.requireNonNullElse(numTokens, standard),
                         hidden,
-                        numTopk == null ? defaultTopk : numTopk,
+                        // A routing file has its own, which only the user's words contradict.
+                        Objects.requireNonNullElse(numTopk, defaults.numTopk()),
                         sweep ? Math.ceilDiv(numExperts, ranks) * ranks : numExperts);
         requirePlannable(each, shape, ranks);
         return new Job(each, topology, shape);
@@ -271,48 +263,43 @@ final class PlanOptions {
     ModePlan plan(Job job) {
         return asUsage(
                 () -> {
-                    Cluster cluster =
+                    int numRanks = job.topology().numRanks();
+                    Gate gate = routing.gate();
+                    Routing recorded = gate == null ? recorded(numRanks) : null;
+                    Shape shape =
+                            gate == null
+                                    ? new Shape(
+                                            recorded.maxTokens(),
+                                            hidden,
+                                            recorded.numTopk(),
+                                            numExperts)
+                                    : job.shape();
+                    return ModePlan.of(
+                            job.mode(),
                             new Cluster(
                                     job.topology(),
                                     profile.profile(),
                                     nicGbps,
                                     nicsPerGpu,
-                                    nvlinkGbs * GIGA);
-                    return routing.gate() == null
-                            ? recorded(job, cluster)
-                            : plan(
-                                    job,
-                                    cluster,
-                                    job.shape(),
-                                    new TokenSource.Drawn(
-                                            routing.gate(),
-                                            job.shape(),
-                                            job.topology().numRanks(),
-                                            routing.seed()));
+                                    nvlinkGbs * GIGA),
+                            shape,
+                            dtype == RowType.FP8 ? DType.FP8_E4M3 : DType.BF16,
+                            lowLatencyRows == LowLatencyRows.PER_RANK
+                                    ? RowRule.ONCE_PER_RANK
+                                    : RowRule.ONCE_PER_SELECTION,
+                            gate == null
+                                    ? new TokenSource.Recorded(recorded)
+                                    : new TokenSource.Drawn(gate, shape, numRanks, routing.seed()));
                 });
     }
 
-    private ModePlan recorded(Job job, Cluster cluster) {
+    private Routing recorded(int numRanks) {
         RecordedRouting file = routing.recorded();
         if (numTokens != null || (numTopk != null && numTopk != file.numTopk())) {
             throw new UsageException(
                     "--num-tokens and --num-topk do not go with a routing file, which gives both");
         }
-        Routing replayed = file.forRanks(job.topology().numRanks(), numExperts);
-        Shape shape = new Shape(replayed.maxTokens(), hidden, replayed.numTopk(), numExperts);
-        return plan(job, cluster, shape, new TokenSource.Recorded(replayed));
-    }
-
-    private ModePlan plan(Job job, Cluster cluster, Shape shape, TokenSource source) {
-        return ModePlan.of(
-                job.mode(),
-                cluster,
-                shape,
-                dtype == RowType.FP8 ? DType.FP8_E4M3 : DType.BF16,
-                lowLatencyRows == LowLatencyRows.PER_RANK
-                        ? RowRule.ONCE_PER_RANK
-                        : RowRule.ONCE_PER_SELECTION,
-                source);
+        return file.forRanks(numRanks, numExperts);
     }
 
     /** What the library says about the user's values is for the user. */

@@ -13,10 +13,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Collectors;
 import picocli.CommandLine.Option;
 
 /** What links cost: on a machine that is known, or as a bench measured them. */
@@ -40,11 +39,12 @@ final class ProfileChoice {
      * @throws UsageException if there is none of that name, or files have no times of GPUs
      */
     Profile profile() {
-        Optional<KnownProfile> known =
-                Arrays.stream(KnownProfile.values())
-                        .filter(each -> each.toString().equals(profile))
-                        .findFirst();
-        return known.isPresent() ? known.get() : measured();
+        for (KnownProfile each : KnownProfile.values()) {
+            if (each.toString().equals(profile)) {
+                return each;
+            }
+        }
+        return measured();
     }
 
     private Profile measured() {
@@ -55,11 +55,9 @@ final class ProfileChoice {
                         "--profile=%s is not one of %s, and there is no file %s"
                                 .formatted(
                                         profile,
-                                        String.join(
-                                                ", ",
-                                                Arrays.stream(KnownProfile.values())
-                                                        .map(KnownProfile::toString)
-                                                        .toList()),
+                                        Arrays.stream(KnownProfile.values())
+                                                .map(KnownProfile::toString)
+                                                .collect(Collectors.joining(", ")),
                                         file));
             }
             measurements.addAll(measurements(Path.of(file)));
@@ -69,19 +67,13 @@ final class ProfileChoice {
 
     /** Of each operation, dtype and number of tokens the fastest, whatever its number of SMs. */
     private List<Measurement> measurements(Path file) {
-        Map<List<Object>, OperationRecord> fastest = new LinkedHashMap<>();
-        for (OperationRecord each : BenchRun.read(file).records()) {
-            boolean overLinks =
-                    each.gpu() != null && each.nodes() == 1 && each.gpu().gpus() == each.ranks();
-            if (overLinks && each.gpu().linkBytes() > 0) {
-                fastest.merge(
-                        List.of(each.op(), each.dtype(), each.tokens()),
-                        each,
-                        (a, b) -> a.p50Micros() <= b.p50Micros() ? a : b);
-            }
-        }
+        List<OperationRecord> overLinks =
+                BenchRun.read(file).records().stream().filter(ProfileChoice::isOverLinks).toList();
         List<Measurement> measurements =
-                fastest.values().stream().flatMap(each -> measurement(each).stream()).toList();
+                BenchRun.fastest(overLinks, each -> List.of(each.op(), each.dtype(), each.tokens()))
+                        .stream()
+                        .flatMap(each -> measurement(each).stream())
+                        .toList();
         if (measurements.isEmpty()) {
             throw new UsageException(
                     ("--profile=%s: %s has no times of several ranks on one node with a GPU each;"
@@ -91,14 +83,20 @@ final class ProfileChoice {
         return measurements;
     }
 
+    private static boolean isOverLinks(OperationRecord each) {
+        return each.gpu() != null
+                && each.nodes() == 1
+                && each.gpu().gpus() == each.ranks()
+                && each.gpu().linkBytes() > 0;
+    }
+
     /** The operations that plans are made for, in their fastest form; combines are of BF16. */
     private static Optional<Measurement> measurement(OperationRecord each) {
         return switch (each.op()) {
             case "dispatch" -> Optional.of(measurement(Mode.NORMAL, Op.DISPATCH, each));
             case "combine-zero-copy" ->
-                    each.dtype().equals("bf16")
-                            ? Optional.of(measurement(Mode.NORMAL, Op.COMBINE, each))
-                            : Optional.empty();
+                    Optional.of(measurement(Mode.NORMAL, Op.COMBINE, each))
+                            .filter(combine -> each.dtype().equals("bf16"));
             case "ll-dispatch" -> Optional.of(measurement(Mode.LOW_LATENCY, Op.DISPATCH, each));
             case "ll-combine-zero-copy" ->
                     Optional.of(measurement(Mode.LOW_LATENCY, Op.COMBINE, each));
