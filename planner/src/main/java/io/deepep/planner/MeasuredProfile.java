@@ -1,6 +1,7 @@
 package io.deepep.planner;
 
 import java.util.List;
+import java.util.function.ToDoubleFunction;
 
 /**
  * A machine of which one node was measured with this library. Over NVLink, an operation costs a
@@ -52,25 +53,12 @@ public record MeasuredProfile(String name, List<Measurement> measurements) imple
 
     /** Least squares of relative errors: each point weighs 1 / micros^2. */
     private static LinkCost line(List<Measurement> points) {
-        double weights = 0;
-        double meanBytes = 0;
-        double meanMicros = 0;
-        for (Measurement each : points) {
-            double weight = 1 / (each.micros() * each.micros());
-            weights += weight;
-            meanBytes += weight * each.bytes();
-            meanMicros += weight * each.micros();
-        }
-        meanBytes /= weights;
-        meanMicros /= weights;
-        double spread = 0;
-        double slope = 0;
-        for (Measurement each : points) {
-            double weight = 1 / (each.micros() * each.micros());
-            double apart = each.bytes() - meanBytes;
-            spread += weight * apart * apart;
-            slope += weight * apart * (each.micros() - meanMicros);
-        }
+        double weights = weighted(points, each -> 1);
+        double meanBytes = weighted(points, Measurement::bytes) / weights;
+        double meanMicros = weighted(points, Measurement::micros) / weights;
+        double spread = weighted(points, each -> Math.pow(each.bytes() - meanBytes, 2));
+        double slope =
+                weighted(points, each -> (each.bytes() - meanBytes) * (each.micros() - meanMicros));
         boolean sameBytes =
                 points.stream().allMatch(each -> each.bytes() == points.getFirst().bytes());
         double bare =
@@ -79,6 +67,12 @@ public record MeasuredProfile(String name, List<Measurement> measurements) imple
         double microsPerByte = Math.max(sameBytes ? 0 : slope / spread, MICROS_PER_SECOND / bare);
         double fixed = Math.max(0, meanMicros - microsPerByte * meanBytes);
         return new LinkCost(fixed, MICROS_PER_SECOND / microsPerByte);
+    }
+
+    private static double weighted(List<Measurement> points, ToDoubleFunction<Measurement> value) {
+        return points.stream()
+                .mapToDouble(each -> value.applyAsDouble(each) / Math.pow(each.micros(), 2))
+                .sum();
     }
 
     @Override

@@ -34,10 +34,7 @@ public record ModePlan(
             RowRule lowLatencyRule,
             TokenSource source) {
         EpTopology topology = cluster.topology();
-        Simulation simulation =
-                mode == Mode.NORMAL
-                        ? Simulation.normal(source, topology)
-                        : Simulation.lowLatency(source, topology, lowLatencyRule);
+        Simulation simulation = Simulation.of(mode, lowLatencyRule, source, topology);
         BufferBytes buffers =
                 mode == Mode.NORMAL
                         ? BufferBytes.normal(shape, topology, simulation.mostReceived())

@@ -10,7 +10,6 @@ package io.deepep.planner;
  * @param slowestMicros time of the busiest rank
  */
 public record OperationPlan(
-        Mode mode,
         Op op,
         LinkBytes nvlink,
         LinkBytes rdma,
@@ -84,7 +83,6 @@ public record OperationPlan(
         double slowestRdma = rdmaMicros(rdmaCost, rdma.max(), rdma.rows().max(), wire);
         double slowestNvlink = nvlinkCost.micros(nvlink.max());
         return new OperationPlan(
-                mode,
                 op,
                 nvlink,
                 rdma,

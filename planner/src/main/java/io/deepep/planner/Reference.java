@@ -60,25 +60,21 @@ public record Reference(
         }
     }
 
-    public Cluster cluster() {
-        return new Cluster(topology, profile, NIC_GBPS, 1, 0);
-    }
-
-    Simulation simulate() {
-        TokenSource source = new TokenSource.Drawn(gate, shape, topology.numRanks(), 0);
-        return mode == Mode.NORMAL
-                ? Simulation.normal(source, topology)
-                : Simulation.lowLatency(source, topology, lowLatencyRule);
-    }
-
     /** Predicts all times of this reference. */
     public List<Outcome> predict() {
-        Simulation simulation = simulate();
+        TokenSource source = new TokenSource.Drawn(gate, shape, topology.numRanks(), 0);
+        Simulation simulation = Simulation.of(mode, lowLatencyRule, source, topology);
         return times.stream().map(time -> predict(simulation, time)).toList();
     }
 
     private Outcome predict(Simulation simulation, Time time) {
-        OperationPlan plan = OperationPlan.of(mode, time.op(), simulation, time.wire(), cluster());
+        OperationPlan plan =
+                OperationPlan.of(
+                        mode,
+                        time.op(),
+                        simulation,
+                        time.wire(),
+                        new Cluster(topology, profile, NIC_GBPS, 1, 0));
         return new Outcome(
                 this,
                 time,
@@ -87,7 +83,7 @@ public record Reference(
                 plan);
     }
 
-    double measuredMicros(Simulation simulation, Time time) {
+    private double measuredMicros(Simulation simulation, Time time) {
         if (!time.bandwidth()) {
             return time.figure();
         }

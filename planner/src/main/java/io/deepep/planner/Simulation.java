@@ -25,29 +25,23 @@ record Simulation(
         double nodesReached,
         double fraction,
         int sampledTokens) {
-
-    /** Normal mode: combine takes the ways of dispatch backwards. */
-    static Simulation normal(TokenSource source, EpTopology topology) {
-        RowCounter counter = count(source, topology, RowRule.NODE_THEN_RANK).getFirst();
-        return of(source, counter, counter.rows.reversed());
-    }
-
     /**
-     * Low-latency mode: every selection's result is sent by itself.
+     * Simulates one mode. A combine takes the ways of the dispatch backwards, but in low-latency
+     * mode every selection's result is sent by itself.
      *
-     * @param dispatchRule how tokens go out
+     * @param lowLatencyRule how tokens go out in low-latency mode
      */
-    static Simulation lowLatency(TokenSource source, EpTopology topology, RowRule dispatchRule) {
+    static Simulation of(
+            Mode mode, RowRule lowLatencyRule, TokenSource source, EpTopology topology) {
         List<RowCounter> counters =
-                count(source, topology, dispatchRule, RowRule.ONCE_PER_SELECTION);
-        return of(source, counters.getFirst(), counters.getLast().rows.reversed());
-    }
-
-    private static Simulation of(TokenSource source, RowCounter counter, LinkRows combine) {
+                mode == Mode.NORMAL
+                        ? count(source, topology, RowRule.NODE_THEN_RANK)
+                        : count(source, topology, lowLatencyRule, RowRule.ONCE_PER_SELECTION);
+        RowCounter counter = counters.getFirst();
         double fraction = (double) source.sampledTokens() / source.maxTokens();
         return new Simulation(
                 counter.rows,
-                combine,
+                counters.getLast().rows.reversed(),
                 Arrays.stream(counter.received).average().orElseThrow() / fraction,
                 (int) Math.ceil(LinkLoad.max(counter.received, fraction)),
                 counter.nodesReached(),

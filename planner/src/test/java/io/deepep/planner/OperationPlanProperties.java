@@ -22,10 +22,7 @@ final class OperationPlanProperties {
     private static OperationPlan plan(
             Routing routing, EpTopology topology, Mode mode, Op op, int hidden, double nicGbps) {
         TokenSource source = new TokenSource.Recorded(routing);
-        Simulation simulation =
-                mode == Mode.NORMAL
-                        ? Simulation.normal(source, topology)
-                        : Simulation.lowLatency(source, topology, RowRule.ONCE_PER_RANK);
+        Simulation simulation = Simulation.of(mode, RowRule.ONCE_PER_RANK, source, topology);
         Shape shape =
                 new Shape(routing.maxTokens(), hidden, routing.numTopk(), routing.numExperts());
         return OperationPlan.of(

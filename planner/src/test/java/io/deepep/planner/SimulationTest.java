@@ -21,9 +21,13 @@ final class SimulationTest {
     }
 
     private static Simulation simulate(Gate gate, int sampledTokens) {
-        return Simulation.normal(
+        return simulate(
                 new TokenSource.Drawn(gate, SHAPE, EIGHT_NODES.numRanks(), 7, sampledTokens),
                 EIGHT_NODES);
+    }
+
+    private static Simulation simulate(TokenSource source, EpTopology topology) {
+        return Simulation.of(Mode.NORMAL, RowRule.ONCE_PER_RANK, source, topology);
     }
 
     @ParameterizedTest
@@ -59,7 +63,7 @@ final class SimulationTest {
         EpTopology node = new EpTopology(0, 8, 8);
         Shape shape = new Shape(4096, 7168, 8, 256);
         Simulation simulation =
-                Simulation.normal(new TokenSource.Drawn(new Gate.Uniform(), shape, 8, 0), node);
+                simulate(new TokenSource.Drawn(new Gate.Uniform(), shape, 8, 0), node);
         // 8 * (1 - C(224, 8) / C(256, 8))
         double missed = 1;
         for (int k = 0; k < 8; k++) {
@@ -72,8 +76,8 @@ final class SimulationTest {
     @Test
     void aSecondSimulationSeesTheSameTokens() {
         TokenSource source = new TokenSource.Drawn(new Gate.Uniform(), SHAPE, 64, 3, 16);
-        assertThat(Simulation.normal(source, EIGHT_NODES).dispatch().nvlinkIn)
-                .isEqualTo(Simulation.normal(source, EIGHT_NODES).dispatch().nvlinkIn);
+        assertThat(simulate(source, EIGHT_NODES).dispatch().nvlinkIn)
+                .isEqualTo(simulate(source, EIGHT_NODES).dispatch().nvlinkIn);
     }
 
     @Test
