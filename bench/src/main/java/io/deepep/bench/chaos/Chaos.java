@@ -9,9 +9,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.EnumMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -38,7 +38,7 @@ final class Chaos {
     private final Return way;
     private final IntFunction<String> repeating;
     private final Function<RankKind, World> worlds;
-    private final Map<String, Tally> tallies = new LinkedHashMap<>();
+    private final Map<String, Tally> tallies = new TreeMap<>();
     private final Map<RankKind, Usage> leftOver = new EnumMap<>(RankKind.class);
     private final List<String> breaches = new ArrayList<>();
 
@@ -199,7 +199,7 @@ final class Chaos {
             broken.add("the new rank " + trial.victim() + " " + successor);
         }
         broken.forEach(breach -> complain(place, trial, breach));
-        Trial after = Trial.quiet(trial.seed() + Trial.ROUNDS, trial.mode(), trial.model());
+        Trial after = trial.after();
         boolean verified = quiet(place, after, world, "after " + trial.kind());
         Usage held = world.leftOver();
         boolean leaks = held.exceeds(Usage.TOLERATED);
@@ -220,7 +220,7 @@ final class Chaos {
             boolean replaced,
             boolean inPlace,
             boolean broken) {
-        Tally tally = tallies.computeIfAbsent(key(trial), ignored -> new Tally(trial));
+        Tally tally = tallies.computeIfAbsent(Tally.name(trial), ignored -> new Tally(trial));
         for (int rank = 0; rank < outcomes.size(); rank++) {
             if (rank != trial.victim()) {
                 tally.count(outcomes.get(rank));
@@ -254,10 +254,6 @@ final class Chaos {
         console.complain(line);
     }
 
-    private static String key(Trial trial) {
-        return trial.mode() + " " + trial.model() + " " + trial.action();
-    }
-
     /** The process was asked to end, and so perhaps were the ranks': how trials went until then. */
     synchronized ChaosReport interrupt() {
         interrupted = true;
@@ -266,17 +262,12 @@ final class Chaos {
 
     /** How the trials went. */
     synchronized ChaosReport report() {
-        List<Tally> sorted = tallies.values().stream().sorted(Chaos::compare).toList();
         return new ChaosReport(
                 made.cardinality(),
                 made.nextClearBit(0),
-                sorted,
+                List.copyOf(tallies.values()),
                 leftOver,
                 List.copyOf(breaches),
                 hasFailed() ? failure.getMessage() : null);
-    }
-
-    private static int compare(Tally a, Tally b) {
-        return (a.ranks + a.action + a.mode).compareTo(b.ranks + b.action + b.mode);
     }
 }

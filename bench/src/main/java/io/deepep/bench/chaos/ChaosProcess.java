@@ -134,11 +134,10 @@ final class ChaosProcess implements AutoCloseable {
             Duration ifStopped) {
         pause = ifStopped;
         told = port;
-        boolean joins = port == 0;
         orders.println(
                 Lines.write(
                         new RankProgram.Order(
-                                trial, rank, seat, numRanks, port, nextPort, joins, secret)));
+                                trial, rank, seat, numRanks, port, nextPort, secret)));
     }
 
     /**

@@ -41,20 +41,16 @@ public final class RankProgram {
      * What a process is told: one run, as one rank or as all of them. It keeps its seat, which says
      * where it works, from run to run.
      *
-     * @param nextPort where the ranks meet when the victim has been replaced, 0 if it is not
-     * @param joins whether this process replaces the victim, and meets the others there alone
+     * @param port where the ranks meet; 0 for a process that replaces the victim
+     * @param nextPort where they meet when the victim has been replaced, 0 if it is not
      */
-    record Order(
-            Trial trial,
-            int rank,
-            int seat,
-            int size,
-            int port,
-            int nextPort,
-            boolean joins,
-            String secret) {
+    record Order(Trial trial, int rank, int seat, int size, int port, int nextPort, String secret) {
         /** Instead of a rank: each is a thread. */
         static final int ALL = -1;
+
+        private boolean joins() {
+            return port == 0;
+        }
     }
 
     /** What it answers: what the run left in use, and how its ranks came out of it. */
@@ -95,18 +91,16 @@ public final class RankProgram {
     }
 
     private Communicator open(Order order, int port) {
-        return ProcessCommunicator.open(environment(order, port), run.meetingTimeout());
-    }
-
-    private static ProcessEnvironment environment(Order order, int port) {
-        return new ProcessEnvironment(
-                order.rank(),
-                order.size(),
-                order.rank(),
-                order.size(),
-                LOOPBACK,
-                port,
-                order.secret(),
-                ProcessEnvironment.DEFAULT_FAILURE_TIMEOUT);
+        return ProcessCommunicator.open(
+                new ProcessEnvironment(
+                        order.rank(),
+                        order.size(),
+                        order.rank(),
+                        order.size(),
+                        LOOPBACK,
+                        port,
+                        order.secret(),
+                        ProcessEnvironment.DEFAULT_FAILURE_TIMEOUT),
+                run.meetingTimeout());
     }
 }

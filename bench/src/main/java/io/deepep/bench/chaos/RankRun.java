@@ -37,7 +37,7 @@ public record RankRun(Placement placement, int ranksPerNode, Network network, Du
     }
 
     /** Ranks of a node where {@code numRanks} take part. */
-    int nodeSize(int numRanks) {
+    private int nodeSize(int numRanks) {
         if (numRanks % ranksPerNode == 0) {
             return ranksPerNode;
         }
@@ -110,12 +110,11 @@ public record RankRun(Placement placement, int ranksPerNode, Network network, Du
             Communicator communicator,
             Disturbance disturbance,
             Supplier<Communicator> next) {
-        int nodeSize = nodeSize(communicator.size());
         Buffer.Builder builder = builder(trial, seat, communicator, next != null);
         disturbance.at(Moment.OPEN);
         try (RankMemory memory = RankMemory.of(placement.device(seat));
                 Buffer buffer = builder.open()) {
-            Rounds rounds = new Rounds(trial, nodeSize, buffer, memory, disturbance);
+            Rounds rounds = new Rounds(trial, buffer, memory, disturbance);
             if (next != null) {
                 return roundsAndReplacement(trial, rounds, disturbance, next, buffer, memory);
             }
@@ -150,10 +149,10 @@ public record RankRun(Placement placement, int ranksPerNode, Network network, Du
     }
 
     private void goOn(Trial trial, Communicator group, Buffer buffer, RankMemory memory) {
-        Trial after = Trial.quiet(trial.seed() + Trial.ROUNDS, trial.mode(), trial.model());
+        Trial after = trial.after();
         Disturbance none =
                 new Disturbance(after, buffer.topology().rank(), timeout, Signals.NONE, 0);
-        int lost = new Rounds(after, nodeSize(group.size()), buffer, memory, none).run();
+        int lost = new Rounds(after, buffer, memory, none).run();
         if (lost >= 0) {
             throw new IllegalStateException("rank " + lost + " did not come");
         }

@@ -37,7 +37,6 @@ final class Rounds {
     private final Trial trial;
     private final int rank;
     private final int numRanks;
-    private final int ranksPerNode;
     private final Buffer buffer;
     private final RankMemory memory;
     private final Disturbance disturbance;
@@ -45,16 +44,10 @@ final class Rounds {
     /** A rank that low-latency calls went on without, or -1. */
     private int lost = -1;
 
-    Rounds(
-            Trial trial,
-            int ranksPerNode,
-            Buffer buffer,
-            RankMemory memory,
-            Disturbance disturbance) {
+    Rounds(Trial trial, Buffer buffer, RankMemory memory, Disturbance disturbance) {
         this.trial = trial;
         this.rank = buffer.topology().rank();
         this.numRanks = buffer.topology().numRanks();
-        this.ranksPerNode = ranksPerNode;
         this.buffer = buffer;
         this.memory = memory;
         this.disturbance = disturbance;
@@ -122,7 +115,7 @@ final class Rounds {
         CombineResult combined = buffer.combine(combine);
         combined.event().synchronize();
         try (Downloads downloads = new Downloads(memory)) {
-            NormalCombineOracle.of(check, ranksPerNode)
+            NormalCombineOracle.of(check, buffer.topology().numNvlRanks())
                     .check(
                             rank,
                             CombineFormat.BF16,

@@ -59,17 +59,10 @@ final class Signals {
         requireProcess();
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment limits = arena.allocate(JAVA_LONG, 2); // in force, and the most
-            int status = (int) GET_LIMIT.invokeExact(RLIMIT_FSIZE, limits);
+            call("getrlimit", GET_LIMIT, RLIMIT_FSIZE, limits);
             long most = limits.getAtIndex(JAVA_LONG, 1);
             limits.setAtIndex(JAVA_LONG, 0, bytes == UNLIMITED ? most : bytes);
-            status |= (int) SET_LIMIT.invokeExact(RLIMIT_FSIZE, limits);
-            if (status != 0) {
-                throw new IllegalStateException("setrlimit returned " + status);
-            }
-        } catch (RuntimeException | Error failure) {
-            throw failure;
-        } catch (Throwable impossible) {
-            throw new IllegalStateException(impossible);
+            call("setrlimit", SET_LIMIT, RLIMIT_FSIZE, limits);
         }
     }
 
@@ -89,15 +82,18 @@ final class Signals {
     }
 
     private static void send(long pid, int signal) {
+        call("kill", KILL, (int) pid, signal);
+    }
+
+    private static void call(String name, MethodHandle function, Object... arguments) {
+        int status;
         try {
-            int status = (int) KILL.invokeExact((int) pid, signal);
-            if (status != 0) {
-                throw new IllegalStateException("kill returned " + status);
-            }
-        } catch (RuntimeException | Error failure) {
-            throw failure;
+            status = (int) function.invokeWithArguments(arguments);
         } catch (Throwable impossible) {
-            throw new IllegalStateException(impossible);
+            throw new IllegalStateException("a C function does not throw", impossible);
+        }
+        if (status != 0) {
+            throw new IllegalStateException(name + " returned " + status);
         }
     }
 

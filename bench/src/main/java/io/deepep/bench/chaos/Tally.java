@@ -51,6 +51,11 @@ public final class Tally {
         action = Names.of(trial.action());
     }
 
+    /** Tells kinds from each other, and sorts them. */
+    static String name(Trial trial) {
+        return Names.of(trial.model()) + Names.of(trial.action()) + Names.of(trial.mode());
+    }
+
     void count(Outcome other) {
         others++;
         if (other.kind() == Outcome.Kind.NAMED) {

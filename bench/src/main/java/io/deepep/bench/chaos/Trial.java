@@ -35,6 +35,11 @@ record Trial(
         return new Trial(seed, mode, model, Action.SLOW, Moment.JOIN, -1, 0, 0);
     }
 
+    /** A run after it that nothing disturbs. */
+    Trial after() {
+        return quiet(seed + ROUNDS, mode, model);
+    }
+
     /**
      * The trials of a command: every combination in turn that fits, with everything else random.
      *

@@ -5,10 +5,10 @@ import io.deepep.bench.run.UsageException;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 
 /**
@@ -22,7 +22,7 @@ public final class Launch {
 
     private final Console console;
     private final LaunchPlan plan;
-    private final List<RankProcess> processes = new ArrayList<>();
+    private final List<RankProcess> processes = new CopyOnWriteArrayList<>();
     private volatile boolean stopping;
     private volatile boolean ending;
 
@@ -86,21 +86,16 @@ public final class Launch {
 
     private void start(NumaBinding binding, RankVariables variables, List<RankOutput> outputs) {
         stopping = ending;
-        synchronized (processes) {
-            processes.clear();
-        }
+        processes.clear();
         for (int localRank = 0; localRank < plan.ranksPerNode(); localRank++) {
             try {
-                RankProcess process =
+                processes.add(
                         RankProcess.start(
                                 localRank,
                                 plan.command(),
                                 binding,
                                 variables,
-                                outputs.get(localRank));
-                synchronized (processes) {
-                    processes.add(process);
-                }
+                                outputs.get(localRank)));
             } catch (IOException failure) {
                 stop();
                 throw new UsageException(
@@ -145,10 +140,7 @@ public final class Launch {
      */
     private synchronized void stop() {
         stopping = true;
-        List<RankProcess> running;
-        synchronized (processes) {
-            running = List.copyOf(processes);
-        }
+        List<RankProcess> running = List.copyOf(processes);
         running.forEach(RankProcess::terminate);
         if (!awaitEnd(running)) {
             running.forEach(RankProcess::kill);

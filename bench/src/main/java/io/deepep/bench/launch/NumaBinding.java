@@ -5,6 +5,7 @@ import io.deepep.cuda.topology.HostTopology;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
@@ -61,7 +62,7 @@ record NumaBinding(List<String> processors) {
         if (variable == null || !variable.matches("\\d+(,\\d+)*")) {
             return IntStream.range(0, numGpus).boxed().toList();
         }
-        return java.util.Arrays.stream(variable.split(",", -1))
+        return Arrays.stream(variable.split(",", -1))
                 .map(Integer::valueOf)
                 .filter(gpu -> gpu < numGpus)
                 .toList();

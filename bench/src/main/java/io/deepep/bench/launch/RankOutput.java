@@ -7,6 +7,7 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.Writer;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -59,12 +60,11 @@ record RankOutput(Console console, int rank, PrintWriter out, PrintWriter err) {
         }
     }
 
-    Thread pumpOut(BufferedReader lines) {
-        return pump(lines, console.out(), out);
-    }
-
-    Thread pumpErr(BufferedReader lines) {
-        return pump(lines, console.err(), err);
+    /** Sends both outputs of its process there, by threads that end with them. */
+    List<Thread> pump(Process process) {
+        return List.of(
+                pump(process.inputReader(StandardCharsets.UTF_8), console.out(), out),
+                pump(process.errorReader(StandardCharsets.UTF_8), console.err(), err));
     }
 
     private Thread pump(BufferedReader lines, PrintWriter to, PrintWriter file) {

@@ -1,7 +1,6 @@
 package io.deepep.bench.launch;
 
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -74,12 +73,7 @@ final class RankProcess {
         ProcessBuilder builder = new ProcessBuilder(watched);
         variables.writeTo(builder.environment(), localRank);
         Process process = builder.start();
-        return new RankProcess(
-                output.rank(),
-                process,
-                List.of(
-                        output.pumpOut(process.inputReader(StandardCharsets.UTF_8)),
-                        output.pumpErr(process.errorReader(StandardCharsets.UTF_8))));
+        return new RankProcess(output.rank(), process, output.pump(process));
     }
 
     /** The shell would say it only when it runs. */

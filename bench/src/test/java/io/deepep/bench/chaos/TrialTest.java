@@ -57,7 +57,7 @@ class TrialTest {
     void processesGetWhatWasDrawn() {
         for (Trial trial : draw(3, 200)) {
             RankProgram.Order order =
-                    new RankProgram.Order(trial, 2, 1, NUM_RANKS, 20_000, 20_001, true, "secret");
+                    new RankProgram.Order(trial, 2, 1, NUM_RANKS, 20_000, 20_001, "secret");
             assertThat(Lines.read(Lines.write(order), RankProgram.Order.class)).isEqualTo(order);
         }
     }
