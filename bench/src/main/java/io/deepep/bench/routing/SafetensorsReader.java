@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /**
  * Reads {@code .safetensors}: the length of the header (8 bytes), the header as JSON with dtype,
@@ -63,14 +64,13 @@ final class SafetensorsReader {
     private static Optional<NamedArray> array(
             String file, String key, JsonNode entry, ByteBuffer data) {
         String name = file + ": " + key;
-        NamedArray.Type type;
-        switch (entry.path("dtype").asText()) {
-            case "I64" -> type = NamedArray.Type.I64;
-            case "I32" -> type = NamedArray.Type.I32;
-            case "F32" -> type = NamedArray.Type.F32;
-            default -> {
-                return Optional.empty();
-            }
+        String dtype = entry.path("dtype").asText();
+        Optional<NamedArray.Type> type =
+                Stream.of(NamedArray.Type.values())
+                        .filter(each -> each.name().equals(dtype))
+                        .findFirst();
+        if (type.isEmpty()) {
+            return Optional.empty();
         }
         JsonNode sizes = entry.path("shape");
         long[] shape = new long[sizes.size()];
@@ -85,6 +85,6 @@ final class SafetensorsReader {
                             .formatted(name, from, to, data.limit()));
         }
         return Optional.of(
-                new NamedArray(key, type, shape, data.slice((int) from, (int) (to - from))));
+                new NamedArray(key, type.get(), shape, data.slice((int) from, (int) (to - from))));
     }
 }
