@@ -120,7 +120,7 @@ final class PlanReport {
         console.print(
                 new TextTable<Line>()
                         .text("mode", line -> line.plan().mode())
-                        .right("ranks", PlanReport::ranks)
+                        .right("ranks", line -> line.plan().cluster().topology().numRanks())
                         .right("experts", line -> line.plan().shape().numExperts())
                         .right("tokens", line -> line.plan().shape().numTokens())
                         .right("simulated", line -> line.plan().sampledTokens())
@@ -181,9 +181,5 @@ final class PlanReport {
 
     private static BufferBytes buffers(Line line) {
         return line.plan().buffers();
-    }
-
-    private static int ranks(Line line) {
-        return line.plan().cluster().topology().numRanks();
     }
 }

@@ -3,10 +3,10 @@ package io.deepep.bench.report;
 import com.fasterxml.jackson.databind.JsonNode;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.UsageException;
 import io.deepep.bench.text.Decimals;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -75,11 +75,7 @@ final class ReadmeCommand implements Callable<Integer> {
         if (measure != null) {
             measure();
         }
-        for (Path file : markdownFiles()) {
-            if (update(file)) {
-                stale.add(file);
-            }
-        }
+        markdownFiles().forEach(this::update);
         stale.forEach(
                 file ->
                         console.line(
@@ -142,25 +138,19 @@ final class ReadmeCommand implements Callable<Integer> {
         }
     }
 
-    /** Whether the file was out of date. */
-    private boolean update(Path file) {
+    private void update(Path file) {
+        boolean readme = file.equals(root.resolve("README.md"));
         try {
-            String before = Files.readString(file);
-            boolean readme = file.equals(root.resolve("README.md"));
-            String after =
+            String updated =
                     MarkdownBlocks.update(
-                            before,
+                            Files.readString(file),
                             request -> {
                                 if (readme) {
                                     requireOneCommit(request);
                                 }
                                 return make(file, request);
                             });
-            boolean changed = !after.equals(before);
-            if (changed && !check) {
-                Files.writeString(file, after);
-            }
-            return changed;
+            write(file, updated);
         } catch (IOException failed) {
             throw new UsageException("cannot update " + file + ": " + failed.getMessage());
         } catch (UsageException wrong) {
@@ -236,7 +226,12 @@ final class ReadmeCommand implements Callable<Integer> {
     private String plot(Path file, MarkdownBlocks.Request request, List<OperationRecord> records) {
         boolean share = request.option("what", "time").equals("share");
         String name = request.option("file");
-        write(file.resolveSibling(name), OperationCharts.bars(share, records));
+        Path svg = file.resolveSibling(name);
+        try {
+            write(svg, OperationCharts.bars(share, records));
+        } catch (IOException failed) {
+            throw OutputFile.unwritable("deepep:plot", svg, failed);
+        }
         String values =
                 records.stream()
                         .map(
@@ -252,19 +247,15 @@ final class ReadmeCommand implements Callable<Integer> {
         return "![" + OperationCharts.title(share) + ": " + values + "](" + name + ")\n";
     }
 
-    /** A picture is out of date as a text is. */
-    private void write(Path target, String svg) {
-        try {
-            if (Files.isRegularFile(target) && Files.readString(target).equals(svg)) {
-                return;
-            }
-            stale.add(target);
-            if (!check) {
-                Files.createDirectories(target.toAbsolutePath().getParent());
-                Files.writeString(target, svg);
-            }
-        } catch (IOException failed) {
-            throw new UncheckedIOException(failed);
+    /** Writes a page or a picture if it is out of date, and it may be changed. */
+    private void write(Path file, String content) throws IOException {
+        if (Files.isRegularFile(file) && Files.readString(file).equals(content)) {
+            return;
+        }
+        stale.add(file);
+        if (!check) {
+            Files.createDirectories(file.toAbsolutePath().getParent());
+            Files.writeString(file, content);
         }
     }
 }
