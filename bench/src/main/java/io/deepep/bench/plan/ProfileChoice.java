@@ -76,8 +76,9 @@ final class ProfileChoice {
                         .toList();
         if (measurements.isEmpty()) {
             throw new UsageException(
-                    ("--profile=%s: %s has no times of several ranks on one node with a GPU each;"
-                                    + " record them with bench normal or bench low-latency --backend cuda --json")
+                    ("--profile=%s: %s has no times of several ranks on one node with a GPU each, beside a bare copy;"
+                                    + " record them on one host with bench normal or bench low-latency --backend cuda"
+                                    + " --json")
                             .formatted(profile, file));
         }
         return measurements;
@@ -87,7 +88,8 @@ final class ProfileChoice {
         return each.gpu() != null
                 && each.nodes() == 1
                 && each.gpu().gpus() == each.ranks()
-                && each.gpu().linkBytes() > 0;
+                && each.gpu().linkBytes() > 0
+                && each.gpu().ceilingBytesPerSecond() != null;
     }
 
     /** The operations that plans are made for, in their fastest form; combines are of BF16. */

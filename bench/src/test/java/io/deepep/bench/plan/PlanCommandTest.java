@@ -63,6 +63,20 @@ final class PlanCommandTest {
                 .contains("has no dispatch of low-latency mode", "plan only the other mode");
     }
 
+    /** Ranks of several hosts, which can be one node of NVLink, have no bare copy. */
+    @Test
+    void timesWithoutABareCopyAreNoProfile(@TempDir Path folder) throws Exception {
+        Path measured = Path.of("../docs/measurements/2026-11-22-4xh200/normal.json");
+        Path file =
+                Files.writeString(
+                        folder.resolve("hosts.json"),
+                        Files.readString(measured)
+                                .replaceAll("\"ceilingBytesPerSecond\" *: *[^,]+,", ""));
+        Outcome outcome = runLine("plan --mode normal --profile " + file);
+        assertThat(outcome.errLines()).singleElement().asString().contains("beside a bare copy");
+        assertThat(outcome.exitCode()).isEqualTo(2);
+    }
+
     @Test
     void bothModesAreATable() {
         Outcome outcome = runLine("plan --nodes 2 --tokens 64");
@@ -281,8 +295,8 @@ final class PlanCommandTest {
                 "plan --profile ../docs/measurements/2026-11-21-host/normal-8x1024.json | deepep:"
                         + " --profile=../docs/measurements/2026-11-21-host/normal-8x1024.json:"
                         + " ../docs/measurements/2026-11-21-host/normal-8x1024.json has no times of several ranks"
-                        + " on one node with a GPU each; record them with bench normal or bench low-latency"
-                        + " --backend cuda --json",
+                        + " on one node with a GPU each, beside a bare copy; record them on one host with bench"
+                        + " normal or bench low-latency --backend cuda --json",
                 "plan --routing normal | deepep: --routing=normal is not uniform, zipf, group-limited or a .npy or .safetensors file",
                 "plan --routing /no/such.npy | deepep: --routing: there is no file /no/such.npy",
                 "plan --routing x.npy --sweep | deepep: --sweep needs a random routing, for any"
