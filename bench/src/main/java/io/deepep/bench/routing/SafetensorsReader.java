@@ -75,7 +75,7 @@ final class SafetensorsReader {
         JsonNode sizes = entry.path("shape");
         long[] shape = new long[sizes.size()];
         for (int i = 0; i < shape.length; i++) {
-            shape[i] = sizes.get(i).canConvertToLong() ? sizes.get(i).asLong(-1) : -1;
+            shape[i] = sizes.path(i).canConvertToLong() ? sizes.path(i).asLong(-1) : -1;
         }
         long from = entry.path("data_offsets").path(0).asLong(-1);
         long to = entry.path("data_offsets").path(1).asLong(-1);

@@ -42,6 +42,7 @@ final class SafetensorsReaderTest {
                 "{\"a\": {\"dtype\": \"I64\", \"shape\": [1], \"data_offsets\": [8, 0]}}",
                 "{\"a\": {\"dtype\": \"I64\", \"shape\": [1]}}",
                 "{\"a\": {\"dtype\": \"I64\", \"shape\": [2], \"data_offsets\": [0, 8]}}",
+                "{\"a\": {\"dtype\": \"I64\", \"shape\": {\"b\": 1}, \"data_offsets\": [0, 8]}}",
                 "{\"a\": {\"dtype\": \"I64\", \"shape\": [-1], \"data_offsets\": [0, 8]}}"
             })
     void brokenHeadersAreRefused(String json) {
