@@ -59,7 +59,7 @@ record NumaBinding(List<String> processors) {
 
     /** Indices of the GPUs that ranks see; those that are named in another way count as all. */
     private static List<Integer> visible(String variable, int numGpus) {
-        if (variable == null || !variable.matches("\\d+(,\\d+)*")) {
+        if (variable == null || !variable.matches("\\d{1,9}(,\\d{1,9})*")) {
             return IntStream.range(0, numGpus).boxed().toList();
         }
         return Arrays.stream(variable.split(",", -1))

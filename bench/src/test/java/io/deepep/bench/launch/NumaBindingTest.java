@@ -37,6 +37,10 @@ class NumaBindingTest {
                         "0-47", "0-47", "0-47", "0-47", "48-95", "48-95", "48-95", "48-95");
         assertThat(NumaBinding.of(root, Map.of("CUDA_VISIBLE_DEVICES", "7,0"), 2).processors())
                 .containsExactly("48-95", "0-47");
+        assertThat(
+                        NumaBinding.of(root, Map.of("CUDA_VISIBLE_DEVICES", "99999999999"), 1)
+                                .processors())
+                .containsExactly("0-47");
         assertThat(NumaBinding.of(root, Map.of(), 8).prefix(4))
                 .containsExactly("/usr/bin/taskset", "-c", "48-95");
     }
