@@ -52,14 +52,8 @@ public final class RecordedRouting {
     private static RecordedRouting load(Path file, Path weightsFile) {
         String name = file.toString();
         if (name.endsWith(".npy")) {
-            NamedArray weights =
-                    weightsFile == null
-                            ? null
-                            : NpyReader.read(
-                                    weightsFile.toString(),
-                                    bytes("--routing-weights", weightsFile));
-            return new RecordedRouting(
-                    name, NpyReader.read(name, bytes("--routing", file)), weights);
+            NamedArray weights = weightsFile == null ? null : npy("--routing-weights", weightsFile);
+            return new RecordedRouting(name, npy("--routing", file), weights);
         }
         if (name.endsWith(".safetensors")) {
             if (weightsFile != null) {
@@ -76,6 +70,14 @@ public final class RecordedRouting {
                     name, idx, pick(arrays, "topk_weights", array -> !array.type().isInteger()));
         }
         throw new RoutingFileException(name + " ends neither in .npy nor in .safetensors");
+    }
+
+    private static NamedArray npy(String option, Path file) {
+        try {
+            return NpyReader.read(file.toString(), bytes(option, file));
+        } catch (RoutingFileException wrong) {
+            throw new UsageException(option + ": " + wrong.getMessage());
+        }
     }
 
     /** The array called {@code key}, else the only one of its kind, else null. */

@@ -133,11 +133,14 @@ final class RecordedRoutingTest {
     }
 
     @Test
-    void theOptionOfAMissingFileIsNamed() throws IOException {
+    void theOptionOfAFileThatCannotBeReadIsNamed() throws IOException {
         Path idx = RoutingFiles.npyI64(folder.resolve("i.npy"), new long[] {1, 1}, 0);
         Path none = folder.resolve("none.npy");
         assertThatThrownBy(() -> RecordedRouting.read(idx, none))
                 .hasMessage("--routing-weights: there is no file " + none);
+        Path text = Files.writeString(folder.resolve("w.npy"), "0.5, 0.5 and so on");
+        assertThatThrownBy(() -> RecordedRouting.read(idx, text))
+                .hasMessageStartingWith("--routing-weights: " + text + ": not a .npy file");
         assertThatThrownBy(() -> RecordedRouting.read(folder, null))
                 .hasMessageContaining("ends neither in .npy");
     }
