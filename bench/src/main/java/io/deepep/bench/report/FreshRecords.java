@@ -9,9 +9,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import picocli.CommandLine;
@@ -64,9 +66,19 @@ final class FreshRecords {
      *
      * @param records files of records, relative to the folder of all
      * @return the new file of each that was measured
-     * @throws UsageException if none was
+     * @throws UsageException if none was, or two would have the same name
      */
     Map<String, String> measure(Collection<String> records) throws IOException {
+        Set<Path> names = new HashSet<>();
+        for (String each : records) {
+            if (!names.add(Path.of(each).getFileName())) {
+                Files.delete(all.resolve(name));
+                throw new UsageException(
+                        "--measure: two of the records shown have the name of "
+                                + each
+                                + "; rename one");
+            }
+        }
         Map<String, List<String>> byBackend =
                 records.stream()
                         .collect(
@@ -95,9 +107,6 @@ final class FreshRecords {
         Map<String, String> fresh = new LinkedHashMap<>();
         for (String file : files) {
             String target = name + "/" + Path.of(file).getFileName();
-            if (Files.exists(all.resolve(target))) {
-                throw new UsageException("two records have the name " + target + "; rename one");
-            }
             List<String> words = command(JsonRecords.parse(all.resolve(file)));
             console.line("deepep %s --json %s", String.join(" ", words), all.resolve(target));
             int code = run(words, all.resolve(target));

@@ -106,6 +106,19 @@ class FreshRecordsTest {
         assertThat(records("new")).doesNotExist();
     }
 
+    /** They would be written to one file, and it takes hours until the second is measured. */
+    @Test
+    void recordsOfOneNameAreRefusedBeforeAnyIsMeasured() throws IOException {
+        Files.createDirectories(records("older"));
+        Files.copy(records("old/host.json"), records("older/host.json"));
+        show("times records=old/host.json", "times records=older/host.json");
+        Outcome outcome = measure("new");
+        assertThat(outcome.exitCode()).isEqualTo(2);
+        assertThat(outcome.err()).contains("have the name of older/host.json; rename one");
+        assertThat(outcome.out()).isEmpty();
+        assertThat(records("new")).doesNotExist();
+    }
+
     @ParameterizedTest
     @CsvSource({
         "old, cannot make a new folder",
