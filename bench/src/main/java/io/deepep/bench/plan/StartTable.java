@@ -1,7 +1,6 @@
 package io.deepep.bench.plan;
 
 import io.deepep.EpTopology;
-import io.deepep.bench.text.Decimals;
 import io.deepep.bench.text.TextTable;
 import io.deepep.planner.Shape;
 import io.deepep.planner.StartCost;
@@ -24,20 +23,20 @@ final class StartTable {
 
     static String markdown() {
         return new TextTable<StartCost>()
-                .text("nodes", cost -> cost.topology().numRdmaRanks())
-                .text("ranks", cost -> cost.topology().numRanks())
-                .text("queue pairs of a rank", cost -> cost.numQps())
-                .text("their depth", cost -> cost.qpDepth())
-                .text("their memory MiB", cost -> tenths(cost.queueBytes() / MIB))
-                .text("NVL buffer GiB", cost -> hundredths(cost.buffers().nvlForRouting() / GIB))
-                .text("RDMA buffer GiB", cost -> hundredths(cost.buffers().rdma() / GIB))
-                .text("heap GiB", cost -> tenths(cost.heapBytes() / GIB))
-                .text("messages of a rank", cost -> cost.messages())
-                .text("KiB", cost -> tenths(cost.messageBytes() / KIB))
-                .text("IBGDA: memory MiB", cost -> tenths(cost.ibgda().memoryBytes() / MIB))
-                .text("messages", cost -> cost.ibgda().messages())
-                .text("KiB", cost -> tenths(cost.ibgda().messageBytes() / KIB))
-                .text("rounds", cost -> cost.ibgda().rounds())
+                .right("nodes", cost -> cost.topology().numRdmaRanks())
+                .right("ranks", cost -> cost.topology().numRanks())
+                .right("queue pairs of a rank", cost -> cost.numQps())
+                .right("their depth", cost -> cost.qpDepth())
+                .number("their memory MiB", "%.1f", cost -> cost.queueBytes() / MIB)
+                .number("NVL buffer GiB", "%.2f", cost -> cost.buffers().nvlForRouting() / GIB)
+                .number("RDMA buffer GiB", "%.2f", cost -> cost.buffers().rdma() / GIB)
+                .number("heap GiB", "%.1f", cost -> cost.heapBytes() / GIB)
+                .right("messages of a rank", cost -> cost.messages())
+                .number("KiB", "%.1f", cost -> cost.messageBytes() / KIB)
+                .number("IBGDA: memory MiB", "%.1f", cost -> cost.ibgda().memoryBytes() / MIB)
+                .right("messages", cost -> cost.ibgda().messages())
+                .number("KiB", "%.1f", cost -> cost.ibgda().messageBytes() / KIB)
+                .right("rounds", cost -> cost.ibgda().rounds())
                 .markdown(NODES.stream().map(StartTable::cost).toList());
     }
 
@@ -46,13 +45,5 @@ final class StartTable {
         return StartCost.of(
                 new EpTopology(0, numRanks, RANKS_PER_NODE),
                 new Shape(TOKENS, HIDDEN, TOPK, Math.max(EXPERTS, numRanks)));
-    }
-
-    private static String tenths(double value) {
-        return Decimals.of("%.1f", value);
-    }
-
-    private static String hundredths(double value) {
-        return Decimals.of("%.2f", value);
     }
 }
