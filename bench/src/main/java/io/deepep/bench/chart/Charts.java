@@ -1,6 +1,7 @@
 package io.deepep.bench.chart;
 
 import io.deepep.bench.chart.Svg.Anchor;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
@@ -176,7 +177,18 @@ public final class Charts {
     }
 
     /** Points of one line. */
-    public record Line(List<Double> xs, List<Double> ys) {}
+    public record Line(List<Double> xs, List<Double> ys) {
+        /** None yet. */
+        public Line() {
+            this(new ArrayList<>(), new ArrayList<>());
+        }
+
+        /** Adds a point. */
+        public void add(double x, double y) {
+            xs.add(x);
+            ys.add(y);
+        }
+    }
 
     /** Lines over an axis of powers of two, with values on one of powers of ten. */
     public static String lines(

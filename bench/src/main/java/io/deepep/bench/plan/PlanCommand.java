@@ -1,7 +1,6 @@
 package io.deepep.bench.plan;
 
 import io.deepep.bench.measure.BenchReport;
-import io.deepep.bench.measure.Build;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.Progress;
@@ -69,8 +68,7 @@ public final class PlanCommand implements Runnable {
             PlanReport.print(console, plans, routing);
         }
         if (json != null) {
-            BenchReport.write(
-                    json, PlanRecord.of(plans, routing, options.routing.seed(), Build.current()));
+            BenchReport.write(json, PlanRecord.of(plans, routing, options.routing.seed()));
         }
         if (plot != null) {
             SweepPlot.write(plot, plans);

@@ -65,7 +65,8 @@ record PlanRecord(
     }
 
     /** The records of some plans, in their order. */
-    static List<PlanRecord> of(List<ModePlan> plans, String routing, long seed, Build build) {
+    static List<PlanRecord> of(List<ModePlan> plans, String routing, long seed) {
+        Build build = Build.current();
         String time = Instant.now().toString();
         return plans.stream()
                 .flatMap(

@@ -53,12 +53,8 @@ record LayerRun(String name, List<JsonNode> records) {
     void addTo(ReportPage page) {
         Map<String, Charts.Line> lines = new LinkedHashMap<>();
         for (JsonNode each : records) {
-            Charts.Line line =
-                    lines.computeIfAbsent(
-                            who(each),
-                            key -> new Charts.Line(new ArrayList<>(), new ArrayList<>()));
-            line.xs().add(each.path("tokens").asDouble());
-            line.ys().add(each.path(MARK).asDouble());
+            lines.computeIfAbsent(who(each), key -> new Charts.Line())
+                    .add(each.path("tokens").asDouble(), each.path(MARK).asDouble());
         }
         page.section(
                         name + ": a layer of a model",
