@@ -30,6 +30,9 @@ record NvshmemStartup(
         Path sysfs) {
     private static final System.Logger LOG = System.getLogger(NvshmemStartup.class.getName());
     private static final String BOOTSTRAP = "nvshmem_bootstrap_uid.so.3";
+    /** Of settings; no variable has it in its value. */
+    private static final String SEPARATOR = "\0";
+
     // Size of a table in the InfiniBand transports, which write past its end.
     private static final int MAX_HCAS = 48;
 
@@ -72,9 +75,9 @@ record NvshmemStartup(
         }
     }
 
-    /** What all ranks must have in common: lines of NAME=VALUE, the same names on every rank. */
+    /** What all ranks must have in common: each as NAME=VALUE. */
     private String shared(NvshmemVersion version) {
-        SortedMap<String, String> settings = new TreeMap<>();
+        SortedMap<String, String> settings = user.shared();
         settings.put("version", version.toString());
         settings.put("transport", options.transport().toString());
         settings.put("numQpsPerPe", Integer.toString(options.numQpsPerPe()));
@@ -83,30 +86,39 @@ record NvshmemStartup(
         settings.put("usePeerAccess", Boolean.toString(options.usePeerAccess()));
         settings.put("numTeams", Integer.toString(options.numTeams()));
         settings.put("world", peMap.world().toString());
-        settings.putAll(user.shared());
         return settings.entrySet().stream()
                 .map(setting -> setting.getKey() + "=" + setting.getValue())
-                .collect(Collectors.joining("\n"));
+                .collect(Collectors.joining(SEPARATOR));
     }
 
     /**
-     * Compares what {@link #shared} says on all ranks.
+     * Compares what {@link #shared} says on all ranks. Users may have set variables on some only.
      *
      * @throws RankMismatchException on every rank, with both values
      */
     private static void requireSame(List<String> gathered) {
-        List<String> first = gathered.getFirst().lines().toList();
+        SortedMap<String, String> first = settings(gathered.getFirst());
         for (int rank = 1; rank < gathered.size(); rank++) {
-            List<String> other = gathered.get(rank).lines().toList();
-            for (int i = 0; i < first.size(); i++) {
-                if (!first.get(i).equals(other.get(i))) {
-                    String[] setting = first.get(i).split("=", 2);
-                    String value = other.get(i).split("=", 2)[1];
-                    throw RankMismatchException.of(
-                            "NVSHMEM", setting[0], 0, setting[1], rank, value);
+            SortedMap<String, String> other = settings(gathered.get(rank));
+            SortedMap<String, String> all = new TreeMap<>(first);
+            all.putAll(other);
+            for (String name : all.keySet()) {
+                String value = first.getOrDefault(name, "nothing");
+                String itsValue = other.getOrDefault(name, "nothing");
+                if (!value.equals(itsValue)) {
+                    throw RankMismatchException.of("NVSHMEM", name, 0, value, rank, itsValue);
                 }
             }
         }
+    }
+
+    private static SortedMap<String, String> settings(String shared) {
+        SortedMap<String, String> settings = new TreeMap<>();
+        for (String setting : shared.split(SEPARATOR, -1)) {
+            int equals = setting.indexOf('=');
+            settings.put(setting.substring(0, equals), setting.substring(equals + 1));
+        }
+        return settings;
     }
 
     private void checkPlugins() {

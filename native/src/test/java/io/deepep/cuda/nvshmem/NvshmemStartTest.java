@@ -21,6 +21,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** Four ranks on two nodes, each as if in a process of its own, over fake_nvshmem.c. */
 class NvshmemStartTest {
@@ -34,7 +36,7 @@ class NvshmemStartTest {
     private static int numInstallations;
 
     @TempDir private Path sysfs;
-    private NvshmemUserSettings user = NvshmemUserSettings.NONE;
+    private IntFunction<NvshmemUserSettings> user = _ -> NvshmemUserSettings.NONE;
     private final List<FakeNvshmem> fakes = new ArrayList<>();
     private final List<FakeDevice> devices = new ArrayList<>();
     private final List<NvshmemProcess> processes = new ArrayList<>();
@@ -72,7 +74,7 @@ class NvshmemStartTest {
                                         fakes.get(rank).installation(),
                                         options.apply(rank),
                                         map,
-                                        user,
+                                        user.apply(rank),
                                         sysfs);
                         try (Nvshmem nvshmem =
                                 startup.start(devices.get(rank), communicator, TIMEOUT)) {
@@ -167,7 +169,8 @@ class NvshmemStartTest {
 
     @Test
     void usersVariableThatContradictsIsRefusedByName() throws Exception {
-        user = new NvshmemUserSettings(Map.of("NVSHMEM_IBGDA_ENABLE_MULTI_PORT", "true"));
+        Map<String, String> contradiction = Map.of("NVSHMEM_IBGDA_ENABLE_MULTI_PORT", "true");
+        user = _ -> new NvshmemUserSettings(contradiction);
         assertUnavailable(
                 "NVSHMEM_IBGDA_ENABLE_MULTI_PORT=true is set in the environment, but this buffer needs"
                         + " NVSHMEM_IBGDA_ENABLE_MULTI_PORT=0",
@@ -225,6 +228,20 @@ class NvshmemStartTest {
         assertAllFailed(
                 RankMismatchException.class,
                 "ranks disagree on numQpsPerPe: rank 0 has 4, rank 1 has 8");
+    }
+
+    /** Only some ranks have the variable at all. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {"0 | rank 0 has 1, rank 1 has nothing", "2 | rank 0 has nothing, rank 2 has 1"})
+    void variableThatOneRankLacksIsNamed(int owner, String who) throws Exception {
+        Map<String, String> own = Map.of("NVSHMEM_IB_ADAPTIVE_ROUTING", "1");
+        user = rank -> new NvshmemUserSettings(rank == owner ? own : Map.of());
+        start(PeMap.World.GLOBAL, rank -> OPTIONS);
+        assertAllFailed(
+                RankMismatchException.class,
+                "ranks disagree on NVSHMEM_IB_ADAPTIVE_ROUTING: " + who);
     }
 
     @Test
