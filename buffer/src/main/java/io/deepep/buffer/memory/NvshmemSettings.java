@@ -27,9 +27,6 @@ import java.util.stream.Stream;
 public final class NvshmemSettings {
     private static final String LOOPBACK = "lo";
 
-    /** That of this rank's rail. */
-    private static final int NUM_TEAMS = 1;
-
     /** With one of these the user says which NICs a process has. */
     private static final List<String> NIC_VARIABLES =
             List.of("NVSHMEM_HCA_LIST", "NVSHMEM_HCA_PE_MAPPING", "UCX_NET_DEVICES");
@@ -78,35 +75,34 @@ public final class NvshmemSettings {
             HostTopology host,
             NvshmemUserSettings user) {
         NvshmemTransport transport = NvshmemTransport.valueOf(network.transport().name());
-        NvshmemOptions.Builder builder =
-                NvshmemOptions.builder(transport)
-                        .nicHandler(nicHandler(network, user))
-                        .quality(
-                                chosen(
-                                        network.quality().trafficClass(),
-                                        user,
-                                        "NVSHMEM_IB_TRAFFIC_CLASS"),
-                                chosen(network.quality().serviceLevel(), user, "NVSHMEM_IB_SL"))
-                        .numTeams(NUM_TEAMS)
-                        .usePeerAccess(!network.pureRdma() && !user.flag("NVSHMEM_DISABLE_P2P"))
-                        .bootstrapInterface(bootstrapInterface(communicator, network, user));
-        if (network.quality().gidIndex() != Network.Quality.FIND_GID) {
-            builder.gidIndex(network.quality().gidIndex());
-        } else {
-            user.number("NVSHMEM_IB_GID_INDEX").ifPresent(builder::gidIndex);
-        }
+        NvshmemOptions settings =
+                NvshmemOptions.of(
+                        transport,
+                        nicHandler(network, user),
+                        quality(network.quality(), user),
+                        !network.pureRdma() && !user.flag("NVSHMEM_DISABLE_P2P"),
+                        bootstrapInterface(communicator, network, user));
         if (transport == NvshmemTransport.NONE) {
-            return builder.build();
+            return settings;
         }
         int qpDepth = chosen(network.qpDepth(), user, "NVSHMEM_QP_DEPTH");
         List<NicPort> nics = nics(transport, network, gpu, host, user);
         int numPaths = nics.stream().mapToInt(NicPort::numPaths).max().orElse(1);
         int numQps = Math.max(queues.numQpsPerPe(), numPaths);
-        return builder.hcas(nics.stream().map(NicPort::name).toList())
-                .queues(
-                        user.number("NVSHMEM_IBGDA_NUM_RC_PER_PE").orElse(numQps),
-                        qpDepth == 0 ? queues.qpDepth() : qpDepth)
-                .build();
+        return settings.withQueues(
+                user.number("NVSHMEM_IBGDA_NUM_RC_PER_PE").orElse(numQps),
+                qpDepth == 0 ? queues.qpDepth() : qpDepth,
+                nics.stream().map(NicPort::name).toList());
+    }
+
+    private static Network.Quality quality(Network.Quality given, NvshmemUserSettings user) {
+        boolean open = given.gidIndex() == Network.Quality.FIND_GID;
+        return new Network.Quality(
+                open
+                        ? user.number("NVSHMEM_IB_GID_INDEX").orElse(Network.Quality.FIND_GID)
+                        : given.gidIndex(),
+                chosen(given.trafficClass(), user, "NVSHMEM_IB_TRAFFIC_CLASS"),
+                chosen(given.serviceLevel(), user, "NVSHMEM_IB_SL"));
     }
 
     /** The network's value; where it leaves that open with 0, the user's. */

@@ -171,11 +171,9 @@ class NvshmemSettingsTest {
     @Test
     void addressAndQualityOfServiceAreTheUsersChoice() {
         Network.Nvshmem network = Network.nvshmem(Network.Transport.IBGDA);
-        assertThat(settings(0, network).gidIndex()).isEmpty();
-        NvshmemOptions chosen = settings(0, network.withQuality(new Network.Quality(3, 106, 5)));
-        assertThat(chosen.gidIndex()).hasValue(3);
-        assertThat(chosen.trafficClass()).isEqualTo(106);
-        assertThat(chosen.serviceLevel()).isEqualTo(5);
+        assertThat(settings(0, network).quality()).isEqualTo(Network.Quality.DEFAULT);
+        Network.Quality chosen = new Network.Quality(3, 106, 5);
+        assertThat(settings(0, network.withQuality(chosen)).quality()).isEqualTo(chosen);
     }
 
     private NvshmemOptions settings(Network.Nvshmem network, Map<String, String> variables) {
@@ -206,9 +204,7 @@ class NvshmemSettingsTest {
         assertThat(used.qpDepth()).isEqualTo(512);
         assertThat(used.numQpsPerPe()).isEqualTo(3);
         assertThat(used.nicHandler()).isEqualTo(Network.NicHandler.CPU_HOST_MEMORY);
-        assertThat(used.gidIndex()).hasValue(3);
-        assertThat(used.trafficClass()).isEqualTo(106);
-        assertThat(used.serviceLevel()).isEqualTo(2);
+        assertThat(used.quality()).isEqualTo(new Network.Quality(3, 106, 2));
         assertThat(used.bootstrapInterface()).isEqualTo("ib7");
         assertThat(used.hcas()).isEmpty();
         assertThat(used.usePeerAccess()).isFalse();
@@ -222,7 +218,7 @@ class NvshmemSettingsTest {
         NvshmemOptions own = settings(chosen, variables);
         assertThat(own.qpDepth()).isEqualTo(1024);
         assertThat(own.nicHandler()).isEqualTo(Network.NicHandler.GPU);
-        assertThat(own.gidIndex()).hasValue(1);
+        assertThat(own.quality()).isEqualTo(new Network.Quality(1, 4, 5));
         assertThat(own.hcas()).containsExactly("mlx5_bond_2:1");
         assertThat(own.bootstrapInterface()).isEqualTo("eth0");
     }

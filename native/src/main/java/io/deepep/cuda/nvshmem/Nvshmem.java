@@ -1,7 +1,5 @@
 package io.deepep.cuda.nvshmem;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-
 import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.cuda.CudaContext;
@@ -10,8 +8,6 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.topology.HostTopology;
 import io.deepep.error.DeepEpException;
 import io.deepep.error.NativeCallException;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -26,8 +22,7 @@ import java.util.function.Supplier;
  * peer keeps from returning is given up after the timeout, and NVSHMEM cannot be used in this
  * process any more.
  *
- * <p>Memory, teams and modules may be closed before or after this; closing this releases all of
- * them.
+ * <p>Memory and modules may be closed before or after this; closing this releases all of them.
  */
 public final class Nvshmem implements AutoCloseable {
     private static final System.Logger LOG = System.getLogger(Nvshmem.class.getName());
@@ -39,9 +34,7 @@ public final class Nvshmem implements AutoCloseable {
     private final NvshmemDevice device;
     private final NvshmemWorker worker;
     private final PeMap peMap;
-    private final int maxTeams;
     private final List<NvshmemPart> parts = new ArrayList<>();
-    private int numTeams;
     private boolean closed;
 
     Nvshmem(
@@ -49,14 +42,12 @@ public final class Nvshmem implements AutoCloseable {
             NvshmemLibrary library,
             NvshmemDevice device,
             NvshmemWorker worker,
-            PeMap peMap,
-            int maxTeams) {
+            PeMap peMap) {
         this.process = process;
         this.library = library;
         this.device = device;
         this.worker = worker;
         this.peMap = peMap;
-        this.maxTeams = maxTeams;
     }
 
     /**
@@ -143,91 +134,47 @@ public final class Nvshmem implements AutoCloseable {
                     device + ", " + numBytes + " bytes",
                     false);
         }
-        return add(new NvshmemMemory(this, address, numBytes));
+        return add(new NvshmemMemory(this, address));
     }
 
     /**
-     * Splits the world of all ranks into one team per rail, and returns this rank's. Collective.
+     * Meets all PEs over what carries data between them. Where the world holds several rails, this
+     * library must number the ranks of a rail as NVSHMEM does. Collective.
      *
-     * @throws IllegalStateException if the world is a rail itself, all teams that the options allow
-     *     exist, or PEs share a GPU so that NVSHMEM forbids teams
-     */
-    public NvshmemTeam splitRails() {
-        if (peMap.world() != PeMap.World.GLOBAL) {
-            throw new IllegalStateException("the world is a single rail and has no teams of rails");
-        }
-        int numNvlRanks = peMap.topology().numNvlRanks();
-        return split(peMap.topology().nvlRank(), numNvlRanks, peMap.topology().numRdmaRanks());
-    }
-
-    /**
-     * Meets all PEs over what carries data between them. Where the world holds several rails, they
-     * become teams, which must number their PEs as this library does. Collective.
-     *
-     * @throws IllegalStateException if they do not
+     * @throws IllegalStateException if it does not
      */
     public void meet() {
         barrier();
-        boolean hasTeams =
-                call("nvshmemx_init_status", library::initStatus)
-                        != NvshmemLibrary.STATUS_LIMITED_SHARING;
-        if (peMap.world() != PeMap.World.GLOBAL || !hasTeams) {
+        if (peMap.world() == PeMap.World.GLOBAL) {
+            callWithoutResult("nvshmem_team_split_strided", this::compareRails);
+        }
+    }
+
+    /** Asks a team of this rank's rail, unless NVSHMEM has no teams because PEs share a GPU. */
+    private void compareRails() {
+        if (library.initStatus() == NvshmemLibrary.STATUS_LIMITED_SHARING) {
             return;
         }
-        NvshmemTeam rail = splitRails();
         EpTopology topology = peMap.topology();
-        if (rail.pe() != topology.rdmaRank() || rail.numPes() != topology.numRdmaRanks()) {
+        int team =
+                library.teamSplit(
+                        topology.nvlRank(),
+                        topology.numNvlRanks(),
+                        topology.numRdmaRanks(),
+                        device.toString());
+        int pe = library.teamMyPe(team);
+        int numPes = library.teamNumPes(team);
+        if (pe != topology.rdmaRank() || numPes != topology.numRdmaRanks()) {
             throw new IllegalStateException(
                     "NVSHMEM numbers rank %s as PE %s of %s in its rail, but it is rdmaRank %s of %s"
                             .formatted(
                                     topology.rank(),
-                                    rail.pe(),
-                                    rail.numPes(),
+                                    pe,
+                                    numPes,
                                     topology.rdmaRank(),
                                     topology.numRdmaRanks()));
         }
-        LOG.log(
-                System.Logger.Level.DEBUG,
-                "rank {0} is PE {1} of {2} in the team of its rail",
-                topology.rank(),
-                rail.pe(),
-                rail.numPes());
-    }
-
-    private synchronized NvshmemTeam split(int firstPe, int stride, int numPes) {
-        if (numTeams == maxTeams) {
-            throw new IllegalStateException(
-                    "numTeams=" + maxTeams + " teams exist already; raise numTeams in the options");
-        }
-        NvshmemTeam team =
-                call(
-                        "nvshmem_team_split_strided",
-                        () -> {
-                            if (library.initStatus() == NvshmemLibrary.STATUS_LIMITED_SHARING) {
-                                throw new IllegalStateException(
-                                        ("PEs share %s, and NVSHMEM then has no teams; give every rank a GPU, or let them share it"
-                                                        + " through MPS with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE")
-                                                .formatted(device));
-                            }
-                            return newTeam(firstPe, stride, numPes);
-                        });
-        numTeams++;
-        return add(team);
-    }
-
-    private NvshmemTeam newTeam(int firstPe, int stride, int numPes) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment out = arena.allocate(JAVA_INT);
-            out.set(JAVA_INT, 0, NvshmemLibrary.TEAM_INVALID);
-            int status = library.teamSplit(NvshmemLibrary.TEAM_WORLD, firstPe, stride, numPes, out);
-            NvshmemStatus.check("nvshmem_team_split_strided", status, device.toString());
-            int team = out.get(JAVA_INT, 0);
-            if (team == NvshmemLibrary.TEAM_INVALID) {
-                throw new IllegalStateException(
-                        "PE " + peMap.pe() + " is not in the team that it was split into");
-            }
-            return new NvshmemTeam(this, team, library.teamMyPe(team), library.teamNumPes(team));
-        }
+        library.teamDestroy(team);
     }
 
     /**
@@ -249,8 +196,8 @@ public final class Nvshmem implements AutoCloseable {
 
     NvshmemModule register(LongSupplier module, Runnable unload) {
         long handle = module.getAsLong();
-        int status = call("nvshmemx_cumodule_init", () -> library.moduleInit(handle));
-        NvshmemStatus.check("nvshmemx_cumodule_init", status, device.toString());
+        String where = device.toString();
+        callWithoutResult("nvshmemx_cumodule_init", () -> library.moduleInit(handle, where));
         return add(new NvshmemModule(this, module, unload));
     }
 
@@ -304,7 +251,6 @@ public final class Nvshmem implements AutoCloseable {
     synchronized void release(NvshmemPart part) {
         try {
             if (!closed && parts.remove(part)) {
-                numTeams -= part instanceof NvshmemTeam ? 1 : 0;
                 callWithoutResult(part.releaseCall(), () -> part.releaseIn(library));
             }
         } catch (DeepEpException | IllegalStateException e) {

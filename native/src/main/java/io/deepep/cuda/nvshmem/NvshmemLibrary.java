@@ -1,6 +1,5 @@
 package io.deepep.cuda.nvshmem;
 
-import static io.deepep.cuda.driver.NativeLibrary.call;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
@@ -12,6 +11,8 @@ import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
+import java.util.EnumMap;
+import java.util.Map;
 
 /**
  * The host library's functions. None of them protects itself: called out of order or with wrong
@@ -24,70 +25,68 @@ final class NvshmemLibrary {
     /** Several PEs share a GPU, and there is no MPS that guarantees them their share: no teams. */
     static final int STATUS_LIMITED_SHARING = 3;
 
-    static final int TEAM_WORLD = 0;
-    static final int TEAM_INVALID = -1;
-
+    private static final int TEAM_WORLD = 0;
+    private static final int TEAM_INVALID = -1;
     private static final int INIT_WITH_UNIQUE_ID = 1 << 3;
 
-    private final MethodHandle getVersion;
-    private final MethodHandle getUniqueId;
-    private final MethodHandle setUniqueIdArgs;
-    private final MethodHandle initAttr;
-    private final MethodHandle initStatus;
-    private final MethodHandle hostFinalize;
-    private final MethodHandle globalExit;
-    private final MethodHandle align;
-    private final MethodHandle free;
-    private final MethodHandle pointer;
-    private final MethodHandle barrierAll;
-    private final MethodHandle quietOnStream;
-    private final MethodHandle teamSplit;
-    private final MethodHandle teamDestroy;
-    private final MethodHandle teamMyPe;
-    private final MethodHandle teamNumPes;
-    private final MethodHandle moduleInit;
-    private final MethodHandle moduleFinalize;
+    private final Map<Function, MethodHandle> handles = new EnumMap<>(Function.class);
+
+    /** What is called, with its result, null for none, and its parameters. */
+    private enum Function {
+        GET_VERSION("nvshmemx_vendor_get_version_info", null, ADDRESS, ADDRESS, ADDRESS),
+        GET_UNIQUE_ID("nvshmemx_get_uniqueid", JAVA_INT, ADDRESS),
+        SET_UNIQUE_ID_ARGS(
+                "nvshmemx_set_attr_uniqueid_args", JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS, ADDRESS),
+        INIT_ATTR("nvshmemx_hostlib_init_attr", JAVA_INT, JAVA_INT, ADDRESS),
+        INIT_STATUS("nvshmemx_init_status", JAVA_INT),
+        FINALIZE("nvshmemx_hostlib_finalize", null),
+        GLOBAL_EXIT("nvshmem_global_exit", null, JAVA_INT),
+        ALIGN("nvshmem_align", JAVA_LONG, JAVA_LONG, JAVA_LONG),
+        FREE("nvshmem_free", null, JAVA_LONG),
+        POINTER("nvshmem_ptr", JAVA_LONG, JAVA_LONG, JAVA_INT),
+        BARRIER_ALL("nvshmem_barrier_all", null),
+        QUIET_ON_STREAM("nvshmemx_quiet_on_stream", null, JAVA_LONG),
+        TEAM_SPLIT(
+                "nvshmem_team_split_strided",
+                JAVA_INT,
+                JAVA_INT,
+                JAVA_INT,
+                JAVA_INT,
+                JAVA_INT,
+                ADDRESS,
+                JAVA_LONG,
+                ADDRESS),
+        TEAM_DESTROY("nvshmem_team_destroy", null, JAVA_INT),
+        TEAM_MY_PE("nvshmem_team_my_pe", JAVA_INT, JAVA_INT),
+        TEAM_NUM_PES("nvshmem_team_n_pes", JAVA_INT, JAVA_INT),
+        MODULE_INIT("nvshmemx_cumodule_init", JAVA_INT, JAVA_LONG),
+        MODULE_FINALIZE("nvshmemx_cumodule_finalize", JAVA_INT, JAVA_LONG);
+
+        private final String symbol;
+
+        @SuppressWarnings("ImmutableEnumChecker") // it is, but does not say so
+        private final FunctionDescriptor descriptor;
+
+        Function(String symbol, MemoryLayout result, MemoryLayout... parameters) {
+            this.symbol = symbol;
+            FunctionDescriptor nothing = FunctionDescriptor.ofVoid(parameters);
+            this.descriptor = result == null ? nothing : nothing.changeReturnLayout(result);
+        }
+    }
 
     private NvshmemLibrary(NativeLibrary library) {
-        getVersion =
-                library.bind(
-                        "nvshmemx_vendor_get_version_info", nothing(ADDRESS, ADDRESS, ADDRESS));
-        getUniqueId = library.bind("nvshmemx_get_uniqueid", number(ADDRESS));
-        setUniqueIdArgs =
-                library.bind(
-                        "nvshmemx_set_attr_uniqueid_args",
-                        number(JAVA_INT, JAVA_INT, ADDRESS, ADDRESS));
-        initAttr = library.bind("nvshmemx_hostlib_init_attr", number(JAVA_INT, ADDRESS));
-        initStatus = library.bind("nvshmemx_init_status", number());
-        hostFinalize = library.bind("nvshmemx_hostlib_finalize", nothing());
-        globalExit = library.bind("nvshmem_global_exit", nothing(JAVA_INT));
-        align =
-                library.bind(
-                        "nvshmem_align", FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_LONG));
-        free = library.bind("nvshmem_free", nothing(JAVA_LONG));
-        pointer =
-                library.bind("nvshmem_ptr", FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_INT));
-        barrierAll = library.bind("nvshmem_barrier_all", nothing());
-        quietOnStream = library.bind("nvshmemx_quiet_on_stream", nothing(JAVA_LONG));
-        teamSplit =
-                library.bind(
-                        "nvshmem_team_split_strided",
-                        number(
-                                JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS, JAVA_LONG,
-                                ADDRESS));
-        teamDestroy = library.bind("nvshmem_team_destroy", nothing(JAVA_INT));
-        teamMyPe = library.bind("nvshmem_team_my_pe", number(JAVA_INT));
-        teamNumPes = library.bind("nvshmem_team_n_pes", number(JAVA_INT));
-        moduleInit = library.bind("nvshmemx_cumodule_init", number(JAVA_LONG));
-        moduleFinalize = library.bind("nvshmemx_cumodule_finalize", number(JAVA_LONG));
+        for (Function function : Function.values()) {
+            handles.put(function, library.bind(function.symbol, function.descriptor));
+        }
     }
 
-    private static FunctionDescriptor number(MemoryLayout... parameters) {
-        return FunctionDescriptor.of(JAVA_INT, parameters);
+    private Object call(Function function, Object... arguments) {
+        return NativeLibrary.call(handles.get(function), arguments);
     }
 
-    private static FunctionDescriptor nothing(MemoryLayout... parameters) {
-        return FunctionDescriptor.ofVoid(parameters);
+    /** Calls a function that returns a status. */
+    private void check(Function function, String where, Object... arguments) {
+        NvshmemStatus.check(function.symbol, (int) call(function, arguments), where);
     }
 
     /**
@@ -112,7 +111,7 @@ final class NvshmemLibrary {
     NvshmemVersion version() {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment parts = arena.allocate(JAVA_INT, 3);
-            call(getVersion, parts, parts.asSlice(4), parts.asSlice(8));
+            call(Function.GET_VERSION, parts, parts.asSlice(4), parts.asSlice(8));
             return new NvshmemVersion(
                     parts.getAtIndex(JAVA_INT, 0),
                     parts.getAtIndex(JAVA_INT, 1),
@@ -121,26 +120,27 @@ final class NvshmemLibrary {
     }
 
     int getUniqueId(MemorySegment id) {
-        return (int) call(getUniqueId, id);
+        return (int) call(Function.GET_UNIQUE_ID, id);
     }
 
-    /** Keeps pointers to both segments until {@link #init} has returned. */
-    int setUniqueIdArgs(int pe, int numPes, MemorySegment id, MemorySegment attr) {
-        return (int) call(setUniqueIdArgs, pe, numPes, id, attr);
-    }
-
-    /** Returns 0 even where starting failed: ask {@link #initStatus}. */
-    int init(MemorySegment attr) {
-        return (int) call(initAttr, INIT_WITH_UNIQUE_ID, attr);
+    /**
+     * Keeps pointers to both segments until it has returned.
+     *
+     * @return {@code init_status}: the call succeeds even where starting failed
+     */
+    int init(int pe, int numPes, MemorySegment id, MemorySegment attr, String where) {
+        check(Function.SET_UNIQUE_ID_ARGS, where, pe, numPes, id, attr);
+        check(Function.INIT_ATTR, where, INIT_WITH_UNIQUE_ID, attr);
+        return initStatus();
     }
 
     int initStatus() {
-        return (int) call(initStatus);
+        return (int) call(Function.INIT_STATUS);
     }
 
     /** Ends the process if the CUDA context is lost. */
     void shutDown() {
-        call(hostFinalize);
+        call(Function.FINALIZE);
     }
 
     /**
@@ -148,53 +148,70 @@ final class NvshmemLibrary {
      * functions at exit from taking down what is open.
      */
     void globalExit() {
-        call(globalExit, 0);
+        call(Function.GLOBAL_EXIT, 0);
     }
 
     long align(long alignment, long numBytes) {
-        return (long) call(align, alignment, numBytes);
+        return (long) call(Function.ALIGN, alignment, numBytes);
     }
 
     /** Ends the process if it was not allocated or was freed before. */
     void free(long address) {
-        call(free, address);
+        call(Function.FREE, address);
     }
 
     /** Reads past a table if there is no such PE. */
     long pointer(long address, int pe) {
-        return (long) call(pointer, address, pe);
+        return (long) call(Function.POINTER, address, pe);
     }
 
     void barrierAll() {
-        call(barrierAll);
+        call(Function.BARRIER_ALL);
     }
 
     void quietOnStream(long stream) {
-        call(quietOnStream, stream);
+        call(Function.QUIET_ON_STREAM, stream);
     }
 
-    /** Follows a null pointer if the PEs are out of range or no team is left. */
-    int teamSplit(int parent, int firstPe, int stride, int numPes, MemorySegment team) {
-        return (int) call(teamSplit, parent, firstPe, stride, numPes, MemorySegment.NULL, 0L, team);
+    /**
+     * A team of some PEs of the world. Follows a null pointer if they are out of range or no team
+     * is left.
+     */
+    int teamSplit(int firstPe, int stride, int numPes, String where) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment team = arena.allocateFrom(JAVA_INT, TEAM_INVALID);
+            check(
+                    Function.TEAM_SPLIT,
+                    where,
+                    TEAM_WORLD,
+                    firstPe,
+                    stride,
+                    numPes,
+                    MemorySegment.NULL,
+                    0L,
+                    team);
+            return team.get(JAVA_INT, 0);
+        }
     }
 
     void teamDestroy(int team) {
-        call(teamDestroy, team);
+        call(Function.TEAM_DESTROY, team);
     }
 
+    /** -1 of a team that this PE is not in. */
     int teamMyPe(int team) {
-        return (int) call(teamMyPe, team);
+        return (int) call(Function.TEAM_MY_PE, team);
     }
 
     int teamNumPes(int team) {
-        return (int) call(teamNumPes, team);
+        return (int) call(Function.TEAM_NUM_PES, team);
     }
 
-    int moduleInit(long module) {
-        return (int) call(moduleInit, module);
+    void moduleInit(long module, String where) {
+        check(Function.MODULE_INIT, where, module);
     }
 
-    int moduleFinalize(long module) {
-        return (int) call(moduleFinalize, module);
+    void moduleFinalize(long module) {
+        check(Function.MODULE_FINALIZE, "a module", module);
     }
 }

@@ -5,22 +5,15 @@ import java.util.OptionalLong;
 /** A piece of the symmetric heap. */
 public final class NvshmemMemory extends NvshmemPart {
     private final long address;
-    private final long numBytes;
 
-    NvshmemMemory(Nvshmem nvshmem, long address, long numBytes) {
+    NvshmemMemory(Nvshmem nvshmem, long address) {
         super(nvshmem);
         this.address = address;
-        this.numBytes = numBytes;
     }
 
     /** Device address on this PE, which NVSHMEM's device functions take for every PE. */
     public long address() {
         return address;
-    }
-
-    /** Size in bytes, as asked for. */
-    public long numBytes() {
-        return numBytes;
     }
 
     /**

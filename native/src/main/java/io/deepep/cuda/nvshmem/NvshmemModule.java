@@ -25,7 +25,7 @@ public final class NvshmemModule extends NvshmemPart {
 
     @Override
     void releaseIn(NvshmemLibrary library) {
-        NvshmemStatus.check(releaseCall(), library.moduleFinalize(module.getAsLong()), "a module");
+        library.moduleFinalize(module.getAsLong());
     }
 
     /** NVSHMEM writes into modules as long as they are registered: only now are they unloaded. */

@@ -1,10 +1,10 @@
 package io.deepep.cuda.nvshmem;
 
 import io.deepep.Network.NicHandler;
+import io.deepep.Network.Quality;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.OptionalInt;
 import java.util.TreeMap;
 
 /**
@@ -17,11 +17,9 @@ import java.util.TreeMap;
  *     posts before it waits
  * @param hcas ports of this rank's NICs, as {@code mlx5_0:1}; empty leaves the choice to NVSHMEM
  * @param nicHandler who rings the NIC's doorbells; IBGDA only
- * @param gidIndex which address of a RoCE port; empty lets NVSHMEM find the IPv4-mapped RoCE v2 one
- * @param trafficClass of RoCE
- * @param serviceLevel of InfiniBand or RoCE
+ * @param quality which address of a RoCE port, where NVSHMEM finds the IPv4-mapped RoCE v2 one itself;
+ *     traffic class of RoCE, service level of InfiniBand or RoCE
  * @param usePeerAccess whether PEs of one node reach each other over NVLink
- * @param numTeams teams that can be split off, besides NVSHMEM's own
  * @param bootstrapInterface network interface over which processes meet, as {@code eth0}; empty
  *     takes the first one that is not the loopback
  */
@@ -31,18 +29,14 @@ public record NvshmemOptions(
         int qpDepth,
         List<String> hcas,
         NicHandler nicHandler,
-        OptionalInt gidIndex,
-        int trafficClass,
-        int serviceLevel,
+        Quality quality,
         boolean usePeerAccess,
-        int numTeams,
         String bootstrapInterface) {
-    /** Teams that NVSHMEM makes for itself. */
-    static final int NUM_OWN_TEAMS = 6;
+    /** Those that NVSHMEM makes for itself, and that of a rail, by which PEs compare numbers. */
+    private static final int NUM_TEAMS = 6 + 1;
 
     private static final int MIN_QP_DEPTH = 128;
     private static final int MAX_QP_DEPTH = 32768;
-    private static final int MAX_TEAMS = 256;
     private static final int MAX_HCAS = 32;
     private static final String SUPPORTED_PREFIX = "mlx5";
 
@@ -66,10 +60,11 @@ public record NvshmemOptions(
             throw new IllegalArgumentException(
                     "hcas has " + hcas.size() + " ports, but at most " + MAX_HCAS + " are allowed");
         }
-        checkRange("trafficClass", trafficClass, 255);
-        checkRange("serviceLevel", serviceLevel, 15);
-        checkRange("gidIndex", gidIndex.orElse(0), 255);
-        checkRange("numTeams", numTeams, MAX_TEAMS - NUM_OWN_TEAMS);
+        checkRange("trafficClass", quality.trafficClass(), 255);
+        checkRange("serviceLevel", quality.serviceLevel(), 15);
+        if (quality.gidIndex() != Quality.FIND_GID) {
+            checkRange("gidIndex", quality.gidIndex(), 255);
+        }
         if (!usePeerAccess && transport == NvshmemTransport.NONE) {
             throw new IllegalArgumentException(
                     "transport=NONE reaches no other GPU without peer access; choose another transport");
@@ -81,12 +76,29 @@ public record NvshmemOptions(
         }
     }
 
-    /**
-     * Starts from one queue pair of 1024 entries, NVLink inside the node, one team, and all else
-     * left to NVSHMEM.
-     */
-    public static Builder builder(NvshmemTransport transport) {
-        return new Builder(transport);
+    /** With one queue pair of 1024 entries to every PE, on NICs that NVSHMEM chooses. */
+    public static NvshmemOptions of(
+            NvshmemTransport transport,
+            NicHandler nicHandler,
+            Quality quality,
+            boolean usePeerAccess,
+            String bootstrapInterface) {
+        return new NvshmemOptions(
+                transport, 1, 1024, List.of(), nicHandler, quality, usePeerAccess, bootstrapInterface);
+    }
+
+    /** The same with other queues, on these ports of this rank's NICs. */
+    public NvshmemOptions withQueues(
+            int newNumQpsPerPe, int newQpDepth, List<String> newHcas) {
+        return new NvshmemOptions(
+                transport,
+                newNumQpsPerPe,
+                newQpDepth,
+                newHcas,
+                nicHandler,
+                quality,
+                usePeerAccess,
+                bootstrapInterface);
     }
 
     private static void checkRange(String name, int value, int max) {
@@ -99,22 +111,7 @@ public record NvshmemOptions(
     boolean serves(NvshmemOptions wanted) {
         return numQpsPerPe >= wanted.numQpsPerPe
                 && qpDepth >= wanted.qpDepth
-                && equals(wanted.withQueues(numQpsPerPe, qpDepth));
-    }
-
-    private NvshmemOptions withQueues(int newNumQpsPerPe, int newQpDepth) {
-        return new NvshmemOptions(
-                transport,
-                newNumQpsPerPe,
-                newQpDepth,
-                hcas,
-                nicHandler,
-                gidIndex,
-                trafficClass,
-                serviceLevel,
-                usePeerAccess,
-                numTeams,
-                bootstrapInterface);
+                && equals(wanted.withQueues(numQpsPerPe, qpDepth, wanted.hcas));
     }
 
     /** The environment that says all this to NVSHMEM, sorted by name. */
@@ -126,7 +123,7 @@ public record NvshmemOptions(
         variables.put("NVSHMEM_DISABLE_P2P", flag(!usePeerAccess));
         // NVLink multicast can take GPUs that a host shares out of service.
         variables.put("NVSHMEM_DISABLE_NVLS", "1");
-        variables.put("NVSHMEM_MAX_TEAMS", Integer.toString(NUM_OWN_TEAMS + numTeams));
+        variables.put("NVSHMEM_MAX_TEAMS", Integer.toString(NUM_TEAMS));
         if (!bootstrapInterface.isEmpty()) {
             variables.put("NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", bootstrapInterface);
         }
@@ -149,9 +146,11 @@ public record NvshmemOptions(
             variables.put("NVSHMEM_IBGDA_NIC_HANDLER", nicHandler.name().toLowerCase(Locale.ROOT));
         }
         keepOrder(variables);
-        gidIndex.ifPresent(index -> variables.put("NVSHMEM_IB_GID_INDEX", Integer.toString(index)));
-        variables.put("NVSHMEM_IB_TRAFFIC_CLASS", Integer.toString(trafficClass));
-        variables.put("NVSHMEM_IB_SL", Integer.toString(serviceLevel));
+        if (quality.gidIndex() != Quality.FIND_GID) {
+            variables.put("NVSHMEM_IB_GID_INDEX", Integer.toString(quality.gidIndex()));
+        }
+        variables.put("NVSHMEM_IB_TRAFFIC_CLASS", Integer.toString(quality.trafficClass()));
+        variables.put("NVSHMEM_IB_SL", Integer.toString(quality.serviceLevel()));
     }
 
     /**
@@ -203,94 +202,5 @@ public record NvshmemOptions(
             }
         }
         return prefix;
-    }
-
-    /** Collects options; see the record's components. */
-    public static final class Builder {
-        private final NvshmemTransport transport;
-        private int numQpsPerPe = 1;
-        private int qpDepth = 1024;
-        private List<String> hcas = List.of();
-        private NicHandler nicHandler = NicHandler.AUTO;
-        private OptionalInt gidIndex = OptionalInt.empty();
-        private int trafficClass;
-        private int serviceLevel;
-        private boolean usePeerAccess = true;
-        private int numTeams = 1;
-        private String bootstrapInterface = "";
-
-        private Builder(NvshmemTransport transport) {
-            this.transport = transport;
-        }
-
-        /** Number of queue pairs to every PE, and entries of each. */
-        public Builder queues(int newNumQpsPerPe, int newQpDepth) {
-            numQpsPerPe = newNumQpsPerPe;
-            qpDepth = newQpDepth;
-            return this;
-        }
-
-        /** Ports of this rank's NICs. */
-        public Builder hcas(List<String> newHcas) {
-            hcas = newHcas;
-            return this;
-        }
-
-        /** Who rings doorbells. */
-        public Builder nicHandler(NicHandler newNicHandler) {
-            nicHandler = newNicHandler;
-            return this;
-        }
-
-        /** Which address of a RoCE port. */
-        public Builder gidIndex(int newGidIndex) {
-            gidIndex = OptionalInt.of(newGidIndex);
-            return this;
-        }
-
-        /** RoCE's traffic class, and the service level. */
-        public Builder quality(int newTrafficClass, int newServiceLevel) {
-            trafficClass = newTrafficClass;
-            serviceLevel = newServiceLevel;
-            return this;
-        }
-
-        /** Whether NVLink is used inside a node. */
-        public Builder usePeerAccess(boolean newUsePeerAccess) {
-            usePeerAccess = newUsePeerAccess;
-            return this;
-        }
-
-        /** Teams that can be split off. */
-        public Builder numTeams(int newNumTeams) {
-            numTeams = newNumTeams;
-            return this;
-        }
-
-        /** Network interface to meet over. */
-        public Builder bootstrapInterface(String newBootstrapInterface) {
-            bootstrapInterface = newBootstrapInterface;
-            return this;
-        }
-
-        /**
-         * The options.
-         *
-         * @throws IllegalArgumentException naming what is out of range
-         */
-        public NvshmemOptions build() {
-            return new NvshmemOptions(
-                    transport,
-                    numQpsPerPe,
-                    qpDepth,
-                    hcas,
-                    nicHandler,
-                    gidIndex,
-                    trafficClass,
-                    serviceLevel,
-                    usePeerAccess,
-                    numTeams,
-                    bootstrapInterface);
-        }
     }
 }

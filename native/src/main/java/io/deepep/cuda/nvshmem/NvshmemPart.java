@@ -2,7 +2,7 @@ package io.deepep.cuda.nvshmem;
 
 /** Something of a PE that has to be released before NVSHMEM ends. */
 abstract sealed class NvshmemPart implements AutoCloseable
-        permits NvshmemMemory, NvshmemTeam, NvshmemModule {
+        permits NvshmemMemory, NvshmemModule {
     private final Nvshmem nvshmem;
 
     NvshmemPart(Nvshmem nvshmem) {

@@ -4,6 +4,7 @@ import io.deepep.cuda.driver.NativeEnvironment;
 import io.deepep.error.DeepEpUnavailableException;
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 
 /**
@@ -48,12 +49,16 @@ final class NvshmemProcess {
     }
 
     private static void requireSame(String name, String before, String now) {
-        if (before == null ? now != null : !before.equals(now)) {
+        if (!Objects.equals(before, now)) {
             throw new IllegalStateException(
-                    ("%s=%s comes too late: NVSHMEM was started in this process with %s; start the process"
-                                    + " again with this variable set, or use the same options")
-                            .formatted(name, now, before));
+                    ("%s comes too late: NVSHMEM was started in this process with %s; start the process again"
+                                    + " with this setting, or use the same options")
+                            .formatted(setting(name, now), setting(name, before)));
         }
+    }
+
+    private static String setting(String name, String value) {
+        return value == null ? name + " unset" : name + "=" + value;
     }
 
     /** Sets the variables that NVSHMEM reads at its first call, which comes now. */

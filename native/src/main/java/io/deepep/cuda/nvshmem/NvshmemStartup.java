@@ -38,13 +38,7 @@ record NvshmemStartup(
 
     /** Collective. The device belongs to the result, and is closed if there is none. */
     Nvshmem start(NvshmemDevice device, Communicator communicator, Duration timeout) {
-        // Between two meetings a rank may spend up to the timeout in a native call.
-        Meeting meeting =
-                new Meeting(
-                        communicator,
-                        timeout.multipliedBy(2),
-                        "NVSHMEM cannot start",
-                        "check the machine with deepep doctor");
+        Meeting meeting = meeting(communicator, timeout, "NVSHMEM cannot start");
         NvshmemWorker worker = new NvshmemWorker(timeout);
         boolean[] entered = {false};
         try {
@@ -62,7 +56,7 @@ record NvshmemStartup(
                             });
             requireSame(settings);
             initialise(library[0], device, worker, meeting);
-            return new Nvshmem(process, library[0], device, worker, peMap, options.numTeams());
+            return new Nvshmem(process, library[0], device, worker, peMap);
         } catch (RuntimeException e) {
             if (entered[0]) {
                 process.leave();
@@ -75,6 +69,15 @@ record NvshmemStartup(
         }
     }
 
+    static Meeting meeting(Communicator communicator, Duration timeout, String failure) {
+        // Between two meetings a rank may spend up to the timeout in a native call.
+        return new Meeting(
+                communicator,
+                timeout.multipliedBy(2),
+                failure,
+                "check the machine with deepep doctor");
+    }
+
     /** What all ranks must have in common: each as NAME=VALUE. */
     private String shared(NvshmemVersion version) {
         SortedMap<String, String> settings = user.shared();
@@ -84,7 +87,6 @@ record NvshmemStartup(
         settings.put("qpDepth", Integer.toString(options.qpDepth()));
         settings.put("numHcas", Integer.toString(options.hcas().size()));
         settings.put("usePeerAccess", Boolean.toString(options.usePeerAccess()));
-        settings.put("numTeams", Integer.toString(options.numTeams()));
         settings.put("world", peMap.world().toString());
         return settings.entrySet().stream()
                 .map(setting -> setting.getKey() + "=" + setting.getValue())
@@ -203,13 +205,7 @@ record NvshmemStartup(
     private void init(
             NvshmemLibrary library, NvshmemDevice device, MemorySegment id, MemorySegment attr) {
         String where = device.toString();
-        NvshmemStatus.check(
-                "nvshmemx_set_attr_uniqueid_args",
-                library.setUniqueIdArgs(peMap.pe(), peMap.numPes(), id, attr),
-                where);
-        int status = library.init(attr);
-        NvshmemStatus.check("nvshmemx_hostlib_init_attr", status, where);
-        int reached = library.initStatus();
+        int reached = library.init(peMap.pe(), peMap.numPes(), id, attr, where);
         if (reached < NvshmemLibrary.STATUS_INITIALIZED) {
             throw new DeepEpUnavailableException(
                     "NVSHMEM did not start on %s: init_status=%s is below %s"

@@ -48,9 +48,6 @@ final class NvshmemStructs {
                     ADDRESS.withName("mpi_comm"),
                     INIT_ARGS.withName("args"));
 
-    private static final long ARGS_OFFSET = offset(INIT_ATTR, "args");
-    private static final long UID_ARGS_OFFSET = ARGS_OFFSET + offset(INIT_ARGS, "uid_args");
-
     private NvshmemStructs() {}
 
     private static int version(StructLayout struct) {
@@ -68,8 +65,8 @@ final class NvshmemStructs {
     static MemorySegment initAttr(Arena arena) {
         MemorySegment attr = arena.allocate(INIT_ATTR);
         attr.set(JAVA_INT, 0, version(INIT_ATTR));
-        attr.set(JAVA_INT, ARGS_OFFSET, version(INIT_ARGS));
-        attr.set(JAVA_INT, UID_ARGS_OFFSET, version(UNIQUE_ID_ARGS));
+        attr.set(JAVA_INT, offset(INIT_ATTR, "args"), version(INIT_ARGS));
+        attr.set(JAVA_INT, offset(INIT_ATTR, "args", "uid_args"), version(UNIQUE_ID_ARGS));
         return attr;
     }
 }

@@ -1,21 +1,15 @@
 package io.deepep.cuda.nvshmem;
 
-import java.util.Comparator;
 import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /** A version of NVSHMEM. */
-public record NvshmemVersion(int major, int minor, int patch)
-        implements Comparable<NvshmemVersion> {
+public record NvshmemVersion(int major, int minor, int patch) {
     /** What the device code is linked with. The host library must not be older. */
     public static final NvshmemVersion DEVICE = new NvshmemVersion(3, 4, 5);
 
     private static final Pattern TEXT = Pattern.compile("(\\d{1,4})\\.(\\d{1,4})\\.(\\d{1,4}).*");
-    private static final Comparator<NvshmemVersion> ORDER =
-            Comparator.comparingInt(NvshmemVersion::major)
-                    .thenComparingInt(NvshmemVersion::minor)
-                    .thenComparingInt(NvshmemVersion::patch);
 
     /** The version a text begins with, if it does. */
     static Optional<NvshmemVersion> find(String text) {
@@ -36,11 +30,6 @@ public record NvshmemVersion(int major, int minor, int patch)
      */
     public boolean isSupported() {
         return major == DEVICE.major && minor >= DEVICE.minor;
-    }
-
-    @Override
-    public int compareTo(NvshmemVersion other) {
-        return ORDER.compare(this, other);
     }
 
     @Override

@@ -173,12 +173,7 @@ public final class NvshmemWorld {
     }
 
     static Meeting meeting(Communicator communicator, Duration timeout) {
-        // Between two meetings a rank may spend up to the timeout in a native call.
-        return new Meeting(
-                communicator,
-                timeout.multipliedBy(2),
-                "NVSHMEM cannot be used",
-                "check the machine with deepep doctor");
+        return NvshmemStartup.meeting(communicator, timeout, "NVSHMEM cannot be used");
     }
 
     /** A queue that has failed stays so: better learnt now than by the first call's time-out. */

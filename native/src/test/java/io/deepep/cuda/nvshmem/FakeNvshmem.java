@@ -1,5 +1,6 @@
 package io.deepep.cuda.nvshmem;
 
+import io.deepep.Network;
 import io.deepep.cuda.driver.FakeLibraries;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -24,6 +25,12 @@ final class FakeNvshmem {
         }
         installation = NvshmemInstallation.in(home, "test");
         symbols = SymbolLookup.libraryLookup(installation.library(), Arena.global());
+    }
+
+    /** Options that leave everything else to NVSHMEM. */
+    static NvshmemOptions options(NvshmemTransport transport) {
+        return NvshmemOptions.of(
+                transport, Network.NicHandler.AUTO, Network.Quality.DEFAULT, true, "");
     }
 
     NvshmemInstallation installation() {

@@ -167,8 +167,8 @@ class NvshmemInstallationTest {
     }
 
     @Test
-    void versionsAreInOrder() {
-        assertThat(VERSION).isGreaterThan(new NvshmemVersion(3, 3, 24)).hasToString("3.4.5");
+    void versionIsWhatATextBeginsWith() {
+        assertThat(VERSION).hasToString("3.4.5");
         assertThat(NvshmemVersion.find("3.4.5-0")).contains(VERSION);
         assertThat(NvshmemVersion.find("3.4")).isEmpty();
     }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
+import io.deepep.Network;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
@@ -21,7 +22,12 @@ import org.junit.jupiter.api.Test;
 class NvshmemOnGpuTest {
     private static final Duration TIMEOUT = Duration.ofSeconds(40);
     private static final NvshmemOptions OPTIONS =
-            NvshmemOptions.builder(NvshmemTransport.NONE).bootstrapInterface("lo").build();
+            NvshmemOptions.of(
+                    NvshmemTransport.NONE,
+                    Network.NicHandler.AUTO,
+                    Network.Quality.DEFAULT,
+                    true,
+                    "lo");
 
     private NvshmemInstallation installation;
 
@@ -48,15 +54,11 @@ class NvshmemOnGpuTest {
                 NvshmemMemory memory = nvshmem.allocate(1 << 20, 128);
                 assertThat(memory.address() % 128).isZero();
                 assertThat(memory.peerAddress(0)).hasValue(memory.address());
-                stream.fillBytes(memory.address(), (byte) 1, memory.numBytes());
+                stream.fillBytes(memory.address(), (byte) 1, 1 << 20);
                 nvshmem.quiet(stream);
                 stream.synchronize();
-                nvshmem.barrier();
-                NvshmemTeam team = nvshmem.splitRails();
-                assertThat(team.numPes()).isEqualTo(1);
-                assertThat(team.pe()).isZero();
+                nvshmem.meet();
                 memory.close();
-                team.close();
                 left = nvshmem.allocate(1 << 20, 128);
             }
             left.close();

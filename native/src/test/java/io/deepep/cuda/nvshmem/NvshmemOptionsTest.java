@@ -5,11 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Network.NicHandler;
+import io.deepep.Network.Quality;
 import io.deepep.error.DeepEpUnavailableException;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
@@ -19,41 +19,46 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 class NvshmemOptionsTest {
-    private static Map<String, String> environment(
-            NvshmemTransport transport, UnaryOperator<NvshmemOptions.Builder> options) {
-        return options.apply(NvshmemOptions.builder(transport)).build().environment();
+    private static Map<String, String> environment(NvshmemTransport transport, String... ports) {
+        return ofPorts(transport, ports).environment();
+    }
+
+    private static NvshmemOptions ofPorts(NvshmemTransport transport, String... ports) {
+        return FakeNvshmem.options(transport).withQueues(1, 1024, List.of(ports));
     }
 
     @ParameterizedTest
     @EnumSource(NvshmemTransport.class)
     void multicastIsOffWhateverIsAsked(NvshmemTransport transport) {
-        assertThat(environment(transport, b -> b)).containsEntry("NVSHMEM_DISABLE_NVLS", "1");
+        assertThat(environment(transport)).containsEntry("NVSHMEM_DISABLE_NVLS", "1");
     }
 
     @Test
     void oneHost() {
-        assertThat(environment(NvshmemTransport.NONE, b -> b.bootstrapInterface("lo").numTeams(2)))
+        NvshmemOptions options =
+                NvshmemOptions.of(
+                        NvshmemTransport.NONE, NicHandler.AUTO, Quality.DEFAULT, true, "lo");
+        assertThat(options.environment())
                 .containsOnly(
                         Map.entry("NVSHMEM_REMOTE_TRANSPORT", "none"),
                         Map.entry("NVSHMEM_IB_ENABLE_IBGDA", "0"),
                         Map.entry("NVSHMEM_DISABLE_P2P", "0"),
                         Map.entry("NVSHMEM_DISABLE_NVLS", "1"),
-                        Map.entry("NVSHMEM_MAX_TEAMS", "8"),
+                        Map.entry("NVSHMEM_MAX_TEAMS", "7"),
                         Map.entry("NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", "lo"));
     }
 
     @Test
     void ibgdaHasNoOtherTransportToFallBackTo() {
-        assertThat(
-                        environment(
+        NvshmemOptions options =
+                NvshmemOptions.of(
                                 NvshmemTransport.IBGDA,
-                                b ->
-                                        b.queues(24, 4096)
-                                                .hcas(List.of("mlx5_bond_2:1"))
-                                                .nicHandler(NicHandler.CPU_HOST_MEMORY)
-                                                .gidIndex(3)
-                                                .quality(105, 2)
-                                                .usePeerAccess(false)))
+                                NicHandler.CPU_HOST_MEMORY,
+                                new Quality(3, 105, 2),
+                                false,
+                                "")
+                        .withQueues(24, 4096, List.of("mlx5_bond_2:1"));
+        assertThat(options.environment())
                 .containsOnly(
                         Map.entry("NVSHMEM_REMOTE_TRANSPORT", "none"),
                         Map.entry("NVSHMEM_IB_ENABLE_IBGDA", "1"),
@@ -89,10 +94,10 @@ class NvshmemOptionsTest {
     @ParameterizedTest
     @EnumSource(names = {"IBGDA", "IBRC", "IBDEVX"})
     void orderIsKeptWithOnePortAndWithTwo(NvshmemTransport transport) {
-        for (List<String> ports : List.of(List.of("mlx5_0:1"), List.of("mlx5_0:1", "mlx5_1:1"))) {
-            assertThat(environment(transport, b -> b.hcas(ports)))
+        for (String ports : List.of("mlx5_0:1", "mlx5_0:1,mlx5_1:1")) {
+            assertThat(environment(transport, ports.split(",")))
                     .containsAllEntriesOf(ORDER.get(transport))
-                    .containsEntry("NVSHMEM_HCA_LIST", String.join(",", ports))
+                    .containsEntry("NVSHMEM_HCA_LIST", ports)
                     .containsEntry("NVSHMEM_ENABLE_NIC_PE_MAPPING", "0")
                     .doesNotContainKey("NVSHMEM_HCA_PREFIX");
         }
@@ -102,7 +107,7 @@ class NvshmemOptionsTest {
     @ParameterizedTest
     @EnumSource(names = {"IBGDA", "IBRC", "IBDEVX"})
     void whatWouldBreakTheOrderIsRefused(NvshmemTransport transport) {
-        Map<String, String> needed = environment(transport, b -> b);
+        Map<String, String> needed = environment(transport);
         Map<String, String> wrong =
                 Map.of(
                         "NVSHMEM_IBGDA_RC_MAP_BY", "warp",
@@ -125,17 +130,16 @@ class NvshmemOptionsTest {
 
     @Test
     void renamedDevicesNeedTheirPrefixTold() {
-        assertThat(
-                        environment(
-                                NvshmemTransport.IBRC,
-                                b -> b.hcas(List.of("rocep24s0:1", "rocep56s0:1"))))
+        assertThat(environment(NvshmemTransport.IBRC, "rocep24s0:1", "rocep56s0:1"))
                 .containsEntry("NVSHMEM_HCA_PREFIX", "rocep");
     }
 
     @ParameterizedTest
     @EnumSource(names = {"IBRC", "IBDEVX"})
     void proxyHasOneQueueToEachPe(NvshmemTransport transport) {
-        assertThat(environment(transport, b -> b.queues(8, 128)))
+        NvshmemOptions options =
+                FakeNvshmem.options(transport).withQueues(8, 128, List.of());
+        assertThat(options.environment())
                 .containsEntry(
                         "NVSHMEM_REMOTE_TRANSPORT", transport.name().toLowerCase(Locale.ROOT))
                 .containsEntry("NVSHMEM_IB_NUM_RC_PER_DEVICE", "1")
@@ -145,58 +149,68 @@ class NvshmemOptionsTest {
 
     @Test
     void signalsThatAreWritesMayNotOvertakeData() {
-        assertThat(environment(NvshmemTransport.IBRC, b -> b))
+        assertThat(environment(NvshmemTransport.IBRC))
                 .containsEntry("NVSHMEM_IB_ENABLE_RELAXED_ORDERING", "0");
-        assertThat(environment(NvshmemTransport.IBGDA, b -> b))
+        assertThat(environment(NvshmemTransport.IBGDA))
                 .doesNotContainKey("NVSHMEM_IB_ENABLE_RELAXED_ORDERING");
     }
 
     @Test
     void otherTransportsHaveListsOfTheirOwn() {
-        assertThat(environment(NvshmemTransport.UCX, b -> b.hcas(List.of("mlx5_0:1"))))
+        assertThat(environment(NvshmemTransport.UCX, "mlx5_0:1"))
                 .containsEntry("NVSHMEM_REMOTE_TRANSPORT", "ucx")
                 .containsEntry("UCX_NET_DEVICES", "mlx5_0:1")
                 .doesNotContainKey("NVSHMEM_HCA_LIST");
-        assertThat(environment(NvshmemTransport.LIBFABRIC, b -> b))
+        assertThat(environment(NvshmemTransport.LIBFABRIC))
                 .containsEntry("NVSHMEM_REMOTE_TRANSPORT", "libfabric")
                 .containsEntry("NVSHMEM_LIBFABRIC_PROVIDER", "verbs");
     }
 
     static Stream<Arguments> wrongOptions() {
         return Stream.of(
-                wrong(b -> b.queues(0, 1024), "numQpsPerPe=0 is not positive"),
-                wrong(b -> b.queues(1, 1000), "qpDepth=1000 is not a power of two in [128, 32768]"),
-                wrong(b -> b.queues(1, 64), "qpDepth=64 is not a power of two in [128, 32768]"),
-                wrong(
-                        b -> b.queues(1, 65536),
-                        "qpDepth=65536 is not a power of two in [128, 32768]"),
-                wrong(
-                        b -> b.hcas(List.of("mlx5_0")),
-                        "hcas has \"mlx5_0\", which is not HCA:PORT such as mlx5_0:1"),
-                wrong(
-                        b -> b.hcas(List.of("^mlx5_0:1")),
-                        "hcas has \"^mlx5_0:1\", which is not HCA:PORT such as mlx5_0:1"),
-                wrong(
-                        b -> b.hcas(List.of("mlx5_0:1", "rocep1:1")),
+                queues(0, 1024, "numQpsPerPe=0 is not positive"),
+                queues(1, 1000, "qpDepth=1000 is not a power of two in [128, 32768]"),
+                queues(1, 64, "qpDepth=64 is not a power of two in [128, 32768]"),
+                queues(1, 65536, "qpDepth=65536 is not a power of two in [128, 32768]"),
+                ports("hcas has \"mlx5_0\", which is not HCA:PORT such as mlx5_0:1", "mlx5_0"),
+                ports(
+                        "hcas has \"^mlx5_0:1\", which is not HCA:PORT such as mlx5_0:1",
+                        "^mlx5_0:1"),
+                ports(
                         "hcas=[mlx5_0:1, rocep1:1] have no common prefix, which NVSHMEM needs; rename the devices"
-                                + " or use only one"),
-                wrong(b -> b.gidIndex(-1), "gidIndex=-1 is not in [0, 255]"),
-                wrong(b -> b.quality(256, 0), "trafficClass=256 is not in [0, 255]"),
-                wrong(b -> b.quality(0, 16), "serviceLevel=16 is not in [0, 15]"),
-                wrong(b -> b.numTeams(251), "numTeams=251 is not in [0, 250]"));
+                                + " or use only one",
+                        "mlx5_0:1",
+                        "rocep1:1"),
+                quality(new Quality(-2, 0, 0), "gidIndex=-2 is not in [0, 255]"),
+                quality(new Quality(-1, 256, 0), "trafficClass=256 is not in [0, 255]"),
+                quality(new Quality(-1, 0, 16), "serviceLevel=16 is not in [0, 15]"));
     }
 
-    private static Arguments wrong(UnaryOperator<NvshmemOptions.Builder> options, String message) {
+    private static Arguments queues(int numQps, int depth, String message) {
+        NvshmemOptions options = FakeNvshmem.options(NvshmemTransport.IBGDA);
+        return wrong(message, () -> options.withQueues(numQps, depth, List.of()));
+    }
+
+    private static Arguments ports(String message, String... ports) {
+        return wrong(message, () -> ofPorts(NvshmemTransport.IBGDA, ports));
+    }
+
+    private static Arguments quality(Quality quality, String message) {
+        return wrong(
+                message,
+                () ->
+                        NvshmemOptions.of(
+                                NvshmemTransport.IBGDA, NicHandler.AUTO, quality, true, ""));
+    }
+
+    private static Arguments wrong(String message, ThrowingCallable options) {
         return Arguments.of(message, options);
     }
 
     @ParameterizedTest(name = "{0}")
     @MethodSource("wrongOptions")
-    void whatNvshmemWouldNotTakeIsRefused(
-            String message, UnaryOperator<NvshmemOptions.Builder> options) {
-        NvshmemOptions.Builder builder =
-                options.apply(NvshmemOptions.builder(NvshmemTransport.IBGDA));
-        assertThatThrownBy(builder::build)
+    void whatNvshmemWouldNotTakeIsRefused(String message, ThrowingCallable options) {
+        assertThatThrownBy(options)
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessage(message);
     }

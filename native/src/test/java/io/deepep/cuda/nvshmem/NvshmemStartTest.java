@@ -29,7 +29,7 @@ class NvshmemStartTest {
     private static final int NUM_RANKS = 4;
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
     private static final NvshmemOptions OPTIONS =
-            NvshmemOptions.builder(NvshmemTransport.IBGDA).build();
+            FakeNvshmem.options(NvshmemTransport.IBGDA);
 
     @TempDir private static Path folder;
     private static Path compiled;
@@ -78,9 +78,7 @@ class NvshmemStartTest {
                                         sysfs);
                         try (Nvshmem nvshmem =
                                 startup.start(devices.get(rank), communicator, TIMEOUT)) {
-                            if (world == PeMap.World.GLOBAL) {
-                                nvshmem.splitRails();
-                            }
+                            nvshmem.meet();
                         } catch (RuntimeException e) {
                             failures.put(rank, e);
                         }
@@ -118,6 +116,7 @@ class NvshmemStartTest {
                                     + rank
                                     + " of 4 id intact",
                             "split of 0: " + rank % 2 + " 2 2 config=(nil) mask=0",
+                            "destroy",
                             "finalize");
         }
     }
@@ -222,9 +221,8 @@ class NvshmemStartTest {
         start(
                 PeMap.World.GLOBAL,
                 rank ->
-                        NvshmemOptions.builder(NvshmemTransport.IBRC)
-                                .queues(rank == 1 ? 8 : 4, 1024)
-                                .build());
+                        FakeNvshmem.options(NvshmemTransport.IBRC)
+                                .withQueues(rank == 1 ? 8 : 4, 1024, List.of()));
         assertAllFailed(
                 RankMismatchException.class,
                 "ranks disagree on numQpsPerPe: rank 0 has 4, rank 1 has 8");
@@ -254,7 +252,7 @@ class NvshmemStartTest {
     @Test
     void rdmaDevicesDoNotMatterWithoutRdma() throws Exception {
         createHcas(49);
-        start(PeMap.World.GLOBAL, rank -> NvshmemOptions.builder(NvshmemTransport.NONE).build());
+        start(PeMap.World.GLOBAL, rank -> FakeNvshmem.options(NvshmemTransport.NONE));
         assertThat(failures).isEmpty();
     }
 

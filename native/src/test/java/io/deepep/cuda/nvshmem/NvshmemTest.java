@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
+import io.deepep.Network;
 import io.deepep.cuda.driver.FakeLibraries;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
@@ -24,7 +25,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class NvshmemTest {
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
     private static final NvshmemOptions OPTIONS =
-            NvshmemOptions.builder(NvshmemTransport.NONE).build();
+            FakeNvshmem.options(NvshmemTransport.NONE);
 
     @TempDir private static Path folder;
     private static Path compiled;
@@ -87,28 +88,24 @@ class NvshmemTest {
         try (Nvshmem nvshmem = open()) {
             NvshmemMemory memory = nvshmem.allocate(1000, 128);
             assertThat(memory.address() % 128).isZero();
-            assertThat(memory.numBytes()).isEqualTo(1000);
-            NvshmemTeam team = nvshmem.splitRails();
             NvshmemModule module = nvshmem.register(() -> 0xabc, unloaded::incrementAndGet);
-            nvshmem.barrier();
+            nvshmem.meet();
             nvshmem.quietOnStream(0x78);
             memory.close();
             module.close();
             assertThat(unloaded).hasValue(1);
-            team.close();
             memory.close();
-            team.close();
         }
         assertThat(fake.calls().subList(2, fake.calls().size()))
                 .containsExactly(
                         "align 128 1000",
-                        "split of 0: 0 1 1 config=(nil) mask=0",
                         "module abc",
                         "barrier",
+                        "split of 0: 0 1 1 config=(nil) mask=0",
+                        "destroy",
                         "quiet on stream 78",
                         "free",
                         "module end",
-                        "destroy",
                         "finalize");
     }
 
@@ -118,16 +115,13 @@ class NvshmemTest {
         Nvshmem nvshmem = open();
         NvshmemMemory memory = nvshmem.allocate(8, 16);
         NvshmemModule module = nvshmem.register(() -> 0xabc, unloaded::incrementAndGet);
-        NvshmemTeam team = nvshmem.splitRails();
         nvshmem.close();
-        assertThat(fake.calls().subList(5, 9))
-                .containsExactly("destroy", "module end", "free", "finalize");
+        assertThat(fake.calls().subList(4, 7)).containsExactly("module end", "free", "finalize");
         assertThat(unloaded).hasValue(1);
         memory.close();
-        team.close();
         module.close();
         nvshmem.close();
-        assertThat(fake.calls()).hasSize(9);
+        assertThat(fake.calls()).hasSize(7);
     }
 
     @Test
@@ -139,7 +133,7 @@ class NvshmemTest {
                 List.of(
                         nvshmem::barrier,
                         () -> nvshmem.allocate(8, 16),
-                        nvshmem::splitRails,
+                        nvshmem::meet,
                         () -> memory.peerAddress(0),
                         () -> nvshmem.register(() -> 1, () -> {}));
         assertThat(calls)
@@ -154,16 +148,18 @@ class NvshmemTest {
     void itCanBeStartedAgainWithTheSameOptionsOnly() {
         open().close();
         open().close();
-        assertThatThrownBy(
-                        () ->
-                                open(
-                                        NvshmemOptions.builder(NvshmemTransport.NONE)
-                                                .numTeams(2)
-                                                .build(),
-                                        TIMEOUT))
+        NvshmemOptions other =
+                NvshmemOptions.of(
+                        NvshmemTransport.NONE,
+                        Network.NicHandler.AUTO,
+                        Network.Quality.DEFAULT,
+                        true,
+                        "lo");
+        assertThatThrownBy(() -> open(other, TIMEOUT))
                 .isInstanceOf(DeepEpUnavailableException.class)
                 .hasMessageContaining(
-                        "NVSHMEM_MAX_TEAMS=8 comes too late: NVSHMEM was started in this process with 7");
+                        "NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME=lo comes too late: NVSHMEM was started in this process"
+                                + " with NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME unset");
         open().close();
     }
 
@@ -208,33 +204,19 @@ class NvshmemTest {
     }
 
     @Test
-    void moreTeamsThanAskedForAreRefusedBeforeNvshmemTrips() {
-        try (Nvshmem nvshmem = open()) {
-            NvshmemTeam team = nvshmem.splitRails();
-            assertThat(team.handle()).isEqualTo(6);
-            assertThatThrownBy(nvshmem::splitRails)
-                    .hasMessage("numTeams=1 teams exist already; raise numTeams in the options");
-            team.close();
-            nvshmem.splitRails();
-        }
-    }
-
-    @Test
     void sharedGpusHaveNoTeams() {
         fake.set("fake_status", NvshmemLibrary.STATUS_LIMITED_SHARING);
         try (Nvshmem nvshmem = open()) {
-            assertThatThrownBy(nvshmem::splitRails)
-                    .isInstanceOf(IllegalStateException.class)
-                    .hasMessageContaining("PEs share cuda:0 (fake)");
-            nvshmem.barrier();
+            nvshmem.meet();
         }
+        assertThat(fake.calls()).noneMatch(call -> call.startsWith("split"));
     }
 
     @Test
     void failedSplitIsReported() {
         fake.set("fake_split_status", 7);
         try (Nvshmem nvshmem = open()) {
-            assertThatThrownBy(nvshmem::splitRails)
+            assertThatThrownBy(nvshmem::meet)
                     .hasMessageContaining("nvshmem_team_split_strided failed")
                     .hasMessageContaining("NVSHMEMX_ERROR_INTERNAL (7)");
         }

@@ -96,7 +96,7 @@ class NvshmemWorldTest {
     }
 
     private static NvshmemOptions options(int numQps) {
-        return NvshmemOptions.builder(NvshmemTransport.IBGDA).queues(numQps, 1024).build();
+        return FakeNvshmem.options(NvshmemTransport.IBGDA).withQueues(numQps, 1024, List.of());
     }
 
     @Test
@@ -108,9 +108,16 @@ class NvshmemWorldTest {
                     assertThat(rank.join(options(2), communicator)).isSameAs(first);
                 });
         assertThat(ranks.getFirst().calls())
-                .containsExactly("get_uniqueid", "init", "barrier", "split", "barrier", "barrier");
+                .containsExactly(
+                        "get_uniqueid",
+                        "init",
+                        "barrier",
+                        "split",
+                        "destroy",
+                        "barrier",
+                        "barrier");
         assertThat(ranks.getLast().calls())
-                .containsExactly("init", "barrier", "split", "barrier", "barrier");
+                .containsExactly("init", "barrier", "split", "destroy", "barrier", "barrier");
     }
 
     /** A queue has failed since: nobody waits for a call that would never end. */
@@ -164,8 +171,8 @@ class NvshmemWorldTest {
                 rank ->
                         assertThat(rank.calls())
                                 .endsWith(
-                                        "init", "barrier", "split", "align", "align", "free",
-                                        "align"));
+                                        "init", "barrier", "split", "destroy", "align", "align",
+                                        "free", "align"));
     }
 
     @Test
@@ -187,9 +194,9 @@ class NvshmemWorldTest {
                         "init",
                         "barrier",
                         "split",
+                        "destroy",
                         "align",
                         "free",
-                        "destroy",
                         "finalize",
                         "get_uniqueid",
                         "init",
@@ -239,10 +246,10 @@ class NvshmemWorldTest {
         onEveryRank((rank, communicator) -> rank.join(options(1), communicator));
         ranks.getFirst().slot.end();
         ranks.getFirst().slot.end();
-        assertThat(ranks.getFirst().calls()).endsWith("init", "barrier", "split", "global_exit");
+        assertThat(ranks.getFirst().calls()).endsWith("barrier", "split", "destroy", "global_exit");
         ranks.getLast().device.lost = true;
         ranks.getLast().slot.end();
-        assertThat(ranks.getLast().calls()).endsWith("init", "barrier", "split");
+        assertThat(ranks.getLast().calls()).endsWith("barrier", "split", "destroy");
         assertThatThrownBy(
                         () ->
                                 onEveryRank(

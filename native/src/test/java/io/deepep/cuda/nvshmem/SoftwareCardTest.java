@@ -79,7 +79,9 @@ class SoftwareCardTest {
             throws Exception {
         Map<String, String> all =
                 new TreeMap<>(
-                        NvshmemOptions.builder(transport).queues(4, 1024).build().environment());
+                        FakeNvshmem.options(transport)
+                                .withQueues(4, 1024, List.of())
+                                .environment());
         all.put("LD_LIBRARY_PATH", libraries.toString());
         all.put("DEEPEP_CARD_FOLDER", shared.toString());
         all.putAll(environment);
