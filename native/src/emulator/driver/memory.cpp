@@ -260,7 +260,8 @@ EMULATED cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* num_bytes, CUdevicep
     std::lock_guard lock(mutex);
     auto it = find(address);
     if (it == allocations.end()) return CUDA_ERROR_INVALID_VALUE;
-    return *base = it->first, *num_bytes = it->second.num_bytes, CUDA_SUCCESS;
+    if (num_bytes) *num_bytes = it->second.num_bytes;
+    return *base = it->first, CUDA_SUCCESS;
 }
 
 EMULATED cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp*, int) {

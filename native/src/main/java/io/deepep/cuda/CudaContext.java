@@ -66,14 +66,13 @@ public final class CudaContext implements AutoCloseable {
     private static CudaContext retain(CudaDevice cudaDevice, boolean shared) {
         CudaDriver.ensureAvailable();
         try {
-            PRIMARY_RETAIN.call(CallSlots.first(), cudaDevice.ordinal());
+            long handle = PRIMARY_RETAIN.ask(cudaDevice.ordinal());
+            CudaContext context = new CudaContext(cudaDevice, handle, shared);
+            context.makeCurrent();
+            return context;
         } catch (NativeCallException failure) {
             throw withCure(failure, cudaDevice.ordinal());
         }
-        long handle = CallSlots.asLong(CallSlots.first());
-        CudaContext context = new CudaContext(cudaDevice, handle, shared);
-        context.makeCurrent();
-        return context;
     }
 
     /** MPS says of its queues what it says of memory: that there is none left. */
@@ -131,14 +130,14 @@ public final class CudaContext implements AutoCloseable {
     /** The highest priority a stream can have: the lowest number. */
     public int greatestStreamPriority() {
         makeCurrent();
-        PRIORITY_RANGE.call(CallSlots.first(), CallSlots.second());
+        PRIORITY_RANGE.invoke(CallSlots.first(), CallSlots.second());
         return CallSlots.asInt(CallSlots.second());
     }
 
     /** Bytes of device memory that are free now, whoever holds the rest. */
     public long freeMemoryBytes() {
         makeCurrent();
-        MEM_GET_INFO.call(CallSlots.first(), CallSlots.second());
+        MEM_GET_INFO.invoke(CallSlots.first(), CallSlots.second());
         return CallSlots.asLong(CallSlots.first());
     }
 

@@ -5,7 +5,6 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import io.deepep.Device;
-import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.error.NativeCallException;
 import java.lang.foreign.Arena;
@@ -81,14 +80,12 @@ public record CudaDevice(
             // A device handle is its ordinal, in every driver since the first (cuDeviceGet returns
             // it unchanged).
             MemorySegment text = arena.allocate(NAME_BYTES);
-            GET_NAME.call(text, NAME_BYTES, ordinal);
+            GET_NAME.invoke(text, NAME_BYTES, ordinal);
             String name = text.getString(0);
-            GET_PCI_BUS_ID.call(text, NAME_BYTES, ordinal);
+            GET_PCI_BUS_ID.invoke(text, NAME_BYTES, ordinal);
             String pciBusId = text.getString(0);
             MemorySegment uuid = arena.allocate(16);
-            GET_UUID.call(uuid, ordinal);
-            TOTAL_MEM.call(CallSlots.first(), ordinal);
-            long memoryBytes = CallSlots.asLong(CallSlots.first());
+            GET_UUID.invoke(uuid, ordinal);
             return new CudaDevice(
                     ordinal,
                     name,
@@ -97,7 +94,7 @@ public record CudaDevice(
                     attribute(ordinal, ATTRIBUTE_COMPUTE_MAJOR),
                     attribute(ordinal, ATTRIBUTE_COMPUTE_MINOR),
                     attribute(ordinal, ATTRIBUTE_NUM_SMS),
-                    memoryBytes,
+                    TOTAL_MEM.ask(ordinal),
                     attribute(ordinal, ATTRIBUTE_L2_BYTES),
                     attribute(ordinal, ATTRIBUTE_MAX_SHARED_BYTES_OPTIN),
                     attribute(ordinal, ATTRIBUTE_POSIX_FD) != 0);
@@ -135,7 +132,6 @@ public record CudaDevice(
     }
 
     private static int attribute(int ordinal, int attribute) {
-        GET_ATTRIBUTE.call(CallSlots.first(), attribute, ordinal);
-        return CallSlots.asInt(CallSlots.first());
+        return (int) GET_ATTRIBUTE.ask(attribute, ordinal);
     }
 }

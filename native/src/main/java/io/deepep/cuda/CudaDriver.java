@@ -3,7 +3,6 @@ package io.deepep.cuda;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
-import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.CuError;
 import io.deepep.cuda.driver.CuLibrary;
@@ -63,15 +62,13 @@ public final class CudaDriver {
 
     /** The newest CUDA version the driver supports, as 1000 × major + 10 × minor. */
     public static int version() {
-        DRIVER_GET_VERSION.call(CallSlots.first());
-        return CallSlots.asInt(CallSlots.first());
+        return (int) DRIVER_GET_VERSION.ask();
     }
 
     /** Number of GPUs this process may use, after {@code CUDA_VISIBLE_DEVICES}. */
     public static int numDevices() {
         ensureAvailable();
-        DEVICE_GET_COUNT.call(CallSlots.first());
-        return CallSlots.asInt(CallSlots.first());
+        return (int) DEVICE_GET_COUNT.ask();
     }
 
     /** All GPUs this process may use. */
@@ -95,10 +92,7 @@ public final class CudaDriver {
                 return tooOld(version);
             }
             INIT.call(0);
-            DEVICE_GET_COUNT.call(CallSlots.first());
-            return CallSlots.asInt(CallSlots.first()) == 0
-                    ? initFailed(CuError.NO_DEVICE, null)
-                    : null;
+            return DEVICE_GET_COUNT.ask() == 0 ? initFailed(CuError.NO_DEVICE, null) : null;
         } catch (NativeCallException e) {
             return initFailed(e.code(), e);
         } catch (DeepEpUnavailableException e) {

@@ -4,7 +4,6 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import java.lang.foreign.MemorySegment;
 
@@ -65,18 +64,13 @@ public final class CudaFunction {
      */
     public int maxResidentBlocks(int numThreads, int dynamicSharedBytes) {
         context.makeCurrent();
-        MAX_ACTIVE_BLOCKS.call(CallSlots.first(), handle, numThreads, (long) dynamicSharedBytes);
-        return CallSlots.asInt(CallSlots.first()) * context.cudaDevice().numSms();
+        int perMultiprocessor = (int) MAX_ACTIVE_BLOCKS.ask(handle, numThreads, dynamicSharedBytes);
+        return perMultiprocessor * context.cudaDevice().numSms();
     }
 
     /** Shared memory the kernel declares itself. */
-    public int staticSharedBytes() {
-        return attribute(STATIC_SHARED_BYTES);
-    }
-
-    private int attribute(int attribute) {
+    private int staticSharedBytes() {
         context.makeCurrent();
-        GET_ATTRIBUTE.call(CallSlots.first(), attribute, handle);
-        return CallSlots.asInt(CallSlots.first());
+        return (int) GET_ATTRIBUTE.ask(STATIC_SHARED_BYTES, handle);
     }
 }

@@ -3,7 +3,6 @@ package io.deepep.cuda;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.error.DeepEpException;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -34,8 +33,7 @@ public final class CudaGraph implements AutoCloseable {
     public static CudaGraph capture(CudaStream stream, Runnable work) {
         long graph = captureTemplate(stream, work);
         try {
-            INSTANTIATE.call(CallSlots.first(), graph, 0L);
-            return new CudaGraph(stream.context(), CallSlots.asLong(CallSlots.first()));
+            return new CudaGraph(stream.context(), INSTANTIATE.ask(graph, 0));
         } finally {
             DESTROY.call(graph);
         }

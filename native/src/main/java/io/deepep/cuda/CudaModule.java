@@ -5,7 +5,6 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.CuError;
 import io.deepep.cuda.driver.CuLibrary;
@@ -94,11 +93,11 @@ public final class CudaModule implements AutoCloseable {
             MemorySegment values =
                     arena.allocateFrom(JAVA_LONG, log.address(), (long) JIT_LOG_BYTES);
             try {
-                LOAD_DATA.call(CallSlots.first(), copy, 2, options, values);
+                long handle = LOAD_DATA.ask(copy, 2, options, values);
+                return new CudaModule(context, name, handle);
             } catch (NativeCallException e) {
                 throw withLog(e, context.device() + ", module " + name, log.getString(0));
             }
-            return new CudaModule(context, name, CallSlots.asLong(CallSlots.first()));
         }
     }
 
@@ -126,36 +125,31 @@ public final class CudaModule implements AutoCloseable {
     public CudaFunction function(String function) {
         context.makeCurrent();
         try (Arena arena = Arena.ofConfined()) {
-            GET_FUNCTION.call(CallSlots.first(), handle(), arena.allocateFrom(function));
+            long functionHandle = GET_FUNCTION.ask(handle(), arena.allocateFrom(function));
+            if (HAS_FUNC_LOAD) {
+                FUNC_LOAD.call(functionHandle);
+            }
+            return new CudaFunction(context, function, functionHandle);
         } catch (NativeCallException e) {
             throw withLog(
                     e, context.device() + ", function " + function + " of module " + name, "");
         }
-        long functionHandle = CallSlots.asLong(CallSlots.first());
-        if (HAS_FUNC_LOAD) {
-            FUNC_LOAD.call(functionHandle);
-        }
-        return new CudaFunction(context, function, functionHandle);
     }
 
     /** Device address of a {@code __device__} variable. */
     public long globalAddress(String variable) {
         context.makeCurrent();
         try (Arena arena = Arena.ofConfined()) {
-            GET_GLOBAL.call(
-                    CallSlots.first(), CallSlots.second(), handle(), arena.allocateFrom(variable));
+            return GET_GLOBAL.ask(MemorySegment.NULL, handle(), arena.allocateFrom(variable));
         } catch (NativeCallException e) {
             throw withLog(
                     e, context.device() + ", variable " + variable + " of module " + name, "");
         }
-        return CallSlots.asLong(CallSlots.first());
     }
 
     /** The value of a {@code __device__} variable of 8 bytes. */
     public long globalLong(String variable) {
-        long address = globalAddress(variable);
-        COPY_TO_HOST.call(CallSlots.first(), address, (long) Long.BYTES);
-        return CallSlots.asLong(CallSlots.first());
+        return COPY_TO_HOST.ask(globalAddress(variable), Long.BYTES);
     }
 
     /** The driver's {@code CUmodule}. */

@@ -100,8 +100,7 @@ public final class CudaStream implements Stream, AutoCloseable {
      */
     public static CudaStream create(CudaContext context, int priority) {
         context.makeCurrent();
-        CREATE.call(CallSlots.first(), NON_BLOCKING, priority);
-        return new CudaStream(context, CallSlots.asLong(CallSlots.first()), true);
+        return new CudaStream(context, CREATE.ask(NON_BLOCKING, priority), true);
     }
 
     /**

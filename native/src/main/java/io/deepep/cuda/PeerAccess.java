@@ -4,7 +4,6 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.CuError;
 import io.deepep.error.DeepEpUnavailableException;
@@ -24,11 +23,8 @@ public final class PeerAccess {
      * the same GPU.
      */
     public static boolean isPossible(CudaDevice from, CudaDevice to) {
-        if (from.ordinal() == to.ordinal()) {
-            return true;
-        }
-        CAN_ACCESS.call(CallSlots.first(), from.ordinal(), to.ordinal());
-        return CallSlots.asInt(CallSlots.first()) != 0;
+        return from.ordinal() == to.ordinal()
+                || CAN_ACCESS.ask(from.ordinal(), to.ordinal()) != 0;
     }
 
     /**

@@ -5,9 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.Device;
-import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
-import io.deepep.cuda.driver.CuError;
 import java.util.Optional;
 
 /**
@@ -35,12 +33,11 @@ public record PointerInfo(Device device, long base, long numBytes, boolean plain
      */
     public static Optional<PointerInfo> of(long address) {
         CudaDriver.ensureAvailable();
-        // The answer to the first question is CUDA_ERROR_INVALID_VALUE for memory that is not the
-        // driver's.
-        if (GET_ATTRIBUTE.call(CallSlots.first(), MEMORY_TYPE, address) != CuError.SUCCESS) {
+        long memoryType = ask(MEMORY_TYPE, address);
+        if (memoryType == 0) {
             return Optional.empty();
         }
-        boolean onHost = CallSlots.asInt(CallSlots.first()) == MEMORY_TYPE_HOST;
+        boolean onHost = memoryType == MEMORY_TYPE_HOST;
         Device device = onHost ? Device.host() : Device.cuda((int) ask(DEVICE_ORDINAL, address));
         return Optional.of(
                 new PointerInfo(
@@ -50,9 +47,8 @@ public record PointerInfo(Device device, long base, long numBytes, boolean plain
                         !onHost && ask(IS_LEGACY_IPC_CAPABLE, address) != 0));
     }
 
+    /** 0 also for memory that is not the driver's: the call then fails with INVALID_VALUE. */
     private static long ask(int attribute, long address) {
-        CallSlots.first().fill((byte) 0);
-        GET_ATTRIBUTE.call(CallSlots.first(), attribute, address);
-        return CallSlots.asLong(CallSlots.first());
+        return GET_ATTRIBUTE.ask(attribute, address);
     }
 }

@@ -7,7 +7,6 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.cuda.memory.DevicePool;
@@ -39,8 +38,7 @@ final class SharingChecks {
 
     private static void eager(CheckContext c) {
         c.cuda.makeCurrent();
-        GET_LOADING_MODE.call(CallSlots.first());
-        expect(CallSlots.asInt(CallSlots.first()) == LOADING_EAGER, "modules are loaded lazily");
+        expect(GET_LOADING_MODE.ask() == LOADING_EAGER, "modules are loaded lazily");
     }
 
     private static void pool(CheckContext c) {

@@ -1,19 +1,23 @@
 package io.deepep.cuda.driver;
 
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
+import java.util.stream.Stream;
 
 /**
  * One function of the driver. Held in {@code static final} fields: a record's fields are constants
  * to the compiler, so each {@code call} is a direct native call.
  *
- * <p>The overloads are the shapes of the functions bound in this package: handles, device pointers
- * and numbers of any width are {@code long}, host pointers and structs {@link MemorySegment}. That
- * makes this file longer than most, and every binding one line.
+ * <p>The overloads of {@code call} are the shapes of functions that working buffers call: handles,
+ * device pointers and numbers of any width are {@code long}, host pointers and structs {@link
+ * MemorySegment}. Others go by {@link #invoke} and {@link #ask}.
  *
  * @param name the exported symbol
  * @param tolerated a status besides success that {@code call} returns instead of throwing
@@ -69,6 +73,22 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
         throw new AssertionError("a downcall threw a checked exception", t);
     }
 
+    /**
+     * Calls a function of any shape. Makes garbage: for what happens while buffers open and close.
+     */
+    public int invoke(Object... arguments) {
+        return check((int) NativeLibrary.call(handle, arguments));
+    }
+
+    /** The same of a function whose first argument is where it writes a number: that number. */
+    public long ask(Object... arguments) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment answer = arena.allocate(JAVA_LONG);
+            invoke(Stream.concat(Stream.of(answer), Stream.of(arguments)).toArray());
+            return answer.get(JAVA_LONG, 0);
+        }
+    }
+
     public int call() {
         try {
             return check((int) handle.invokeExact());
@@ -109,55 +129,7 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
         }
     }
 
-    public int call(MemorySegment a, long b) {
-        try {
-            return check((int) handle.invokeExact(a, b));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(MemorySegment a, MemorySegment b) {
-        try {
-            return check((int) handle.invokeExact(a, b));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
     public int call(long a, long b, long c) {
-        try {
-            return check((int) handle.invokeExact(a, b, c));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(long a, MemorySegment b, long c) {
-        try {
-            return check((int) handle.invokeExact(a, b, c));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(MemorySegment a, long b, long c) {
-        try {
-            return check((int) handle.invokeExact(a, b, c));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(MemorySegment a, long b, MemorySegment c) {
-        try {
-            return check((int) handle.invokeExact(a, b, c));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(MemorySegment a, MemorySegment b, long c) {
         try {
             return check((int) handle.invokeExact(a, b, c));
         } catch (Throwable t) {
@@ -173,57 +145,9 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
         }
     }
 
-    public int call(long a, long b, MemorySegment c, long d) {
-        try {
-            return check((int) handle.invokeExact(a, b, c, d));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(MemorySegment a, long b, long c, long d) {
-        try {
-            return check((int) handle.invokeExact(a, b, c, d));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(MemorySegment a, long b, MemorySegment c, long d) {
-        try {
-            return check((int) handle.invokeExact(a, b, c, d));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
     public int call(MemorySegment a, long b, MemorySegment c, MemorySegment d) {
         try {
             return check((int) handle.invokeExact(a, b, c, d));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(MemorySegment a, MemorySegment b, long c, MemorySegment d) {
-        try {
-            return check((int) handle.invokeExact(a, b, c, d));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(long a, long b, long c, long d, long e) {
-        try {
-            return check((int) handle.invokeExact(a, b, c, d, e));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(MemorySegment a, long b, long c, long d, long e) {
-        try {
-            return check((int) handle.invokeExact(a, b, c, d, e));
         } catch (Throwable t) {
             throw rethrow(t);
         }
@@ -237,11 +161,4 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
         }
     }
 
-    public int call(MemorySegment a, MemorySegment b, long c, MemorySegment d, MemorySegment e) {
-        try {
-            return check((int) handle.invokeExact(a, b, c, d, e));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
 }

@@ -6,7 +6,6 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
@@ -60,8 +59,7 @@ public abstract sealed class CudaMemory implements AutoCloseable
     public static CudaMemory allocate(CudaContext context, long numBytes) {
         checkSize(numBytes);
         context.makeCurrent();
-        ALLOC.call(CallSlots.first(), numBytes);
-        return new Allocated(context, CallSlots.asLong(CallSlots.first()), numBytes);
+        return new Allocated(context, ALLOC.ask(numBytes), numBytes);
     }
 
     static void checkSize(long numBytes) {
@@ -96,7 +94,7 @@ public abstract sealed class CudaMemory implements AutoCloseable
     public final void copyFrom(long offset, MemorySegment source) {
         Objects.checkFromIndexSize(offset, source.byteSize(), numBytes);
         context.makeCurrent();
-        COPY_TO_DEVICE.call(address() + offset, source, source.byteSize());
+        COPY_TO_DEVICE.invoke(address() + offset, source, source.byteSize());
         awaitDefaultStream();
     }
 
@@ -108,7 +106,7 @@ public abstract sealed class CudaMemory implements AutoCloseable
     public final void copyTo(long offset, MemorySegment target) {
         Objects.checkFromIndexSize(offset, target.byteSize(), numBytes);
         context.makeCurrent();
-        COPY_TO_HOST.call(target, address() + offset, target.byteSize());
+        COPY_TO_HOST.invoke(target, address() + offset, target.byteSize());
     }
 
     /** Sets every byte to 0, and waits. */

@@ -5,7 +5,6 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.cuda.CudaContext;
-import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.spi.posix.PosixFd;
 
@@ -39,8 +38,7 @@ public record DmaBuf(int descriptor) implements AutoCloseable {
     public static DmaBuf of(CudaContext context, long address, long numBytes) {
         context.makeCurrent();
         long pages = Math.ceilDiv(numBytes, PAGE_BYTES) * PAGE_BYTES;
-        GET_HANDLE.call(CallSlots.first(), address, pages, DMA_BUF_FD, 0L);
-        return new DmaBuf(CallSlots.asInt(CallSlots.first()));
+        return new DmaBuf((int) GET_HANDLE.ask(address, pages, DMA_BUF_FD, 0));
     }
 
     @Override

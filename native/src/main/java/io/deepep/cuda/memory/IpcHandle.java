@@ -5,7 +5,6 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.cuda.CudaContext;
-import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.CuStructs;
 import java.lang.foreign.Arena;
@@ -59,11 +58,10 @@ public final class IpcHandle {
      */
     public static IpcHandle of(CudaContext context, long address, long numBytes) {
         context.makeCurrent();
-        GET_RANGE.call(CallSlots.first(), CallSlots.second(), address);
-        long offset = address - CallSlots.asLong(CallSlots.first());
+        long offset = address - GET_RANGE.ask(MemorySegment.NULL, address);
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment handle = arena.allocate(CuStructs.IPC_HANDLE);
-            GET.call(handle, address);
+            GET.invoke(handle, address);
             return new IpcHandle(
                     handle.toArray(JAVA_BYTE), ProcessHandle.current().pid(), offset, numBytes);
         }
@@ -108,10 +106,5 @@ public final class IpcHandle {
                             .formatted(pid));
         }
         return IpcMemory.open(context, raw, offset, numBytes);
-    }
-
-    public static MemorySegment copyTo(Arena arena, byte[] raw) {
-        MemorySegment handle = arena.allocate(CuStructs.IPC_HANDLE);
-        return handle.copyFrom(MemorySegment.ofArray(raw));
     }
 }

@@ -5,7 +5,6 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.cuda.CudaContext;
-import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.spi.Undo;
 import java.lang.foreign.Arena;
@@ -23,9 +22,9 @@ public final class PinnedMemory implements AutoCloseable {
 
     private static final CuCall HOST_ALLOC =
             CuCall.of("cuMemHostAlloc", ADDRESS, JAVA_LONG, JAVA_INT);
-    private static final CuCall FREE_HOST = CuCall.of("cuMemFreeHost", ADDRESS);
+    private static final CuCall FREE_HOST = CuCall.of("cuMemFreeHost", JAVA_LONG);
     private static final CuCall GET_DEVICE_POINTER =
-            CuCall.of("cuMemHostGetDevicePointer_v2", ADDRESS, ADDRESS, JAVA_INT);
+            CuCall.of("cuMemHostGetDevicePointer_v2", ADDRESS, JAVA_LONG, JAVA_INT);
 
     private final CudaContext context;
     private final Arena arena;
@@ -45,16 +44,14 @@ public final class PinnedMemory implements AutoCloseable {
     public static PinnedMemory allocate(CudaContext context, long numBytes) {
         CudaMemory.checkSize(numBytes);
         context.makeCurrent();
-        HOST_ALLOC.call(CallSlots.first(), numBytes, PORTABLE_AND_MAPPED);
-        MemorySegment address = MemorySegment.ofAddress(CallSlots.asLong(CallSlots.first()));
         try (Undo made = new Undo()) {
-            made.made(address, FREE_HOST::call);
-            GET_DEVICE_POINTER.call(CallSlots.first(), address, 0);
-            long deviceAddress = CallSlots.asLong(CallSlots.first());
+            long address =
+                    made.made(HOST_ALLOC.ask(numBytes, PORTABLE_AND_MAPPED), FREE_HOST::call);
+            long deviceAddress = GET_DEVICE_POINTER.ask(address, 0);
             // Shared, so that any thread may read, and later reads fail cleanly instead of
             // crashing.
             Arena arena = Arena.ofShared();
-            MemorySegment segment = address.reinterpret(numBytes, arena, null);
+            MemorySegment segment = MemorySegment.ofAddress(address).reinterpret(numBytes, arena, null);
             segment.fill((byte) 0);
             made.forget();
             return new PinnedMemory(context, arena, segment, deviceAddress);
@@ -79,9 +76,8 @@ public final class PinnedMemory implements AutoCloseable {
     public void close() {
         if (closed.compareAndSet(false, true)) {
             context.makeCurrent();
-            MemorySegment address = MemorySegment.ofAddress(segment.address());
             arena.close();
-            FREE_HOST.call(address);
+            FREE_HOST.call(segment.address());
         }
     }
 }

@@ -9,12 +9,12 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.PeerAccess;
-import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.CuError;
 import io.deepep.cuda.driver.CuStructs;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
+import io.deepep.spi.Undo;
 import io.deepep.spi.posix.PosixFd;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -110,12 +110,13 @@ public final class VirtualMemory extends CudaMemory {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment properties = properties(arena, context.cudaDevice(), export);
             long mappedBytes = roundUp(numBytes, properties);
+            long handle;
             try {
-                CREATE.call(CallSlots.first(), mappedBytes, properties, 0L);
+                handle = CREATE.ask(mappedBytes, properties, 0);
             } catch (NativeCallException refused) {
                 throw export == Export.FABRIC ? explainFabric(refused) : refused;
             }
-            return map(context, numBytes, CallSlots.asLong(CallSlots.first()), mappedBytes, export);
+            return map(context, numBytes, handle, mappedBytes, export);
         }
     }
 
@@ -132,8 +133,7 @@ public final class VirtualMemory extends CudaMemory {
 
     /** The descriptor travels in the pointer argument itself. */
     private static long importHandle(int fd) {
-        IMPORT.call(CallSlots.first(), MemorySegment.ofAddress(fd), Export.POSIX_FD.handleType);
-        return CallSlots.asLong(CallSlots.first());
+        return IMPORT.ask(MemorySegment.ofAddress(fd), Export.POSIX_FD.handleType);
     }
 
     /**
@@ -172,7 +172,7 @@ public final class VirtualMemory extends CudaMemory {
     }
 
     private void mapAt(long itsHandle) {
-        MAP.call(address(), mappedBytes, 0L, itsHandle, 0L);
+        MAP.invoke(address(), mappedBytes, 0, itsHandle, 0);
         try {
             reachableBy.stream()
                     .forEach(gpu -> setAccess(address(), mappedBytes, CudaDevice.of(gpu)));
@@ -207,8 +207,7 @@ public final class VirtualMemory extends CudaMemory {
     private static long importHandle(byte[] fabricHandle) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment given = arena.allocateFrom(JAVA_BYTE, fabricHandle);
-            IMPORT.call(CallSlots.first(), given, Export.FABRIC.handleType);
-            return CallSlots.asLong(CallSlots.first());
+            return IMPORT.ask(given, Export.FABRIC.handleType);
         } catch (NativeCallException refused) {
             throw explainFabric(refused);
         }
@@ -228,24 +227,17 @@ public final class VirtualMemory extends CudaMemory {
     /** Gives the mapping an address; what was done is undone if a step fails. */
     private static VirtualMemory map(
             CudaContext context, long numBytes, long handle, long mappedBytes, Export export) {
-        long address = 0;
-        boolean mapped = false;
-        try {
-            RESERVE.call(CallSlots.first(), mappedBytes, 0L, 0L, 0L);
-            address = CallSlots.asLong(CallSlots.first());
-            MAP.call(address, mappedBytes, 0L, handle, 0L);
-            mapped = true;
+        try (Undo made = new Undo()) {
+            made.made(handle, RELEASE::call);
+            long address =
+                    made.made(
+                            RESERVE.ask(mappedBytes, 0, 0, 0),
+                            reserved -> ADDRESS_FREE.call(reserved, mappedBytes));
+            MAP.invoke(address, mappedBytes, 0, handle, 0);
+            made.made(address, mapped -> UNMAP.call(mapped, mappedBytes));
             setAccess(address, mappedBytes, context.cudaDevice());
+            made.forget();
             return new VirtualMemory(context, address, numBytes, handle, mappedBytes, export);
-        } catch (RuntimeException e) {
-            if (mapped) {
-                UNMAP.call(address, mappedBytes);
-            }
-            if (address != 0) {
-                ADDRESS_FREE.call(address, mappedBytes);
-            }
-            RELEASE.call(handle);
-            throw e;
         }
     }
 
@@ -269,8 +261,8 @@ public final class VirtualMemory extends CudaMemory {
      * @throws IllegalStateException if the memory was not allocated with {@link Export#POSIX_FD}
      */
     public int exportPosixFd() {
-        export(Export.POSIX_FD, CallSlots.first());
-        return CallSlots.asInt(CallSlots.first());
+        requireExport(Export.POSIX_FD);
+        return (int) EXPORT.ask(handle, Export.POSIX_FD.handleType, 0);
     }
 
     /**
@@ -280,22 +272,22 @@ public final class VirtualMemory extends CudaMemory {
      * @throws IllegalStateException if the memory was not allocated with {@link Export#FABRIC}
      */
     public byte[] exportFabric() {
+        requireExport(Export.FABRIC);
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(FABRIC_BYTES, Long.BYTES);
-            export(Export.FABRIC, out);
+            EXPORT.invoke(out, handle, Export.FABRIC.handleType, 0);
             return out.toArray(JAVA_BYTE);
         } catch (NativeCallException refused) {
             throw explainFabric(refused);
         }
     }
 
-    private void export(Export wanted, MemorySegment out) {
+    private void requireExport(Export wanted) {
         if (export != wanted) {
             throw new IllegalStateException(
                     "memory allocated with export=" + export + " cannot be exported as " + wanted);
         }
         context().makeCurrent();
-        EXPORT.call(out, handle, wanted.handleType, 0L);
     }
 
     @Override
@@ -335,8 +327,7 @@ public final class VirtualMemory extends CudaMemory {
     }
 
     private static long roundUp(long numBytes, MemorySegment properties) {
-        GRANULARITY.call(CallSlots.first(), properties, GRANULARITY_RECOMMENDED);
-        long granularity = CallSlots.asLong(CallSlots.first());
+        long granularity = GRANULARITY.ask(properties, GRANULARITY_RECOMMENDED);
         return Math.ceilDiv(numBytes, granularity) * granularity;
     }
 
@@ -347,7 +338,7 @@ public final class VirtualMemory extends CudaMemory {
             access.set(JAVA_INT, offset(layout, "location", "type"), LOCATION_DEVICE);
             access.set(JAVA_INT, offset(layout, "location", "id"), device.ordinal());
             access.set(JAVA_INT, offset(layout, "flags"), ACCESS_READ_WRITE);
-            SET_ACCESS.call(address, mappedBytes, access, 1L);
+            SET_ACCESS.invoke(address, mappedBytes, access, 1);
         }
     }
 }
