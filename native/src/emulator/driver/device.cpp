@@ -94,7 +94,6 @@ constexpr Name kNames[] = {
     DEEPEP_STATUS(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "capturing stream has unjoined work"),
     DEEPEP_STATUS(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "dependency created on uncaptured work in another stream"),
     DEEPEP_STATUS(CUDA_ERROR_CAPTURED_EVENT, "event was last recorded in a capturing stream"),
-    DEEPEP_STATUS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "the graph update was not performed"),
 };
 #undef DEEPEP_STATUS
 

@@ -138,9 +138,9 @@ EMULATED cuLaunchKernelEx(const CUlaunchConfig* config, Function* function, void
                 static_cast<uint32_t>(blocks_per_sm(num_threads, config->shared_bytes) * num_sms()))
             return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     auto arguments = std::make_shared<Arguments>(function->kernel, params);
-    enqueue(stream, {"kernel " + function->name, [=, shared_bytes = config->shared_bytes] {
-                         return run_grid({function->name.c_str(), function->kernel, arguments->pointers.data(), grid,
-                                          block, shared_bytes, seed()});
-                     }});
+    enqueue(stream, {[=, shared_bytes = config->shared_bytes] {
+        return run_grid({function->name.c_str(), function->kernel, arguments->pointers.data(), grid,
+                         block, shared_bytes, seed()});
+    }});
     return CUDA_SUCCESS;
 }

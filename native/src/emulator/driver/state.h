@@ -48,7 +48,6 @@ struct Arguments {
 };
 
 struct Work {
-    std::string kind;  // for comparing graphs
     std::function<bool()> run;
     std::function<Work()> for_launch = {};  // in a graph: what a launch does instead
 };

@@ -1,14 +1,11 @@
 // Streams, events and graphs. A stream is a thread that does its work in order.
 #include "stream.h"
 
-#include <fcntl.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -94,7 +91,7 @@ bool Stream::is_idle() {
 
 namespace {
 
-constexpr int kExternal = 1, kInterprocess = 4;
+constexpr int kExternal = 1;
 
 int64_t now_ns() {
     timespec t;
@@ -112,34 +109,29 @@ void wait_until(Done done) {
     }
 }
 
-EventState* map_state(int fd) {
-    void* at = mmap(nullptr, sizeof(EventState), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    return at == MAP_FAILED ? nullptr : static_cast<EventState*>(at);
-}
-
 Work record(EventState* state) {
     uint64_t number = ++state->recorded;
-    return {"record", [state, number] {
-                state->time_ns = now_ns();
-                uint64_t done = state->done;
-                while (done < number && !state->done.compare_exchange_weak(done, number)) {
-                }
-                return true;
-            }};
+    return {[state, number] {
+        state->time_ns = now_ns();
+        uint64_t done = state->done;
+        while (done < number && !state->done.compare_exchange_weak(done, number)) {
+        }
+        return true;
+    }};
 }
 
 // In a graph: every launch is a record.
 Work record_external(EventState* state) {
-    return {"record", nullptr, [state] { return record(state); }};
+    return {nullptr, [state] { return record(state); }};
 }
 
 Work wait_for(Event* event) {
     EventState* state = event->state;
     uint64_t number = state->recorded;
-    return {"wait", [state, number] {
-                wait_until([&] { return state->done >= number; });
-                return true;
-            }};
+    return {[state, number] {
+        wait_until([&] { return state->done >= number; });
+        return true;
+    }};
 }
 
 CUresult captured(const Event* event) { return event->captured ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS; }
@@ -151,21 +143,20 @@ CUresult not_capturing(Stream* stream) {
 }
 
 Work wait_value(CUdeviceptr address, uint32_t value) {
-    return {"wait value", [address, value] {
-                wait_until([&] {
-                    uint32_t seen = __atomic_load_n(reinterpret_cast<uint32_t*>(address), __ATOMIC_ACQUIRE);
-                    return static_cast<int32_t>(seen - value) >= 0;
-                });
-                return true;
-            }};
+    return {[address, value] {
+        wait_until([&] {
+            uint32_t seen = __atomic_load_n(reinterpret_cast<uint32_t*>(address), __ATOMIC_ACQUIRE);
+            return static_cast<int32_t>(seen - value) >= 0;
+        });
+        return true;
+    }};
 }
 
-template <typename Word>
-Work write_value(CUdeviceptr address, Word value) {
-    return {"write value", [address, value] {
-                __atomic_store_n(reinterpret_cast<Word*>(address), value, __ATOMIC_SEQ_CST);
-                return true;
-            }};
+Work write_value(CUdeviceptr address, uint32_t value) {
+    return {[address, value] {
+        __atomic_store_n(reinterpret_cast<uint32_t*>(address), value, __ATOMIC_SEQ_CST);
+        return true;
+    }};
 }
 
 CUresult submit(Stream* stream, Work work) {
@@ -236,31 +227,27 @@ EMULATED cuCtxSynchronize() {
 }
 
 EMULATED cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t num_bytes, Stream* stream) {
-    return submit(stream, {"copy", [=] {
-                               memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), num_bytes);
-                               return true;
-                           }});
+    return submit(stream, {[=] {
+        memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), num_bytes);
+        return true;
+    }});
 }
 
 EMULATED cuMemsetD8Async(CUdeviceptr to, uint8_t value, size_t num_bytes, Stream* stream) {
-    return submit(stream, {"fill", [=] {
-                               memset(reinterpret_cast<void*>(to), value, num_bytes);
-                               return true;
-                           }});
+    return submit(stream, {[=] {
+        memset(reinterpret_cast<void*>(to), value, num_bytes);
+        return true;
+    }});
 }
 
 EMULATED cuMemsetD32Async(CUdeviceptr to, uint32_t value, size_t num_words, Stream* stream) {
-    return submit(stream, {"fill", [=] {
-                               std::fill_n(reinterpret_cast<uint32_t*>(to), num_words, value);
-                               return true;
-                           }});
+    return submit(stream, {[=] {
+        std::fill_n(reinterpret_cast<uint32_t*>(to), num_words, value);
+        return true;
+    }});
 }
 
 EMULATED cuStreamWriteValue32_v2(Stream* stream, CUdeviceptr to, uint32_t value, unsigned) {
-    return submit(stream, write_value(to, value));
-}
-
-EMULATED cuStreamWriteValue64_v2(Stream* stream, CUdeviceptr to, uint64_t value, unsigned) {
     return submit(stream, write_value(to, value));
 }
 
@@ -268,19 +255,10 @@ EMULATED cuStreamWaitValue32_v2(Stream* stream, CUdeviceptr address, uint32_t va
     return submit(stream, wait_value(address, value));
 }
 
-EMULATED cuEventCreate(Event** event, unsigned flags) {
-    if (!(flags & kInterprocess)) return *event = new Event{.state = new EventState{}}, CUDA_SUCCESS;
-    int fd = memfd_create("deepep-emulator-event", MFD_CLOEXEC);
-    if (fd < 0 || ftruncate(fd, 4096) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
-    return *event = new Event{.state = map_state(fd), .fd = fd}, CUDA_SUCCESS;
-}
+EMULATED cuEventCreate(Event** event, unsigned) { return *event = new Event{.state = new EventState{}}, CUDA_SUCCESS; }
 
 // The state stays: work that was submitted may still name it.
-EMULATED cuEventDestroy_v2(Event* event) {
-    if (event->fd >= 0) close(event->fd);
-    delete event;
-    return CUDA_SUCCESS;
-}
+EMULATED cuEventDestroy_v2(Event* event) { return delete event, CUDA_SUCCESS; }
 
 EMULATED cuEventRecordWithFlags(Event* event, Stream* stream, unsigned flags) {
     stream = stream_of(stream);
@@ -344,24 +322,6 @@ EMULATED cuEventElapsedTime(float* milliseconds, Event* begin, Event* end) {
     return CUDA_SUCCESS;
 }
 
-EMULATED cuIpcGetEventHandle(CUipcHandle* handle, Event* event) {
-    if (event->fd < 0) return CUDA_ERROR_INVALID_VALUE;
-    int where[2] = {getpid(), event->fd};
-    memset(handle, 0, sizeof(*handle));
-    memcpy(handle, where, sizeof(where));
-    return CUDA_SUCCESS;
-}
-
-EMULATED cuIpcOpenEventHandle(Event** event, CUipcHandle handle) {
-    int where[2];
-    memcpy(where, &handle, sizeof(where));
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", where[0], where[1]);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0) return CUDA_ERROR_INVALID_HANDLE;
-    return *event = new Event{.state = map_state(fd), .fd = fd}, CUDA_SUCCESS;
-}
-
 EMULATED cuStreamBeginCapture_v2(Stream* stream, int) {
     if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     stream->capture = std::make_shared<Capture>();
@@ -411,23 +371,14 @@ EMULATED cuGraphInstantiateWithFlags(GraphExec** exec, Graph* graph, uint64_t) {
 EMULATED cuGraphLaunch(GraphExec* exec, Stream* stream) {
     std::vector<Work> nodes;
     for (auto& node : *exec->nodes) nodes.push_back(node.for_launch ? node.for_launch() : node);
-    return submit(stream, {"graph", [nodes = std::move(nodes)] {
-                               for (auto& node : nodes)
-                                   if (!node.run()) return false;
-                               return true;
-                           }});
+    return submit(stream, {[nodes = std::move(nodes)] {
+        for (auto& node : nodes)
+            if (!node.run()) return false;
+        return true;
+    }});
 }
 
 EMULATED cuGraphUpload(GraphExec*, Stream*) { return CUDA_SUCCESS; }
-
-EMULATED cuGraphExecUpdate_v2(GraphExec* exec, Graph* graph, int* result) {
-    bool same = std::equal(exec->nodes->begin(), exec->nodes->end(), graph->nodes.begin(), graph->nodes.end(),
-                           [](const Work& a, const Work& b) { return a.kind == b.kind; });
-    *result = same ? 0 : 1;
-    if (!same) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-    exec->nodes = std::make_shared<const std::vector<Work>>(graph->nodes);
-    return CUDA_SUCCESS;
-}
 
 EMULATED cuGraphExecDestroy(GraphExec* exec) { return delete exec, CUDA_SUCCESS; }
 

@@ -28,7 +28,7 @@ struct Stream {
     bool is_idle();
 };
 
-// What processes can share of an event.
+// What work that records an event or waits for it needs of it.
 struct EventState {
     std::atomic<uint64_t> recorded, done;  // records so far
     std::atomic<int64_t> time_ns;          // of the last one done
@@ -36,7 +36,6 @@ struct EventState {
 
 struct Event {
     EventState* state;
-    int fd = -1;                        // of the state, if it is shared
     std::shared_ptr<Capture> captured;  // that the last record belongs to
     Stream* captured_stream = nullptr;
 };

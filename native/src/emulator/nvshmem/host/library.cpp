@@ -141,7 +141,7 @@ NVSHMEM CUdeviceptr nvshmem_ptr(CUdeviceptr address, int pe) {
 NVSHMEM void nvshmem_barrier_all() { meet(); }
 
 NVSHMEM void nvshmemx_quiet_on_stream(Stream* stream) {
-    enqueue(stream_of(stream), {"nvshmem quiet", [] { return network().quiet(), true; }});
+    enqueue(stream_of(stream), {[] { return network().quiet(), true; }});
 }
 
 NVSHMEM int nvshmem_team_split_strided(int, int start, int stride, int size, const void*, long, int* team) {

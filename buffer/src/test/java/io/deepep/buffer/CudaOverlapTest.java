@@ -107,7 +107,7 @@ class CudaOverlapTest {
             stamp(communication, BEFORE_CALL);
             R result = call.get();
             stamp(communication, AFTER_CALL);
-            communication.writeLong(report.deviceAddress() + STOP, 1);
+            communication.writeInt(report.deviceAddress() + STOP, 1);
             stream.synchronize();
             communication.synchronize();
             assertThat(word(GAVE_UP)).as("blocks that saw no end of the call").isZero();

@@ -58,7 +58,7 @@ public final class GpuProbe {
                 version / MAJOR + "." + version % MAJOR / MINOR,
                 gpus,
                 peerAccess,
-                NvLinks.read(addresses).map(NvLinks::numLinks).orElse(List.of()),
+                NvLinks.between(addresses).orElse(List.of()),
                 speeds,
                 speedProblem);
     }

@@ -60,7 +60,11 @@ public final class CudaContext implements AutoCloseable {
      * garbage collector returns.
      */
     public static CudaContext shared(CudaDevice cudaDevice) {
-        return SHARED.computeIfAbsent(cudaDevice.ordinal(), _ -> retain(cudaDevice, true));
+        return shared(cudaDevice.ordinal());
+    }
+
+    static CudaContext shared(int ordinal) {
+        return SHARED.computeIfAbsent(ordinal, index -> retain(CudaDevice.of(index), true));
     }
 
     private static CudaContext retain(CudaDevice cudaDevice, boolean shared) {

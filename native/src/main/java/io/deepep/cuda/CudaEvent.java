@@ -1,9 +1,11 @@
 package io.deepep.cuda;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.CuError;
 import io.deepep.error.NativeCallException;
@@ -126,12 +128,12 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
     public double elapsedMicros(CudaEvent start) {
         owned.context.makeCurrent();
         try {
-            int millis = (int) ELAPSED_TIME.ask(start.handle(), handle());
-            return Float.intBitsToFloat(millis) * 1000.0;
+            ELAPSED_TIME.call(CallSlots.first(), start.handle(), handle());
         } finally {
             Reference.reachabilityFence(start);
             Reference.reachabilityFence(this);
         }
+        return CallSlots.first().get(JAVA_FLOAT, 0) * 1000.0;
     }
 
     /** Destroys the event; work that waits for it goes on as recorded. Idempotent. */

@@ -53,8 +53,6 @@ public final class CudaStream implements Stream, AutoCloseable {
             CuCall.of("cuMemsetD32Async", JAVA_LONG, JAVA_INT, JAVA_LONG, JAVA_LONG);
     private static final CuCall WRITE_INT =
             CuCall.of("cuStreamWriteValue32_v2", JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT);
-    private static final CuCall WRITE_LONG =
-            CuCall.of("cuStreamWriteValue64_v2", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT);
     private static final CuCall WAIT_INT =
             CuCall.of("cuStreamWaitValue32_v2", JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT);
     private static final CuCall BEGIN_CAPTURE =
@@ -271,12 +269,6 @@ public final class CudaStream implements Stream, AutoCloseable {
     public void writeInt(long target, int value) {
         context.makeCurrent();
         WRITE_INT.call(handle(), target, value, 0);
-    }
-
-    /** Stores a word after all work so far, visible to the host and to peers in that order. */
-    public void writeLong(long target, long value) {
-        context.makeCurrent();
-        WRITE_LONG.call(handle(), target, value, 0);
     }
 
     /**

@@ -10,9 +10,9 @@ import io.deepep.cuda.topology.PciAddress;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.OptionalLong;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
@@ -43,7 +43,7 @@ public record LinkSpeed(long bytesPerSecond, long clockHz) {
                     JAVA_LONG.withName("value"));
 
     /** Of GPUs that have been asked about: it stays, and the library starts slowly. */
-    private static final Map<PciAddress, OptionalLong> KNOWN = new ConcurrentHashMap<>();
+    private static final Map<PciAddress, Optional<Long>> KNOWN = new ConcurrentHashMap<>();
 
     /**
      * Asks about a GPU.
@@ -53,16 +53,9 @@ public record LinkSpeed(long bytesPerSecond, long clockHz) {
     public static Optional<LinkSpeed> of(CudaDevice gpu) {
         PciAddress address = PciAddress.parse(gpu.pciBusId());
         long clockHz = gpu.attribute(ATTRIBUTE_CLOCK_KHZ) * KILO;
-        OptionalLong speed =
-                KNOWN.computeIfAbsent(
-                        address,
-                        _ ->
-                                NativeLibrary.find(Nvml.LIBRARY)
-                                        .map(library -> bytesPerSecond(library, address))
-                                        .orElse(OptionalLong.empty()));
-        return speed.isEmpty() || clockHz <= 0
-                ? Optional.empty()
-                : Optional.of(new LinkSpeed(speed.getAsLong(), clockHz));
+        Optional<Long> speed =
+                KNOWN.computeIfAbsent(address, _ -> Nvml.ask(nvml -> ask(nvml, address)));
+        return speed.filter(_ -> clockHz > 0).map(bytes -> new LinkSpeed(bytes, clockHz));
     }
 
     /** How much more the links carry in a clock than those of an H200; 1 if that is less. */
@@ -74,23 +67,19 @@ public record LinkSpeed(long bytesPerSecond, long clockHz) {
         return (double) bytesPerSecond / clockHz;
     }
 
-    static OptionalLong bytesPerSecond(NativeLibrary library, PciAddress gpu) {
-        return Nvml.ask(library, nvml -> ask(nvml, gpu)).orElse(OptionalLong.empty());
+    static Optional<Long> bytesPerSecond(NativeLibrary library, PciAddress gpu) {
+        return Nvml.ask(library, nvml -> ask(nvml, gpu));
     }
 
-    private static OptionalLong ask(Nvml nvml, PciAddress gpu) {
-        var fieldValues = nvml.bind("nvmlDeviceGetFieldValues", ADDRESS, JAVA_INT, ADDRESS);
-        MemorySegment device = nvml.device(gpu);
-        if (device.address() == 0) {
-            return OptionalLong.empty();
-        }
-        int numLinks = nvml.activeLinks(device).size();
+    private static Optional<Long> ask(Nvml nvml, PciAddress gpu) {
         MemorySegment field = nvml.arena().allocate(FIELD_VALUE);
         field.set(JAVA_INT, offset(FIELD_VALUE, "fieldId"), SPEED_MBPS_COMMON);
-        boolean told =
-                nvml.status(fieldValues, device, 1, field) == Nvml.SUCCESS
-                        && field.get(JAVA_INT, offset(FIELD_VALUE, "nvmlReturn")) == Nvml.SUCCESS;
-        long speed = told ? MEGA * numLinks * field.get(JAVA_INT, offset(FIELD_VALUE, "value")) : 0;
-        return speed > 0 ? OptionalLong.of(speed) : OptionalLong.empty();
+        return nvml.device(gpu)
+                .filter(device -> nvml.answers("nvmlDeviceGetFieldValues", device, 1, field))
+                .filter(_ -> field.get(JAVA_INT, offset(FIELD_VALUE, "nvmlReturn")) == Nvml.SUCCESS)
+                .map(nvml::activeLinks)
+                .map(List::size)
+                .map(links -> MEGA * links * field.get(JAVA_INT, offset(FIELD_VALUE, "value")))
+                .filter(speed -> speed > 0);
     }
 }

@@ -1,6 +1,6 @@
 package io.deepep.cuda;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import io.deepep.cuda.driver.CuStructs;
@@ -9,128 +9,94 @@ import io.deepep.cuda.topology.PciAddress;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
-import java.lang.foreign.ValueLayout;
-import java.lang.invoke.MethodHandle;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Predicate;
 
-/**
- * How GPUs are linked by NVLink, asked of the driver's management library (NVML).
- *
- * @param driverVersion of the kernel module, for example {@code 580.65.06}
- * @param numLinks for every pair, in the order asked for, the number of links between them,
- *     directly or through switches; 0 for a GPU and itself
- */
-public record NvLinks(String driverVersion, List<List<Integer>> numLinks) {
+/** How GPUs are linked by NVLink, asked of the driver's management library (NVML). */
+public final class NvLinks {
     private static final int P2P_CAPABILITY_NVLINK = 2;
     private static final int P2P_STATUS_OK = 0;
     private static final int REMOTE_IS_GPU = 0;
-    private static final int VERSION_BYTES = 96;
 
     /** {@code nvmlPciInfo_t}, of which only the last field is read. */
     private static final StructLayout PCI_INFO =
             MemoryLayout.structLayout(
-                    MemoryLayout.sequenceLayout(16, ValueLayout.JAVA_BYTE).withName("legacy"),
+                    MemoryLayout.sequenceLayout(16, JAVA_BYTE).withName("legacy"),
                     MemoryLayout.sequenceLayout(5, JAVA_INT).withName("numbers"),
-                    MemoryLayout.sequenceLayout(32, ValueLayout.JAVA_BYTE).withName("busId"));
+                    MemoryLayout.sequenceLayout(32, JAVA_BYTE).withName("busId"));
 
     private static final long BUS_ID_OFFSET = CuStructs.offset(PCI_INFO, "busId");
 
-    public NvLinks {
-        numLinks = numLinks.stream().map(List::copyOf).toList();
+    private final Nvml nvml;
+
+    /** Where the library writes a number. */
+    private final MemorySegment number;
+
+    private final MemorySegment pciInfo;
+
+    private NvLinks(Nvml nvml) {
+        this.nvml = nvml;
+        this.number = nvml.arena().allocate(JAVA_INT);
+        this.pciInfo = nvml.arena().allocate(PCI_INFO);
     }
 
+    /** A GPU, and the library's handle of it. */
+    private record Gpu(PciAddress address, Optional<MemorySegment> handle) {}
+
     /**
-     * Asks about GPUs.
+     * For every pair of GPUs, in the order asked for, the number of links between them, directly or
+     * through switches; 0 for a GPU and itself.
      *
      * @return empty where the library is missing or does not answer
      */
-    public static Optional<NvLinks> read(List<PciAddress> gpus) {
-        return NativeLibrary.find(Nvml.LIBRARY).flatMap(library -> read(library, gpus));
+    public static Optional<List<List<Integer>>> between(List<PciAddress> gpus) {
+        return Nvml.ask(nvml -> new NvLinks(nvml).matrix(gpus));
     }
 
-    static Optional<NvLinks> read(NativeLibrary library, List<PciAddress> gpus) {
-        return Nvml.ask(
-                library,
-                nvml -> {
-                    Questions questions = new Questions(nvml);
-                    List<Gpu> opened =
-                            gpus.stream().map(gpu -> new Gpu(gpu, nvml.device(gpu))).toList();
-                    List<List<Integer>> matrix =
-                            opened.stream()
-                                    .map(
-                                            a ->
-                                                    opened.stream()
-                                                            .map(b -> questions.numLinks(a, b))
-                                                            .toList())
-                                    .toList();
-                    return new NvLinks(questions.driverVersion(), matrix);
-                });
+    static Optional<List<List<Integer>>> between(NativeLibrary library, List<PciAddress> gpus) {
+        return Nvml.ask(library, nvml -> new NvLinks(nvml).matrix(gpus));
     }
 
-    /** A handle of the library; NULL for a GPU that it does not know. */
-    private record Gpu(PciAddress address, MemorySegment handle) {}
+    private Optional<List<List<Integer>>> matrix(List<PciAddress> gpus) {
+        List<Gpu> opened = gpus.stream().map(gpu -> new Gpu(gpu, nvml.device(gpu))).toList();
+        return Optional.of(
+                opened.stream()
+                        .map(a -> opened.stream().map(b -> numLinks(a, b)).toList())
+                        .toList());
+    }
 
-    /** The functions used, and room for what they answer. */
-    private static final class Questions {
-        private final Nvml nvml;
-        private final MethodHandle driverVersion;
-        private final MethodHandle p2pStatus;
-        private final MethodHandle remoteType;
-        private final MethodHandle remotePci;
-        private final MemorySegment number;
-        private final MemorySegment pciInfo;
-
-        Questions(Nvml nvml) {
-            this.nvml = nvml;
-            driverVersion = nvml.bind("nvmlSystemGetDriverVersion", ADDRESS, JAVA_INT);
-            p2pStatus = nvml.bind("nvmlDeviceGetP2PStatus", ADDRESS, ADDRESS, JAVA_INT, ADDRESS);
-            remoteType =
-                    nvml.bind("nvmlDeviceGetNvLinkRemoteDeviceType", ADDRESS, JAVA_INT, ADDRESS);
-            remotePci =
-                    nvml.bind("nvmlDeviceGetNvLinkRemotePciInfo_v2", ADDRESS, JAVA_INT, ADDRESS);
-            number = nvml.arena().allocate(JAVA_INT);
-            pciInfo = nvml.arena().allocate(PCI_INFO);
+    private int numLinks(Gpu a, Gpu b) {
+        if (a.handle.isEmpty() || b.handle.isEmpty() || a.address.equals(b.address)) {
+            return 0;
         }
-
-        String driverVersion() {
-            MemorySegment text = nvml.arena().allocate(VERSION_BYTES);
-            int status = nvml.status(driverVersion, text, VERSION_BYTES);
-            return status == Nvml.SUCCESS ? text.getString(0) : "";
+        MemorySegment from = a.handle.get();
+        MemorySegment to = b.handle.get();
+        boolean linked =
+                nvml.answers("nvmlDeviceGetP2PStatus", from, to, P2P_CAPABILITY_NVLINK, number)
+                        && number.get(JAVA_INT, 0) == P2P_STATUS_OK;
+        if (!linked) {
+            return 0;
         }
+        int direct = count(from, link -> leadsTo(b.address, from, link));
+        return direct > 0 ? direct : Math.min(numSwitchLinks(from), numSwitchLinks(to));
+    }
 
-        int numLinks(Gpu a, Gpu b) {
-            boolean known = a.handle.address() != 0 && b.handle.address() != 0;
-            if (!known || a.address.equals(b.address)) {
-                return 0;
-            }
-            int asked = nvml.status(p2pStatus, a.handle, b.handle, P2P_CAPABILITY_NVLINK, number);
-            if (asked != Nvml.SUCCESS || number.get(JAVA_INT, 0) != P2P_STATUS_OK) {
-                return 0;
-            }
-            int direct = count(a, link -> remoteAddress(a, link).equals(Optional.of(b.address)));
-            return direct > 0 ? direct : Math.min(numSwitchLinks(a), numSwitchLinks(b));
-        }
+    /** Links to switches; a virtual machine may not be told what is at the other end. */
+    private int numSwitchLinks(MemorySegment gpu) {
+        return count(
+                gpu,
+                link ->
+                        !nvml.answers("nvmlDeviceGetNvLinkRemoteDeviceType", gpu, link, number)
+                                || number.get(JAVA_INT, 0) != REMOTE_IS_GPU);
+    }
 
-        /** Links to switches; a virtual machine may not be told what is at the other end. */
-        private int numSwitchLinks(Gpu gpu) {
-            return count(
-                    gpu,
-                    link ->
-                            nvml.status(remoteType, gpu.handle, link, number) != Nvml.SUCCESS
-                                    || number.get(JAVA_INT, 0) != REMOTE_IS_GPU);
-        }
+    private int count(MemorySegment gpu, Predicate<Integer> kind) {
+        return (int) nvml.activeLinks(gpu).stream().filter(kind).count();
+    }
 
-        private int count(Gpu gpu, Predicate<Integer> kind) {
-            return (int) nvml.activeLinks(gpu.handle).stream().filter(kind).count();
-        }
-
-        private Optional<PciAddress> remoteAddress(Gpu gpu, int link) {
-            if (nvml.status(remotePci, gpu.handle, link, pciInfo) != Nvml.SUCCESS) {
-                return Optional.empty();
-            }
-            return PciAddress.find(pciInfo.getString(BUS_ID_OFFSET));
-        }
+    private boolean leadsTo(PciAddress peer, MemorySegment gpu, int link) {
+        return nvml.answers("nvmlDeviceGetNvLinkRemotePciInfo_v2", gpu, link, pciInfo)
+                && PciAddress.find(pciInfo.getString(BUS_ID_OFFSET)).equals(Optional.of(peer));
     }
 }

@@ -10,6 +10,7 @@ import io.deepep.cuda.topology.PciAddress;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
+import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.Map;
 import java.util.Optional;
@@ -48,37 +49,34 @@ public record NvlinkDomain(String cluster, int clique) {
      * @return empty where it has no fabric beyond its host, or this cannot be asked
      */
     public static Optional<NvlinkDomain> of(PciAddress gpu) {
-        return KNOWN.computeIfAbsent(
-                gpu, _ -> NativeLibrary.find(Nvml.LIBRARY).flatMap(library -> of(library, gpu)));
+        return KNOWN.computeIfAbsent(gpu, _ -> Nvml.ask(nvml -> ask(nvml, gpu)));
     }
 
     static Optional<NvlinkDomain> of(NativeLibrary library, PciAddress gpu) {
-        return Nvml.ask(library, nvml -> ask(nvml, gpu)).flatMap(found -> found);
+        return Nvml.ask(library, nvml -> ask(nvml, gpu));
     }
 
     private static Optional<NvlinkDomain> ask(Nvml nvml, PciAddress gpu) {
-        var fabricInfo = nvml.bind("nvmlDeviceGetGpuFabricInfoV", ADDRESS, ADDRESS);
-        MemorySegment device = nvml.device(gpu);
         MemorySegment info = nvml.arena().allocate(FABRIC_INFO);
         info.set(JAVA_INT, 0, (int) FABRIC_INFO.byteSize() | VERSION << 24);
-        if (device.address() == 0 || nvml.status(fabricInfo, device, info) != Nvml.SUCCESS) {
-            return Optional.empty();
-        }
-        long at = offset(FABRIC_INFO, "clusterUuid");
-        byte[] uuid = info.asSlice(at, UUID_BYTES).toArray(JAVA_BYTE);
-        boolean set = false;
-        for (byte each : uuid) {
-            set |= each != 0; // zeros where the switches are those of one host
-        }
+        return nvml.device(gpu)
+                .filter(device -> nvml.answers("nvmlDeviceGetGpuFabricInfoV", device, info))
+                .flatMap(_ -> read(info));
+    }
+
+    private static Optional<NvlinkDomain> read(MemorySegment info) {
+        byte[] uuid =
+                info.asSlice(offset(FABRIC_INFO, "clusterUuid"), UUID_BYTES).toArray(JAVA_BYTE);
         boolean ready =
                 info.get(JAVA_INT, offset(FABRIC_INFO, "status")) == Nvml.SUCCESS
                         && info.get(JAVA_BYTE, offset(FABRIC_INFO, "state")) == STATE_COMPLETED;
-        return set && ready
-                ? Optional.of(
+        // Zeros where the switches are those of one host.
+        return !ready || Arrays.equals(uuid, new byte[UUID_BYTES])
+                ? Optional.empty()
+                : Optional.of(
                         new NvlinkDomain(
                                 HexFormat.of().formatHex(uuid),
-                                info.get(JAVA_INT, offset(FABRIC_INFO, "cliqueId"))))
-                : Optional.empty();
+                                info.get(JAVA_INT, offset(FABRIC_INFO, "cliqueId"))));
     }
 
     @Override

@@ -11,47 +11,51 @@ import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /** The driver's management library, while something is asked of it. */
 final class Nvml {
-    static final String LIBRARY = "libnvidia-ml.so.1";
     static final int SUCCESS = 0;
 
+    private static final String LIBRARY = "libnvidia-ml.so.1";
     private static final int MAX_LINKS = 36;
     private static final int ENABLED = 1;
 
     private final NativeLibrary library;
     private final Arena arena;
-    private final MethodHandle deviceAt;
-    private MethodHandle linkState;
+    private final Map<String, MethodHandle> functions = new HashMap<>();
 
     private Nvml(NativeLibrary library, Arena arena) {
         this.library = library;
         this.arena = arena;
-        deviceAt = bind("nvmlDeviceGetHandleByPciBusId_v2", ADDRESS, ADDRESS);
     }
 
     /**
-     * Starts the library, asks, and ends it.
+     * Starts the library of this machine, asks, and ends it.
      *
-     * @return empty where it does not start, or has not all functions that are asked for
+     * @return empty where it is missing or does not start, has not all functions that are asked
+     *     for, or the answer is empty
      */
-    static <T> Optional<T> ask(NativeLibrary library, Function<Nvml, T> question) {
+    static <T> Optional<T> ask(Function<Nvml, Optional<T>> question) {
+        return NativeLibrary.find(LIBRARY).flatMap(library -> ask(library, question));
+    }
+
+    static <T> Optional<T> ask(NativeLibrary library, Function<Nvml, Optional<T>> question) {
         try (Arena arena = Arena.ofConfined()) {
             Nvml nvml = new Nvml(library, arena);
-            MethodHandle init = nvml.bind("nvmlInit_v2");
-            MethodHandle shutdown = nvml.bind("nvmlShutdown");
-            if (nvml.status(init) != SUCCESS) {
+            if (!nvml.answers("nvmlInit_v2")) {
                 return Optional.empty();
             }
             try {
-                return Optional.of(question.apply(nvml));
+                return question.apply(nvml);
             } finally {
-                nvml.status(shutdown);
+                nvml.answers("nvmlShutdown");
             }
         } catch (DeepEpUnavailableException older) {
             return Optional.empty();
@@ -64,36 +68,40 @@ final class Nvml {
     }
 
     /**
-     * A function that returns a status.
+     * Calls a function that takes pointers and {@code int}s and returns a status.
      *
+     * @return whether it succeeds
      * @throws DeepEpUnavailableException if the library is too old to have it
      */
-    MethodHandle bind(String name, MemoryLayout... parameters) {
+    boolean answers(String function, Object... arguments) {
+        MethodHandle handle = functions.computeIfAbsent(function, name -> bind(name, arguments));
+        return (int) NativeLibrary.call(handle, arguments) == SUCCESS;
+    }
+
+    private MethodHandle bind(String name, Object... arguments) {
+        MemoryLayout[] parameters =
+                Stream.of(arguments)
+                        .map(argument -> argument instanceof MemorySegment ? ADDRESS : JAVA_INT)
+                        .toArray(MemoryLayout[]::new);
         return library.bind(name, FunctionDescriptor.of(JAVA_INT, parameters));
     }
 
-    int status(MethodHandle function, Object... arguments) {
-        return (int) NativeLibrary.call(function, arguments);
-    }
-
-    /** The library's handle of a GPU; NULL for one that it does not know. */
-    MemorySegment device(PciAddress address) {
+    /** The library's handle of a GPU; empty for one that it does not know. */
+    Optional<MemorySegment> device(PciAddress address) {
         MemorySegment out = arena.allocate(ADDRESS);
         MemorySegment name = arena.allocateFrom(address.toString());
-        boolean known = status(deviceAt, name, out) == SUCCESS;
-        return known ? out.get(ADDRESS, 0) : MemorySegment.NULL;
+        return answers("nvmlDeviceGetHandleByPciBusId_v2", name, out)
+                ? Optional.of(out.get(ADDRESS, 0))
+                : Optional.empty();
     }
 
     /** The numbers of a GPU's NVLinks that are up. */
     List<Integer> activeLinks(MemorySegment device) {
-        if (linkState == null) {
-            linkState = bind("nvmlDeviceGetNvLinkState", ADDRESS, JAVA_INT, ADDRESS);
-        }
         MemorySegment state = arena.allocate(JAVA_INT);
         return IntStream.range(0, MAX_LINKS)
                 .filter(
                         link ->
-                                status(linkState, device, link, state) == SUCCESS
+                                answers("nvmlDeviceGetNvLinkState", device, link, state)
                                         && state.get(JAVA_INT, 0) == ENABLED)
                 .boxed()
                 .toList();

@@ -7,7 +7,7 @@ import io.deepep.cuda.driver.FakeLibraries;
 import io.deepep.cuda.driver.NativeLibrary;
 import io.deepep.cuda.topology.PciAddress;
 import java.nio.file.Path;
-import java.util.OptionalLong;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -22,13 +22,13 @@ class LinkSpeedTest {
         NativeLibrary library =
                 NativeLibrary.find(FakeLibraries.compile("fake_nvml", folder).toString())
                         .orElseThrow();
-        assertThat(speed(library, 1)).hasValue(18 * 53_125_000_000L);
-        assertThat(speed(library, 2)).hasValue(16 * 26_562_000_000L);
+        assertThat(speed(library, 1)).contains(18 * 53_125_000_000L);
+        assertThat(speed(library, 2)).contains(16 * 26_562_000_000L);
         assertThat(speed(library, 3)).as("links of a speed that is not told").isEmpty();
         assertThat(speed(library, 5)).as("an unknown GPU").isEmpty();
     }
 
-    private static OptionalLong speed(NativeLibrary library, int bus) {
+    private static Optional<Long> speed(NativeLibrary library, int bus) {
         return LinkSpeed.bytesPerSecond(library, PciAddress.parse("0000:0%s:00.0".formatted(bus)));
     }
 

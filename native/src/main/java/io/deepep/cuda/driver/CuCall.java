@@ -137,6 +137,14 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
         }
     }
 
+    public int call(MemorySegment a, long b, long c) {
+        try {
+            return check((int) handle.invokeExact(a, b, c));
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
     public int call(long a, long b, long c, long d) {
         try {
             return check((int) handle.invokeExact(a, b, c, d));

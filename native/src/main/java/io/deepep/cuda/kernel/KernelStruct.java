@@ -4,7 +4,6 @@ import io.deepep.Tensor;
 import io.deepep.cuda.KernelParams;
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -83,13 +82,6 @@ public final class KernelStruct {
                     name + "." + field + ": idx=" + idx + " is not in [0, " + length + ")");
         }
         return offset + (long) idx * elementBytes;
-    }
-
-    /** Fields in order, with where they begin. */
-    public Map<String, Long> offsets() {
-        Map<String, Long> offsets = new LinkedHashMap<>();
-        fields.forEach(field -> offsets.put(field.name(), field.offset()));
-        return Collections.unmodifiableMap(offsets);
     }
 
     /** Zeroed parameters, to be filled once and launched often. */

@@ -1,6 +1,7 @@
 package io.deepep.cuda.topology;
 
 import java.nio.file.Path;
+import java.util.Comparator;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -23,7 +24,7 @@ public record HostTopology(List<PciDevice> gpus, List<NicPort> nics, List<Exclud
 
     /** Sorts, so that nothing depends on the order given. */
     public HostTopology {
-        gpus = gpus.stream().sorted((a, b) -> a.address().compareTo(b.address())).toList();
+        gpus = gpus.stream().sorted(Comparator.comparing(PciDevice::address)).toList();
         nics = nics.stream().sorted(NicPort.PCI_ORDER).toList();
         excluded = List.copyOf(excluded);
     }

@@ -26,14 +26,14 @@ final class SysfsNics {
         readAll();
     }
 
-    /** Ports that can carry RDMA, in order of their places on PCI. */
+    /** Ports that can carry RDMA. */
     List<NicPort> ports() {
-        return ports.stream().sorted(NicPort.PCI_ORDER).toList();
+        return ports;
     }
 
     /** The others, by name. */
     List<ExcludedNic> excluded() {
-        return List.copyOf(excluded);
+        return excluded;
     }
 
     private void readAll() {

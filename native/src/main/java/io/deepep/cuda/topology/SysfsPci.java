@@ -39,14 +39,13 @@ final class SysfsPci {
                 : OptionalInt.empty();
     }
 
-    /** NVIDIA's GPUs in order of their addresses, whether or not this process may use them. */
+    /** NVIDIA's GPUs, whether or not this process may use them. */
     List<PciDevice> gpus() {
         Path devices = sys.resolve("bus/pci/devices");
         return SysFiles.names(devices).stream()
                 .map(devices::resolve)
                 .filter(SysfsPci::isGpu)
                 .flatMap(folder -> device(folder).stream())
-                .sorted((a, b) -> a.address().compareTo(b.address()))
                 .toList();
     }
 
@@ -54,12 +53,7 @@ final class SysfsPci {
         String kind = SysFiles.text(device.resolve("class")).orElse("");
         return SysFiles.text(device.resolve("vendor")).orElse("").equals(NVIDIA)
                 && GPU_CLASSES.stream().anyMatch(kind::startsWith)
-                && !isVirtualFunction(device);
-    }
-
-    /** Whether a device is a slice of another one that this host has too. */
-    static boolean isVirtualFunction(Path device) {
-        return Files.exists(device.resolve("physfn"));
+                && !Files.exists(device.resolve("physfn")); // a slice of another one
     }
 
     /** The device a folder or a link leads to; empty for one that is not on PCI. */

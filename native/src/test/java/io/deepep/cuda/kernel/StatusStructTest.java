@@ -7,6 +7,7 @@ import io.deepep.spi.FaultCode;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
@@ -35,7 +36,7 @@ class StatusStructTest {
                         .i32("d", "", 3)
                         .build();
         assertThat(outer.numBytes()).isEqualTo(40);
-        assertThat(outer.offsets().values()).containsExactly(0L, 8L, 24L, 28L);
+        assertThat(List.of("inner", "b", "c", "d")).extracting(outer::offset).containsExactly(0L, 8L, 24L, 28L);
         String text = header(outer).text();
         assertThat(text)
                 .contains("    uint64_t b[2];                      // two of them\n")

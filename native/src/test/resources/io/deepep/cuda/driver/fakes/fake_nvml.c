@@ -51,7 +51,6 @@ int nvmlShutdown(void) {
     return 0;
 }
 
-int nvmlSystemGetDriverVersion(char *text, unsigned size) { return snprintf(text, size, "580.65.06") < 0; }
 
 int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, void **gpu) {
     unsigned bus;
