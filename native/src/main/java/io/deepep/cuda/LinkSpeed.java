@@ -1,7 +1,6 @@
 package io.deepep.cuda;
 
 import static io.deepep.cuda.driver.CuStructs.offset;
-import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 

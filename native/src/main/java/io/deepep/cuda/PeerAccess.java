@@ -23,8 +23,7 @@ public final class PeerAccess {
      * the same GPU.
      */
     public static boolean isPossible(CudaDevice from, CudaDevice to) {
-        return from.ordinal() == to.ordinal()
-                || CAN_ACCESS.ask(from.ordinal(), to.ordinal()) != 0;
+        return from.ordinal() == to.ordinal() || CAN_ACCESS.ask(from.ordinal(), to.ordinal()) != 0;
     }
 
     /**

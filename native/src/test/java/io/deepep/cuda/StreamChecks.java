@@ -5,7 +5,6 @@ import static io.deepep.cuda.CheckContext.expectInts;
 import static io.deepep.cuda.CheckContext.expectThrows;
 import static io.deepep.cuda.CheckContext.ints;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.Event;
 import io.deepep.cuda.memory.CudaMemory;

@@ -168,5 +168,4 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
             throw rethrow(t);
         }
     }
-
 }

@@ -1,17 +1,42 @@
 package io.deepep.cuda.ibgda;
 
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
 import io.deepep.cuda.CudaContext;
-import io.deepep.cuda.memory.DmaBuf;
+import io.deepep.cuda.driver.CuCall;
 import io.deepep.error.NativeCallException;
+import io.deepep.spi.posix.PosixFd;
 import java.util.function.IntFunction;
 import java.util.function.Supplier;
 
 /** How cards reach memory of a GPU: by a dma-buf, else through the module nvidia-peermem. */
 final class GpuReach {
+    private static final int ATTRIBUTE_DMA_BUF = 124;
+    private static final int DMA_BUF_FD = 1;
+
+    /** The largest that hosts have; what is rounded up to it is inside a mapping of 2 MiB. */
+    private static final long PAGE_BYTES = 64L << 10;
+
+    private static final CuCall GET_HANDLE =
+            CuCall.of(
+                    "cuMemGetHandleForAddressRange",
+                    ADDRESS,
+                    JAVA_LONG,
+                    JAVA_LONG,
+                    JAVA_INT,
+                    JAVA_LONG);
+
     private GpuReach() {}
 
+    /** Whether the driver makes dma-bufs. */
+    static boolean hasDmaBufs(CudaContext context) {
+        return context.cudaDevice().attribute(ATTRIBUTE_DMA_BUF) != 0;
+    }
+
     /**
-     * Registers a range by the first way that works.
+     * Registers a range that begins with an allocation, by the first way that works.
      *
      * @param byDmaBuf given a descriptor
      * @param byPeerMem by the address alone
@@ -24,7 +49,7 @@ final class GpuReach {
             long numBytes,
             IntFunction<T> byDmaBuf,
             Supplier<T> byPeerMem) {
-        if (!DmaBuf.isSupported(context)) {
+        if (!hasDmaBufs(context)) {
             return byPeerMem.get();
         }
         try {
@@ -39,11 +64,20 @@ final class GpuReach {
         }
     }
 
-    /** By a dma-buf alone. */
+    /**
+     * By a dma-buf alone: of whole pages, and open while the range is registered.
+     *
+     * @param register given the descriptor
+     */
     static <T> T byDmaBuf(
             CudaContext context, long address, long numBytes, IntFunction<T> register) {
-        try (DmaBuf dmaBuf = DmaBuf.of(context, address, numBytes)) {
-            return register.apply(dmaBuf.descriptor());
+        context.makeCurrent();
+        long pages = Math.ceilDiv(numBytes, PAGE_BYTES) * PAGE_BYTES;
+        int descriptor = (int) GET_HANDLE.ask(address, pages, DMA_BUF_FD, 0);
+        try {
+            return register.apply(descriptor);
+        } finally {
+            PosixFd.close(descriptor);
         }
     }
 }

@@ -98,7 +98,7 @@ record IbgdaFault(
                 switch (kind) {
                     case ERROR_COMPLETION ->
                             "%s, vendor syndrome 0x%x, at entry %d"
-                                    .formatted(Syndrome.describe(syndrome), vendorSyndrome, entry);
+                                    .formatted(describe(syndrome), vendorSyndrome, entry);
                     case NO_ROOM ->
                             "the queue stayed full: entry " + (waitedFor - 1) + " did not complete";
                     case NO_TURN -> "entries before " + waitedFor + " were never written";
@@ -107,5 +107,23 @@ record IbgdaFault(
                     default -> "fault " + kind;
                 };
         return new NativeCallException("put", syndrome, name, where, false);
+    }
+
+    /** Why a network card could not execute an entry, as its completion says (mlx5). */
+    private static String describe(int syndrome) {
+        return switch (syndrome) {
+            case 0x01 -> "LOCAL_LENGTH_ERROR"; // a segment of the wrong length
+            case 0x02 -> "LOCAL_QP_OPERATION_ERROR"; // the queue pair could not execute it
+            case 0x04 -> "LOCAL_PROTECTION_ERROR"; // the local key does not cover the local memory
+            case 0x05 -> "WORK_REQUEST_FLUSHED"; // an earlier entry of the queue failed
+            case 0x11 -> "LOCAL_ACCESS_ERROR"; // no access to the local memory
+            case 0x12 -> "REMOTE_INVALID_REQUEST"; // the peer does not understand the request
+            case 0x13 -> "REMOTE_ACCESS_ERROR"; // the remote key does not cover the remote memory
+            case 0x14 -> "REMOTE_OPERATION_ERROR"; // the peer could not complete it
+            case 0x15 -> "TRANSPORT_RETRY_EXCEEDED"; // the peer does not answer
+            case 0x16 -> "RECEIVER_NOT_READY_RETRY_EXCEEDED"; // the peer is not ready to receive
+            case 0x22 -> "REMOTE_ABORTED"; // the peer has ended the operation
+            default -> "syndrome 0x" + Integer.toHexString(syndrome);
+        };
     }
 }

@@ -1,7 +1,6 @@
 package io.deepep.cuda.ibgda;
 
 import io.deepep.cuda.CudaContext;
-import io.deepep.cuda.memory.DmaBuf;
 import io.deepep.cuda.memory.MappedRegister;
 import io.deepep.cuda.memory.VirtualMemory;
 import io.deepep.cuda.rdma.DoorbellRegister;
@@ -25,7 +24,7 @@ public record IbgdaTrial(String dmaBuf, String peerMem, String queues, String do
     /** Tries. */
     public static IbgdaTrial of(CudaContext context, RdmaDevice device) {
         return new IbgdaTrial(
-                DmaBuf.isSupported(context)
+                GpuReach.hasDmaBufs(context)
                         ? attempt(() -> tryDmaBuf(context, device))
                         : "the GPU's driver makes none",
                 attempt(() -> tryPeerMem(context, device)),

@@ -51,7 +51,8 @@ public final class PinnedMemory implements AutoCloseable {
             // Shared, so that any thread may read, and later reads fail cleanly instead of
             // crashing.
             Arena arena = Arena.ofShared();
-            MemorySegment segment = MemorySegment.ofAddress(address).reinterpret(numBytes, arena, null);
+            MemorySegment segment =
+                    MemorySegment.ofAddress(address).reinterpret(numBytes, arena, null);
             segment.fill((byte) 0);
             made.forget();
             return new PinnedMemory(context, arena, segment, deviceAddress);

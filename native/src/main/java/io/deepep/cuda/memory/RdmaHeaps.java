@@ -28,7 +28,7 @@ public record RdmaHeaps(
 
     /** Memory that this rank's GPU can address. */
     public static RdmaHeaps ofPeers(List<Long> addresses) {
-        return new RdmaHeaps(addresses, Optional.empty(), 0, OptionalLong.empty());
+        return over(Optional.empty(), addresses);
     }
 
     /** Memory of which kernels reach some by a library, if there is one. */

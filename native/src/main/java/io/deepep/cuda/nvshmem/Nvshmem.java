@@ -127,12 +127,10 @@ public final class Nvshmem implements AutoCloseable {
         }
         long address = call("nvshmem_align", () -> library.align(alignment, numBytes));
         if (address == 0) {
-            throw new NativeCallException(
+            throw NvshmemLibrary.failure(
                     "nvshmem_align",
-                    2,
-                    NvshmemStatus.name(2),
-                    device + ", " + numBytes + " bytes",
-                    false);
+                    NvshmemLibrary.OUT_OF_MEMORY,
+                    device + ", " + numBytes + " bytes");
         }
         return add(new NvshmemMemory(this, address));
     }
@@ -180,25 +178,36 @@ public final class Nvshmem implements AutoCloseable {
     /**
      * Makes a loaded module's kernels part of this PE.
      *
-     * @param module linked with NVSHMEM's device library; closed with the result, and not before
+     * @param module linked with NVSHMEM's device library; closed with this, and not before
      * @throws NativeCallException if it is not linked so, or with a newer version; the module is
      *     closed
      */
-    public NvshmemModule register(CudaModule module) {
+    public void register(CudaModule module) {
         try {
             module.globalAddress(DEVICE_STATE);
-            return register(module::handle, module::close);
+            register(module::handle, module::close);
         } catch (RuntimeException e) {
             module.close();
             throw e;
         }
     }
 
-    NvshmemModule register(LongSupplier module, Runnable unload) {
+    /**
+     * The same.
+     *
+     * @param module its handle; throws if somebody has unloaded it
+     * @param unload for later: NVSHMEM writes into modules as long as they are registered
+     */
+    NvshmemPart register(LongSupplier module, Runnable unload) {
         long handle = module.getAsLong();
         String where = device.toString();
         callWithoutResult("nvshmemx_cumodule_init", () -> library.moduleInit(handle, where));
-        return add(new NvshmemModule(this, module, unload));
+        return add(
+                new NvshmemPart(
+                        this,
+                        "nvshmemx_cumodule_finalize",
+                        its -> its.moduleFinalize(module.getAsLong()),
+                        unload));
     }
 
     /** Waits until all PEs have come here and all that they sent has arrived. Collective. */

@@ -6,12 +6,14 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.cuda.driver.NativeLibrary;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.error.NativeCallException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.util.EnumMap;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -24,6 +26,20 @@ final class NvshmemLibrary {
 
     /** Several PEs share a GPU, and there is no MPS that guarantees them their share: no teams. */
     static final int STATUS_LIMITED_SHARING = 3;
+
+    static final int SUCCESS = 0;
+    static final int OUT_OF_MEMORY = 2;
+
+    private static final List<String> STATUS_NAMES =
+            List.of(
+                    "NVSHMEMX_SUCCESS",
+                    "NVSHMEMX_ERROR_INVALID_VALUE",
+                    "NVSHMEMX_ERROR_OUT_OF_MEMORY",
+                    "NVSHMEMX_ERROR_NOT_SUPPORTED",
+                    "NVSHMEMX_ERROR_SYMMETRY",
+                    "NVSHMEMX_ERROR_GPU_NOT_SELECTED",
+                    "NVSHMEMX_ERROR_COLLECTIVE_LAUNCH_FAILED",
+                    "NVSHMEMX_ERROR_INTERNAL");
 
     private static final int TEAM_WORLD = 0;
     private static final int TEAM_INVALID = -1;
@@ -86,7 +102,20 @@ final class NvshmemLibrary {
 
     /** Calls a function that returns a status. */
     private void check(Function function, String where, Object... arguments) {
-        NvshmemStatus.check(function.symbol, (int) call(function, arguments), where);
+        int status = (int) call(function, arguments);
+        if (status != SUCCESS) {
+            throw failure(function.symbol, status, where);
+        }
+    }
+
+    static NativeCallException failure(String call, int status, String where) {
+        return new NativeCallException(call, status, name(status), where, false);
+    }
+
+    static String name(int status) {
+        return status >= 0 && status < STATUS_NAMES.size()
+                ? STATUS_NAMES.get(status)
+                : "NVSHMEMX_ERROR_" + status;
     }
 
     /**

@@ -7,7 +7,7 @@ public final class NvshmemMemory extends NvshmemPart {
     private final long address;
 
     NvshmemMemory(Nvshmem nvshmem, long address) {
-        super(nvshmem);
+        super(nvshmem, "nvshmem_free", library -> library.free(address), () -> {});
         this.address = address;
     }
 
@@ -25,15 +25,5 @@ public final class NvshmemMemory extends NvshmemPart {
     public OptionalLong peerAddress(int rank) {
         long peer = nvshmem().peerAddress(address, rank);
         return peer == 0 ? OptionalLong.empty() : OptionalLong.of(peer);
-    }
-
-    @Override
-    String releaseCall() {
-        return "nvshmem_free";
-    }
-
-    @Override
-    void releaseIn(NvshmemLibrary library) {
-        library.free(address);
     }
 }

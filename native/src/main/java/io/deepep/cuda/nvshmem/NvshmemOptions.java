@@ -17,8 +17,8 @@ import java.util.TreeMap;
  *     posts before it waits
  * @param hcas ports of this rank's NICs, as {@code mlx5_0:1}; empty leaves the choice to NVSHMEM
  * @param nicHandler who rings the NIC's doorbells; IBGDA only
- * @param quality which address of a RoCE port, where NVSHMEM finds the IPv4-mapped RoCE v2 one itself;
- *     traffic class of RoCE, service level of InfiniBand or RoCE
+ * @param quality which address of a RoCE port, where NVSHMEM finds the IPv4-mapped RoCE v2 one
+ *     itself; traffic class of RoCE, service level of InfiniBand or RoCE
  * @param usePeerAccess whether PEs of one node reach each other over NVLink
  * @param bootstrapInterface network interface over which processes meet, as {@code eth0}; empty
  *     takes the first one that is not the loopback
@@ -84,12 +84,18 @@ public record NvshmemOptions(
             boolean usePeerAccess,
             String bootstrapInterface) {
         return new NvshmemOptions(
-                transport, 1, 1024, List.of(), nicHandler, quality, usePeerAccess, bootstrapInterface);
+                transport,
+                1,
+                1024,
+                List.of(),
+                nicHandler,
+                quality,
+                usePeerAccess,
+                bootstrapInterface);
     }
 
     /** The same with other queues, on these ports of this rank's NICs. */
-    public NvshmemOptions withQueues(
-            int newNumQpsPerPe, int newQpDepth, List<String> newHcas) {
+    public NvshmemOptions withQueues(int newNumQpsPerPe, int newQpDepth, List<String> newHcas) {
         return new NvshmemOptions(
                 transport,
                 newNumQpsPerPe,

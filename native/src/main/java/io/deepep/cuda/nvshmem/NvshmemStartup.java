@@ -30,6 +30,7 @@ record NvshmemStartup(
         Path sysfs) {
     private static final System.Logger LOG = System.getLogger(NvshmemStartup.class.getName());
     private static final String BOOTSTRAP = "nvshmem_bootstrap_uid.so.3";
+
     /** Of settings; no variable has it in its value. */
     private static final String SEPARATOR = "\0";
 
@@ -192,10 +193,10 @@ record NvshmemStartup(
                 "nvshmemx_get_uniqueid",
                 () -> {
                     int status = library.getUniqueId(id);
-                    if (status != NvshmemStatus.SUCCESS) {
+                    if (status != NvshmemLibrary.SUCCESS) {
                         throw new DeepEpUnavailableException(
                                 "nvshmemx_get_uniqueid: %s (%s)"
-                                        .formatted(NvshmemStatus.name(status), status),
+                                        .formatted(NvshmemLibrary.name(status), status),
                                 "name a network interface that is up: bootstrapInterface=eth0, or lo on one host");
                     }
                 });

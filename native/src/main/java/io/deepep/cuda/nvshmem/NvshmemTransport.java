@@ -7,23 +7,20 @@ public enum NvshmemTransport {
     /** Nothing: all PEs reach each other's memory. */
     NONE("none", null, ""),
     /** Verbs; the CPU drives the NIC for the GPU. */
-    IBRC("ibrc", "nvshmem_transport_ibrc.so.3", Packages.VERBS),
+    IBRC("ibrc", "nvshmem_transport_ibrc.so.3", NvshmemTransport.VERBS),
     /** UCX; the CPU drives it. */
     UCX("ucx", "nvshmem_transport_ucx.so.3", "libucx0"),
     /** libfabric; the CPU drives it. */
     LIBFABRIC("libfabric", "nvshmem_transport_libfabric.so.3", "libfabric1"),
     /** mlx5's own interface; the CPU drives the NIC. */
-    IBDEVX("ibdevx", "nvshmem_transport_ibdevx.so.3", Packages.VERBS),
+    IBDEVX("ibdevx", "nvshmem_transport_ibdevx.so.3", NvshmemTransport.VERBS),
     /**
      * The GPU drives the NIC. NVSHMEM would have a second transport beside it and silently fall
      * back to that one; ours is none, so that IBGDA works or the start fails.
      */
-    IBGDA("none", "nvshmem_transport_ibgda.so.3", Packages.VERBS);
+    IBGDA("none", "nvshmem_transport_ibgda.so.3", NvshmemTransport.VERBS);
 
-    /** System packages that plugins need; enum constants cannot name the enum's own fields. */
-    private static final class Packages {
-        static final String VERBS = "libibverbs1 ibverbs-providers";
-    }
+    private static final String VERBS = "libibverbs1 ibverbs-providers";
 
     private final String remoteTransport;
     private final String plugin;

@@ -36,7 +36,9 @@ class StatusStructTest {
                         .i32("d", "", 3)
                         .build();
         assertThat(outer.numBytes()).isEqualTo(40);
-        assertThat(List.of("inner", "b", "c", "d")).extracting(outer::offset).containsExactly(0L, 8L, 24L, 28L);
+        assertThat(List.of("inner", "b", "c", "d"))
+                .extracting(outer::offset)
+                .containsExactly(0L, 8L, 24L, 28L);
         String text = header(outer).text();
         assertThat(text)
                 .contains("    uint64_t b[2];                      // two of them\n")

@@ -137,8 +137,7 @@ class NvshmemOptionsTest {
     @ParameterizedTest
     @EnumSource(names = {"IBRC", "IBDEVX"})
     void proxyHasOneQueueToEachPe(NvshmemTransport transport) {
-        NvshmemOptions options =
-                FakeNvshmem.options(transport).withQueues(8, 128, List.of());
+        NvshmemOptions options = FakeNvshmem.options(transport).withQueues(8, 128, List.of());
         assertThat(options.environment())
                 .containsEntry(
                         "NVSHMEM_REMOTE_TRANSPORT", transport.name().toLowerCase(Locale.ROOT))

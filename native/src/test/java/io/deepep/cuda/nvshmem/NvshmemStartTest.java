@@ -28,8 +28,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 class NvshmemStartTest {
     private static final int NUM_RANKS = 4;
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
-    private static final NvshmemOptions OPTIONS =
-            FakeNvshmem.options(NvshmemTransport.IBGDA);
+    private static final NvshmemOptions OPTIONS = FakeNvshmem.options(NvshmemTransport.IBGDA);
 
     @TempDir private static Path folder;
     private static Path compiled;
@@ -232,7 +231,10 @@ class NvshmemStartTest {
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
-            value = {"0 | rank 0 has 1, rank 1 has nothing", "2 | rank 0 has nothing, rank 2 has 1"})
+            value = {
+                "0 | rank 0 has 1, rank 1 has nothing",
+                "2 | rank 0 has nothing, rank 2 has 1"
+            })
     void variableThatOneRankLacksIsNamed(int owner, String who) throws Exception {
         Map<String, String> own = Map.of("NVSHMEM_IB_ADAPTIVE_ROUTING", "1");
         user = rank -> new NvshmemUserSettings(rank == owner ? own : Map.of());

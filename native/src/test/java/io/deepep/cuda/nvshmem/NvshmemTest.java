@@ -24,8 +24,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** A single PE over fake_nvshmem.c, which notes every call that would have ended the process. */
 class NvshmemTest {
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
-    private static final NvshmemOptions OPTIONS =
-            FakeNvshmem.options(NvshmemTransport.NONE);
+    private static final NvshmemOptions OPTIONS = FakeNvshmem.options(NvshmemTransport.NONE);
 
     @TempDir private static Path folder;
     private static Path compiled;
@@ -88,7 +87,7 @@ class NvshmemTest {
         try (Nvshmem nvshmem = open()) {
             NvshmemMemory memory = nvshmem.allocate(1000, 128);
             assertThat(memory.address() % 128).isZero();
-            NvshmemModule module = nvshmem.register(() -> 0xabc, unloaded::incrementAndGet);
+            NvshmemPart module = nvshmem.register(() -> 0xabc, unloaded::incrementAndGet);
             nvshmem.meet();
             nvshmem.quietOnStream(0x78);
             memory.close();
@@ -114,7 +113,7 @@ class NvshmemTest {
         AtomicInteger unloaded = new AtomicInteger();
         Nvshmem nvshmem = open();
         NvshmemMemory memory = nvshmem.allocate(8, 16);
-        NvshmemModule module = nvshmem.register(() -> 0xabc, unloaded::incrementAndGet);
+        NvshmemPart module = nvshmem.register(() -> 0xabc, unloaded::incrementAndGet);
         nvshmem.close();
         assertThat(fake.calls().subList(4, 7)).containsExactly("module end", "free", "finalize");
         assertThat(unloaded).hasValue(1);
@@ -236,7 +235,7 @@ class NvshmemTest {
     void moduleUnloadedBehindItsBackEndsNvshmemNotTheProcess() {
         boolean[] unloaded = {false};
         Nvshmem nvshmem = open();
-        NvshmemModule module =
+        NvshmemPart module =
                 nvshmem.register(
                         () -> {
                             if (unloaded[0]) {
