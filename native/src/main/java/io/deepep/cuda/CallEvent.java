@@ -1,5 +1,7 @@
 package io.deepep.cuda;
 
+import io.deepep.error.NativeCallException;
+
 /**
  * The end of an operation's latest run, or of the latest replay of the graph it went into.
  *
@@ -76,7 +78,14 @@ public final class CallEvent implements DeviceEvent {
     /** Of a closed stream everything is done. */
     @Override
     public boolean isDone() {
-        return followsStream ? stream.isIdle() : finished.isDone();
+        try {
+            return followsStream ? stream.isIdle() : finished.isDone();
+        } catch (NativeCallException e) {
+            if (e.isFatal()) {
+                return true; // as of any event: synchronize() says why
+            }
+            throw e;
+        }
     }
 
     @Override

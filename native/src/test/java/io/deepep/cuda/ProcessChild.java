@@ -65,10 +65,14 @@ public final class ProcessChild {
         CudaEvent event = CudaEvent.create(c.cuda);
         c.module.function("poke").launch(new LaunchConfig(c.arena, 1, 1), params, c.stream);
         c.stream.record(event);
+        CallEvent following = new CallEvent(c.stream);
+        following.followStream(true);
+        following.record();
         expectThrows(
                 NativeCallException.class, NativeCallException::isFatal, c.stream::synchronize);
         expectThrows(NativeCallException.class, NativeCallException::isFatal, event::synchronize);
-        expect(event.isDone(), "an event of a lost context never comes");
+        expect(
+                event.isDone() && following.isDone(), "an event of a lost context never comes");
         expectThrows(
                 NativeCallException.class,
                 NativeCallException::isFatal,
