@@ -292,8 +292,10 @@ public final class CudaStream implements Stream, AutoCloseable {
      * if the capture has become invalid.
      */
     public long capture() {
-        context.makeCurrent();
-        CAPTURE_INFO.call(handle(), CallSlots.first(), CallSlots.second(), 0, 0, 0);
+        if (!isCapturing()) {
+            return 0;
+        }
+        CAPTURE_INFO.invoke(handle(), CallSlots.first(), CallSlots.second(), 0, 0, 0);
         boolean active = CallSlots.asInt(CallSlots.first()) == CAPTURE_ACTIVE;
         return active ? CallSlots.asLong(CallSlots.second()) : 0;
     }

@@ -160,12 +160,4 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
             throw rethrow(t);
         }
     }
-
-    public int call(long a, MemorySegment b, MemorySegment c, long d, long e, long f) {
-        try {
-            return check((int) handle.invokeExact(a, b, c, d, e, f));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
 }

@@ -35,12 +35,6 @@ public record Gid(int idx, long high, long low) {
 
     @Override
     public String toString() {
-        StringBuilder text = new StringBuilder();
-        for (int i = 0; i < 2 * Long.BYTES; i += 2) {
-            long word = i < Long.BYTES ? high : low;
-            long part = word >>> (Long.SIZE - 16 - 8 * (i % Long.BYTES)) & 0xffff;
-            text.append(i == 0 ? "" : ":").append("%04x".formatted(part));
-        }
-        return text.toString();
+        return "%016x%016x".formatted(high, low).replaceAll("(.{4})(?!$)", "$1:");
     }
 }

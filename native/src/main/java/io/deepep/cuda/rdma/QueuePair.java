@@ -7,6 +7,7 @@ import io.deepep.error.DeepEpUnavailableException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.math.BigInteger;
 
 /**
  * A reliable connection that others than this process drive: its send queue and its collapsed
@@ -236,13 +237,7 @@ public final class QueuePair implements AutoCloseable {
                         MemorySegment.ofAddress(RdmaStructs.ADDRESS_VECTOR.get(described))
                                 .reinterpret(Long.MAX_VALUE)
                                 .asSlice(RdmaStructs.VECTOR_MAC.at(), MAC_BYTES);
-                long value = 0;
-                for (int i = 0; i < MAC_BYTES; i++) {
-                    value =
-                            value << Byte.SIZE
-                                    | Byte.toUnsignedLong(mac.get(ValueLayout.JAVA_BYTE, i));
-                }
-                return value;
+                return new BigInteger(1, mac.toArray(ValueLayout.JAVA_BYTE)).longValue();
             } finally {
                 libraries.destroyAh.call(handle);
             }
