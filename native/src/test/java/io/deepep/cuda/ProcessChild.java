@@ -71,8 +71,7 @@ public final class ProcessChild {
         expectThrows(
                 NativeCallException.class, NativeCallException::isFatal, c.stream::synchronize);
         expectThrows(NativeCallException.class, NativeCallException::isFatal, event::synchronize);
-        expect(
-                event.isDone() && following.isDone(), "an event of a lost context never comes");
+        expect(event.isDone() && following.isDone(), "an event of a lost context never comes");
         expectThrows(
                 NativeCallException.class,
                 NativeCallException::isFatal,

@@ -3,70 +3,40 @@ package io.deepep.cuda.ibgda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.Network;
-import io.deepep.cuda.CudaModule;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.IntStream;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Two ports: both carry, and one that was down is named and mended, of all ranks or of one. */
-class IbgdaPortsTest {
-    private static final Duration LONG = Duration.ofSeconds(20);
+class IbgdaPortsTest extends CardSuite {
     private static final Duration SHORT = Duration.ofMillis(300);
     private static final int NUM_ROUNDS = 40;
-    private static final List<IbgdaOptions.Port> PORTS =
-            IntStream.rangeClosed(1, 2)
-                    .mapToObj(number -> new IbgdaOptions.Port("mlx5_0", number, List.of()))
-                    .toList();
-
-    private static SoftwareCard card;
-    private static CudaModule module;
-
-    private CardRanks ranks;
+    private static final List<IbgdaOptions.Port> PORTS = List.of(port(1), port(2));
 
     @BeforeAll
-    static void load() {
-        card = SoftwareCard.require();
+    static void requireTwoPorts() {
         Assumptions.assumeTrue("2".equals(System.getenv("DEEPEP_CARD_PORTS")), "one port");
-        module = CardRanks.requireChecks();
-    }
-
-    @BeforeEach
-    void withoutFaults() {
-        card.faults("");
-    }
-
-    @AfterEach
-    void close() {
-        if (ranks != null) {
-            ranks.close();
-        }
-        card.faults("");
     }
 
     private void open() {
-        ranks = new CardRanks(2, CardRanks.BLOCKS, options(PORTS));
+        open(2, CardRanks.BLOCKS, options(PORTS));
     }
 
     private static IbgdaOptions options(List<IbgdaOptions.Port> ports) {
-        return new IbgdaOptions(
-                ports, Network.Path.DEFAULT, IbgdaOptions.Doorbells.AUTO, true, true, LONG, LONG);
+        return options(ports, IbgdaOptions.Doorbells.AUTO, true, LONG, LONG);
     }
 
     @Test
     void bothCarryHalfOfAllBytes() throws Exception {
         open();
         Map<String, Long> before = card.bytesByPort();
-        assertThat(ranks.exchange(module, NUM_ROUNDS, LONG)).isZero();
+        exchange(NUM_ROUNDS);
         Map<String, Long> after = card.bytesByPort();
         long sent = (long) ranks.numRanks() * NUM_ROUNDS * CardRanks.BLOCKS * CardRanks.SLOT_BYTES;
         for (String port : List.of("mlx5_0:1", "mlx5_0:2")) {
@@ -90,9 +60,9 @@ class IbgdaPortsTest {
         assertThat(ranks.failure(0)).get().asString().contains(" through " + port + " to rank 1: ");
         card.faults("");
         ranks.onEach(rank -> ranks.mend(rank));
-        ranks.onEach(rank -> assertThat(ranks.failure(rank)).isEmpty());
-        ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
-        assertThat(ranks.exchange(module, NUM_ROUNDS, LONG)).isZero();
+        requireNoFailure();
+        clearMemory();
+        exchange(NUM_ROUNDS);
     }
 
     /**
@@ -105,7 +75,7 @@ class IbgdaPortsTest {
         int lost = 2;
         ranks = new CardRanks(3, _ -> 1, rank -> options(List.of(PORTS.get(rank == lost ? 1 : 0))));
         assertThat(ranks.exchange(module, 1, LONG)).isZero();
-        ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
+        clearMemory();
         card.faults("port down mlx5_0:2");
         assertThat(ranks.exchange(module, 1, SHORT)).isPositive();
         ranks.onEach(
@@ -115,9 +85,9 @@ class IbgdaPortsTest {
         card.faults("");
         ranks.onEach(rank -> assertThat(ranks.ibgda(rank).quiet(Duration.ofDays(1))).isFalse());
         ranks.onEach(rank -> ranks.mend(rank));
-        ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
-        assertThat(ranks.exchange(module, NUM_ROUNDS, LONG)).isZero();
-        ranks.onEach(rank -> assertThat(ranks.failure(rank)).isEmpty());
+        clearMemory();
+        exchange(NUM_ROUNDS);
+        requireNoFailure();
     }
 
     /** As where the GPUs of one host have more ports: no queue pair would lead to its other end. */

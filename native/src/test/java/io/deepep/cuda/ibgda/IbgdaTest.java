@@ -6,11 +6,9 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.Network;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaFunction;
-import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.kernel.KernelStruct;
@@ -24,70 +22,26 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Host side and device code of IBGDA over the card in software, on a GPU or an emulated one. */
-class IbgdaTest {
-    private static final Duration LONG = Duration.ofSeconds(20);
+class IbgdaTest extends CardSuite {
     private static final Duration SHORT = Duration.ofMillis(300);
-    private static final Network.Path PATH = Network.Path.DEFAULT;
     private static final int WARP = 32;
-
-    private static CudaContext context;
-    private static CudaModule module;
-    private static SoftwareCard card;
 
     private final Arena arena = Arena.ofShared();
     private final List<MemorySegment> commands = new ArrayList<>();
-    private CardRanks ranks;
-
-    @BeforeAll
-    static void load() {
-        module = CardRanks.requireChecks();
-        card = SoftwareCard.require();
-        context = CudaContext.shared(CudaDevice.of(0));
-    }
-
-    @BeforeEach
-    void withoutFaults() {
-        card.faults("");
-    }
 
     @AfterEach
-    void nothingIsLeft() {
-        if (ranks != null) {
-            ranks.close();
-        }
-        assertThat(card.numObjects()).isZero();
+    void close() {
         arena.close();
     }
 
-    private static IbgdaOptions options(
-            IbgdaOptions.Doorbells doorbells,
-            boolean inGpu,
-            Duration timeout,
-            Duration meetingTimeout) {
-        return new IbgdaOptions(
-                List.of(new IbgdaOptions.Port("mlx5_0", 1, List.of())),
-                PATH,
-                doorbells,
-                inGpu,
-                true,
-                timeout,
-                meetingTimeout);
-    }
-
     private static IbgdaOptions options(Duration timeout) {
-        return options(IbgdaOptions.Doorbells.AUTO, true, timeout, timeout);
-    }
-
-    private void open(int numRanks, int queuesPerPeer, IbgdaOptions options) {
-        ranks = new CardRanks(numRanks, queuesPerPeer, options);
+        return options(IbgdaOptions.Doorbells.AUTO, true, timeout, LONG);
     }
 
     /** A call of the policy, by rank 0. */
@@ -131,6 +85,7 @@ class IbgdaTest {
     /** Runs the commands given since the last time, as rank 0. */
     private void runCommands() {
         KernelStruct struct = NicCheckStructs.COMMAND;
+        CudaContext context = CudaContext.shared(CudaDevice.of(0));
         try (PinnedMemory list =
                         PinnedMemory.allocate(context, struct.numBytes() * commands.size());
                 CudaStream stream = CudaStream.create(context)) {
@@ -155,10 +110,6 @@ class IbgdaTest {
 
     private long flag(int rank, long offset) {
         return ranks.memory(rank).get(JAVA_LONG, CardRanks.FLAGS + offset);
-    }
-
-    private void requireNoFailure() {
-        ranks.onEach(rank -> assertThat(ranks.failure(rank)).isEmpty());
     }
 
     /** By each way to ring, with queues in either memory. */
@@ -201,10 +152,6 @@ class IbgdaTest {
         requireNoFailure();
     }
 
-    private void exchange(int numRounds) {
-        assertThat(ranks.exchange(module, numRounds, LONG)).isZero();
-    }
-
     @Test
     void anErrorNamesPeerAndSyndromeAndIsMendedTogether() {
         open(3, 1, options(LONG));
@@ -230,7 +177,7 @@ class IbgdaTest {
         command(NicCheckStructs.SIGNAL, 2).flag(16, 6);
         runQuiet();
         assertThat(flag(2, 16)).isEqualTo(6);
-        ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
+        clearMemory();
         exchange(20);
         requireNoFailure();
     }
@@ -247,12 +194,12 @@ class IbgdaTest {
                         assertThatThrownBy(() -> ranks.replace(rank, 2, nowhere, options(LONG)))
                                 .isInstanceOf(DeepEpUnavailableException.class)
                                 .hasMessageContaining("rank 2: Index"));
-        ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
+        clearMemory();
         command(NicCheckStructs.SIGNAL, 1).flag(8, 5);
         runQuiet();
         assertThat(flag(1, 8)).isEqualTo(5);
         ranks.onEach(rank -> ranks.replace(rank, 2, 2, options(LONG)));
-        ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
+        clearMemory();
         exchange(20);
         requireNoFailure();
     }
@@ -274,7 +221,7 @@ class IbgdaTest {
         assertThat(ranks.failure(0)).get().asString().contains("rank 1: it could not be connected");
         assertThat(ranks.ibgda(0).quiet(LONG)).isFalse();
         ranks.onEach(rank -> ranks.replace(rank, 1, 1, options(LONG)));
-        ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
+        clearMemory();
         exchange(20);
         requireNoFailure();
     }
@@ -407,14 +354,14 @@ class IbgdaTest {
     @Test
     void aStartThatFailsHalfWayLeavesNothing() {
         int numObjects;
-        try (CardRanks whole = new CardRanks(2, 2, options(SHORT))) {
+        try (CardRanks whole = new CardRanks(2, 2, options(LONG))) {
             assertThat(whole.numRanks()).isEqualTo(2);
             numObjects = card.numObjects();
         }
         List<String> failures = new ArrayList<>();
         for (int before = 0; before < numObjects; before++) {
             card.faults("refuse " + before);
-            try (CardRanks opened = new CardRanks(2, 2, options(SHORT))) {
+            try (CardRanks opened = new CardRanks(2, 2, options(LONG))) {
                 assertThat(opened.numRanks()).isEqualTo(2);
             } catch (RuntimeException refused) {
                 assertThat(refused).hasStackTraceContaining("Cannot allocate memory");
@@ -430,7 +377,7 @@ class IbgdaTest {
     @Test
     void aPortThatIsDownIsRefusedByName() {
         card.faults("port down");
-        assertThatThrownBy(() -> open(2, 1, options(SHORT)))
+        assertThatThrownBy(() -> open(2, 1, options(LONG)))
                 .hasStackTraceContaining("port mlx5_0:1 is not active");
     }
 }
