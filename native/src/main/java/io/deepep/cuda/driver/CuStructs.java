@@ -55,7 +55,7 @@ public final class CuStructs {
             MemoryLayout.structLayout(
                     MEM_LOCATION.withName("location"), JAVA_INT.withName("flags"));
 
-    /** {@code CUipcMemHandle} and {@code CUipcEventHandle}, passed by value. */
+    /** {@code CUipcMemHandle}, passed by value. */
     public static final StructLayout IPC_HANDLE =
             MemoryLayout.structLayout(
                     MemoryLayout.sequenceLayout(64, JAVA_BYTE).withName("reserved"));

@@ -5,6 +5,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.locks.LockSupport;
 
 /**
@@ -18,7 +20,9 @@ final class DoorbellThread implements AutoCloseable {
 
     private final MemorySegment words;
     private final List<MemorySegment> registers;
-    private final Thread thread;
+    private final ExecutorService thread =
+            Executors.newSingleThreadExecutor(
+                    Thread.ofPlatform().daemon().name("deepep-doorbells").factory());
     private volatile boolean stopped;
 
     /**
@@ -32,7 +36,7 @@ final class DoorbellThread implements AutoCloseable {
                 registers.stream()
                         .map(r -> MemorySegment.ofAddress(r.address()).reinterpret(Long.BYTES))
                         .toList();
-        this.thread = Thread.ofPlatform().daemon().name("deepep-doorbells").start(this::run);
+        thread.execute(this::run);
     }
 
     private void run() {
@@ -67,16 +71,6 @@ final class DoorbellThread implements AutoCloseable {
     @Override
     public void close() {
         stopped = true;
-        boolean interrupted = false;
-        while (thread.isAlive()) {
-            try {
-                thread.join();
-            } catch (InterruptedException e) {
-                interrupted = true;
-            }
-        }
-        if (interrupted) {
-            Thread.currentThread().interrupt();
-        }
+        thread.close();
     }
 }

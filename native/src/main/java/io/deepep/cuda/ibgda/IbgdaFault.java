@@ -67,16 +67,14 @@ record IbgdaFault(
                 0);
     }
 
-    /** Of a queue pair that could not be connected. */
-    static IbgdaFault ofConnection(int peer, int number) {
-        return new IbgdaFault(NOT_CONNECTED, peer, number, 0, 0, 0, 0);
-    }
-
-    /** Writes it where {@link #read} finds it, before any kernel does. */
-    void write(MemorySegment memory) {
+    /**
+     * Writes that a queue pair could not be connected where {@link #read} finds it, before any
+     * kernel does.
+     */
+    static void writeUnconnected(MemorySegment memory, int peer, int number) {
         setInt(memory, "peer", peer);
-        setInt(memory, "queue", queue);
-        setInt(memory, "kind", kind);
+        setInt(memory, "queue", number);
+        setInt(memory, "kind", NOT_CONNECTED);
     }
 
     private static void setInt(MemorySegment memory, String field, int value) {

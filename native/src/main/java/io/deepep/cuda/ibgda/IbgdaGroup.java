@@ -191,8 +191,8 @@ final class IbgdaGroup implements AutoCloseable {
                 connect(queue, addresses.get(peerOf(queue)), idx);
             } catch (RuntimeException e) {
                 failures.add(e);
-                IbgdaFault.ofConnection(peerOf(queue), pairs.get(queue).number())
-                        .write(faultMemory(queue));
+                IbgdaFault.writeUnconnected(
+                        faultMemory(queue), peerOf(queue), pairs.get(queue).number());
             }
         }
         try (Arena arena = Arena.ofConfined()) {

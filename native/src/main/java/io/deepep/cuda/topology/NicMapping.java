@@ -34,7 +34,7 @@ public record NicMapping(
     public static NicMapping of(HostTopology topology, NicOverride override) {
         NicSelection selection = new NicSelection(topology);
         NicAssigner assigner = new NicAssigner(selection.ports());
-        Map<PciDevice, List<NicPort>> given = OverrideResolver.resolve(topology, override);
+        Map<PciDevice, List<NicPort>> given = new OverrideResolver(topology, override).resolve();
         given.forEach(assigner::preset);
         assigner.assign(topology.gpus());
         if (given.isEmpty()) {

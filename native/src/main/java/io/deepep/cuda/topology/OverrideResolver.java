@@ -14,11 +14,7 @@ record OverrideResolver(HostTopology topology, NicOverride override) {
      *
      * @throws IllegalArgumentException if the host has no such GPU or port, or the port is down
      */
-    static Map<PciDevice, List<NicPort>> resolve(HostTopology topology, NicOverride override) {
-        return new OverrideResolver(topology, override).resolve();
-    }
-
-    private Map<PciDevice, List<NicPort>> resolve() {
+    Map<PciDevice, List<NicPort>> resolve() {
         Map<PciDevice, List<NicPort>> given = new LinkedHashMap<>();
         for (NicOverride.Rule rule : override.rules()) {
             if (!rule.isForAllOthers() && given.put(gpu(rule.gpu()), ports(rule)) != null) {

@@ -48,7 +48,7 @@ class CuStructsTest {
     }
 
     @Test
-    void ipcHandleAndGraphUpdateResult() {
+    void ipcHandle() {
         assertThat(CuStructs.IPC_HANDLE.byteSize()).isEqualTo(64);
         assertThat(CuStructs.IPC_HANDLE.byteAlignment()).isEqualTo(1);
     }

@@ -4,27 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.spi.FaultCode;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.List;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** The committed header is the one that Java's definition gives; and how that is made. */
-@Tag("checkout")
+/** How headers are made of structs and enumerations. */
 class StatusStructTest {
-    @Test
-    void headerIsCurrent() throws IOException {
-        Path file = Path.of("src/main/cuda/include/deepep/status_block.cuh");
-        if (Boolean.getBoolean("deepep.writeHeaders")) {
-            Files.writeString(file, StatusStruct.HEADER.text());
-        }
-        assertThat(file)
-                .as("write it again with -Ddeepep.writeHeaders=true")
-                .hasContent(StatusStruct.HEADER.text());
-    }
-
     @Test
     void structsAreDeclaredWithAssertions() {
         KernelStruct inner = KernelStruct.builder("Inner", "First.").u64("a", "").build();

@@ -3,6 +3,8 @@ package io.deepep.cuda.ibgda;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.cuda.kernel.KernelHeader;
+import io.deepep.cuda.kernel.NetworkStructs;
+import io.deepep.cuda.kernel.StatusStruct;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -13,7 +15,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** The committed headers are those that Java's definitions give. */
 @Tag("checkout")
-class IbgdaStructsTest {
+class NativeStructsTest {
     record Committed(String file, KernelHeader header) {
         @Override
         public String toString() {
@@ -22,9 +24,11 @@ class IbgdaStructsTest {
     }
 
     static List<Committed> headers() {
+        String folder = "src/main/cuda/include/deepep/";
         return List.of(
-                new Committed(
-                        "src/main/cuda/include/deepep/ibgda_structs.cuh", IbgdaStructs.HEADER),
+                new Committed(folder + "network_structs.cuh", NetworkStructs.HEADER),
+                new Committed(folder + "status_block.cuh", StatusStruct.HEADER),
+                new Committed(folder + "ibgda_structs.cuh", IbgdaStructs.HEADER),
                 new Committed("src/test/cuda-nic/nic_check_structs.cuh", NicCheckStructs.HEADER));
     }
 
