@@ -8,8 +8,6 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
-import java.util.List;
 
 /**
  * A kernel's arguments, kept off-heap and used again: setting one allocates nothing. A launch
@@ -23,12 +21,12 @@ public final class KernelParams {
     private final MemorySegment pointers;
     private final long[] offsets;
 
-    private KernelParams(Arena arena, List<? extends MemoryLayout> layouts) {
-        offsets = new long[layouts.size()];
+    private KernelParams(Arena arena, MemoryLayout... layouts) {
+        offsets = new long[layouts.length];
         long end = 0;
         long alignment = 1;
         for (int i = 0; i < offsets.length; i++) {
-            MemoryLayout layout = layouts.get(i);
+            MemoryLayout layout = layouts[i];
             offsets[i] = Math.ceilDiv(end, layout.byteAlignment()) * layout.byteAlignment();
             end = offsets[i] + layout.byteSize();
             alignment = Math.max(alignment, layout.byteAlignment());
@@ -41,17 +39,14 @@ public final class KernelParams {
     }
 
     /** One struct, zeroed, in memory that lives as long as {@code arena}. */
-    public static KernelParams struct(Arena arena, long numBytes, long alignment) {
-        return new KernelParams(
-                arena,
-                List.of(
-                        MemoryLayout.sequenceLayout(numBytes, JAVA_BYTE)
-                                .withByteAlignment(alignment)));
+    public static KernelParams struct(Arena arena, long numBytes) {
+        MemoryLayout bytes = MemoryLayout.sequenceLayout(numBytes, JAVA_BYTE);
+        return new KernelParams(arena, bytes.withByteAlignment(Long.BYTES));
     }
 
     /** Several arguments, zeroed; pointers are {@code JAVA_LONG}. */
     public static KernelParams arguments(Arena arena, MemoryLayout... layouts) {
-        return new KernelParams(arena, new ArrayList<>(List.of(layouts)));
+        return new KernelParams(arena, layouts);
     }
 
     /** All arguments as one block. */

@@ -45,7 +45,7 @@ class LaunchBlocksTest {
 
     @Test
     void structIsOneArgument() {
-        KernelParams params = KernelParams.struct(arena, 40, 8);
+        KernelParams params = KernelParams.struct(arena, 40);
         assertThat(params.segment().byteSize()).isEqualTo(40);
         assertThat(params.pointers().get(ADDRESS, 0).address())
                 .isEqualTo(params.segment().address());

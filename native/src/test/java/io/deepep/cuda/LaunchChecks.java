@@ -61,7 +61,7 @@ final class LaunchChecks {
     private static void struct(CheckContext c) {
         try (CudaMemory out = CudaMemory.allocate(c.cuda, 24)) {
             KernelParams params =
-                    KernelParams.struct(c.arena, 24, 8)
+                    KernelParams.struct(c.arena, 24)
                             .setLong(0, out.address())
                             .setInt(8, -5)
                             .setInt(12, Float.floatToRawIntBits(2.5f))

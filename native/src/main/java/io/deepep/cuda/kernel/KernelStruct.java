@@ -86,7 +86,7 @@ public final class KernelStruct {
 
     /** Zeroed parameters, to be filled once and launched often. */
     public Params allocate(Arena arena) {
-        return new Params(this, KernelParams.struct(arena, numBytes, Long.BYTES));
+        return new Params(this, KernelParams.struct(arena, numBytes));
     }
 
     /** Everything that must be equal in Java and in a binary. */
