@@ -75,7 +75,8 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
 
     private static CudaEvent create(CudaContext context, int flags) {
         context.makeCurrent();
-        return new CudaEvent(context, CREATE.ask(flags), false);
+        CREATE.call(CallSlots.first(), flags); // engines make one for every call
+        return new CudaEvent(context, CallSlots.asLong(CallSlots.first()), false);
     }
 
     /** The driver's {@code CUevent}. */

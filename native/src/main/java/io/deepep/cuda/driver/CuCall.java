@@ -129,6 +129,14 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
         }
     }
 
+    public int call(MemorySegment a, long b) {
+        try {
+            return check((int) handle.invokeExact(a, b));
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
     public int call(long a, long b, long c) {
         try {
             return check((int) handle.invokeExact(a, b, c));
