@@ -13,8 +13,9 @@ import java.util.Set;
 import java.util.TreeSet;
 
 /**
- * A {@code config.json} of Hugging Face. If a value is missing or has another type, methods throw
- * an {@link IllegalArgumentException} that names the file and the key.
+ * A {@code config.json} of Hugging Face. Keys that a family of models may leave out have the values
+ * that transformers gives them; a key that is null has none. If a value is missing or has another
+ * type, methods throw an {@link IllegalArgumentException} that names the file and the key.
  */
 public final class CheckpointConfig {
     private static final String FILE = "config.json";
@@ -40,7 +41,11 @@ public final class CheckpointConfig {
             throw new IOException(
                     folder + " has no " + FILE + "; give the folder of a Hugging Face checkpoint");
         }
-        return parse(file);
+        CheckpointConfig config = parse(file);
+        MoeFamily.named(config.family())
+                .map(MoeFamily::defaults)
+                .ifPresent(defaults -> defaults.asMap().forEach(config.json.asMap()::putIfAbsent));
+        return config;
     }
 
     /**

@@ -1,10 +1,16 @@
 package io.deepep.djl;
 
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
 import java.util.Arrays;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.stream.Collectors;
 
-/** What differs between the names of the models' checkpoints. */
+/**
+ * What differs between the models' checkpoints: names, and what a missing key of config.json means,
+ * as in transformers.
+ */
 enum MoeFamily {
     MIXTRAL("block_sparse_moe", "num_local_experts", "intermediate_size", null),
     QWEN2_MOE("mlp", "num_experts", "moe_intermediate_size", "shared_expert"),
@@ -31,9 +37,7 @@ enum MoeFamily {
     }
 
     static MoeFamily of(CheckpointConfig config) {
-        return Arrays.stream(values())
-                .filter(family -> family.key().equals(config.family()))
-                .findFirst()
+        return named(config.family())
                 .orElseThrow(
                         () ->
                                 new IllegalArgumentException(
@@ -44,8 +48,44 @@ enum MoeFamily {
                                                         .collect(Collectors.joining(", "))));
     }
 
+    /** The family that {@code model_type} names. */
+    static Optional<MoeFamily> named(String modelType) {
+        return Arrays.stream(values()).filter(each -> each.key().equals(modelType)).findFirst();
+    }
+
     private String key() {
         return name().toLowerCase(Locale.ROOT);
+    }
+
+    /** Values of keys that a config.json of this family may leave out, by transformers. */
+    JsonObject defaults() {
+        String json =
+                switch (this) {
+                    case MIXTRAL ->
+                            """
+                            {"norm_topk_prob": true, "num_key_value_heads": 8, "rms_norm_eps": 1e-5,
+                             "rope_theta": 1e6}""";
+                    case QWEN2_MOE -> "{}";
+                    case QWEN3_MOE -> "{\"num_key_value_heads\": 4}";
+                    case DEEPSEEK_V2 -> "{\"n_shared_experts\": 2, \"q_lora_rank\": 1536}";
+                    case DEEPSEEK_V3 ->
+                            """
+                            {"norm_topk_prob": true, "n_shared_experts": 1, "q_lora_rank": 1536,
+                             "n_group": 8, "topk_group": 4, "first_k_dense_replace": 3,
+                             "routed_scaling_factor": 2.5}""";
+                    case GLM4_MOE ->
+                            """
+                            {"norm_topk_prob": true, "n_shared_experts": 1, "first_k_dense_replace": 1,
+                             "num_key_value_heads": 8, "rms_norm_eps": 1e-5,
+                             "partial_rotary_factor": 0.5}""";
+                    case GPT_OSS ->
+                            """
+                            {"norm_topk_prob": true, "num_key_value_heads": 8, "head_dim": 64,
+                             "rms_norm_eps": 1e-5, "sliding_window": 128, "rope_theta": 150000,
+                             "rope_scaling": {"rope_type": "yarn", "factor": 32, "truncate": false,
+                              "original_max_position_embeddings": 4096}}""";
+                };
+        return JsonParser.parseString(json).getAsJsonObject();
     }
 
     /** transformers 5 writes one key for all where models had their own. */

@@ -39,12 +39,7 @@ public final class MoeLayers {
         intermediate = config.number(family.intermediateKey);
         // DeepSeek-V2 normalises nothing, whatever its configuration says.
         boolean normalized =
-                switch (family) {
-                    case MIXTRAL, GPT_OSS -> true;
-                    case DEEPSEEK_V2 -> false;
-                    case QWEN2_MOE, QWEN3_MOE -> config.flag("norm_topk_prob", false);
-                    case DEEPSEEK_V3, GLM4_MOE -> config.flag("norm_topk_prob", true);
-                };
+                family != MoeFamily.DEEPSEEK_V2 && config.flag("norm_topk_prob", false);
         rule =
                 TopkRule.of(family.numExperts(config), config.number("num_experts_per_tok"))
                         .withNormalized(normalized)

@@ -2,6 +2,7 @@ package io.deepep.djl.decoder;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.gson.JsonNull;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import io.deepep.djl.CheckpointConfig;
@@ -16,6 +17,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -36,6 +38,57 @@ class ConfigKeysTest {
         copy(family, config -> config.remove("norm_topk_prob"));
         assertThat(MoeLayers.of(CheckpointConfig.read(folder)).rule().normalized())
                 .isEqualTo(normalized);
+    }
+
+    /** Keys that a model's author may leave out have transformers' values for the family. */
+    @ParameterizedTest
+    @CsvSource({
+        "mixtral, rms_norm_eps, 1e-5",
+        "mixtral, rope_theta, 1e6",
+        "mixtral, num_key_value_heads, 8",
+        "mixtral, sliding_window, -1",
+        "qwen3_moe, num_key_value_heads, 4",
+        "qwen3_moe, rms_norm_eps, -1",
+        "deepseek_v2, n_shared_experts, 2",
+        "deepseek_v2, routed_scaling_factor, -1",
+        "deepseek_v3, routed_scaling_factor, 2.5",
+        "deepseek_v3, n_group, 8",
+        "deepseek_v3, topk_group, 4",
+        "deepseek_v3, n_shared_experts, 1",
+        "deepseek_v3, first_k_dense_replace, 3",
+        "deepseek_v3, q_lora_rank, 1536",
+        "glm4_moe, rms_norm_eps, 1e-5",
+        "glm4_moe, partial_rotary_factor, 0.5",
+        "glm4_moe, n_shared_experts, 1",
+        "glm4_moe, first_k_dense_replace, 1",
+        "gpt_oss, sliding_window, 128",
+        "gpt_oss, rms_norm_eps, 1e-5",
+        "gpt_oss, rope_theta, 150000",
+        "gpt_oss, head_dim, 64"
+    })
+    void withoutAKey(String family, String key, double value) throws IOException {
+        copy(family, config -> config.remove(key));
+        assertThat(CheckpointConfig.read(folder).decimal(key, -1)).isEqualTo(value);
+    }
+
+    /** Null is no missing key: the model has no such thing. */
+    @Test
+    void withoutAWindow() throws IOException {
+        copy("gpt_oss", config -> config.add("sliding_window", JsonNull.INSTANCE));
+        assertThat(CheckpointConfig.read(folder).number("sliding_window", 0)).isZero();
+    }
+
+    /** Of these, what the checkpoint says is the family's default. */
+    @ParameterizedTest
+    @CsvSource({
+        "deepseek_v3, routed_scaling_factor n_shared_experts",
+        "glm4_moe, n_shared_experts partial_rotary_factor rope_parameters",
+        "gpt_oss, rope_parameters rms_norm_eps",
+        "mixtral, rope_parameters rms_norm_eps"
+    })
+    void defaultsMakeTheSameModel(String family, String keys) throws Exception {
+        copy(family, config -> Stream.of(keys.split(" ")).forEach(config::remove));
+        requireGolden(family);
     }
 
     /** Every second layer of gpt-oss has a window. */
