@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.deepep.Device;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import java.lang.foreign.Arena;
@@ -13,6 +14,7 @@ import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
+import java.util.Arrays;
 
 /**
  * The C functions of libtorch that this package needs, of the libtorch that DJL has loaded. A
@@ -38,22 +40,24 @@ final class LibTorch {
     static final int INT64 = constant("aoti_torch_dtype_int64");
     static final int BOOL = constant("aoti_torch_dtype_bool");
 
-    static final Getter DATA_PTR = Getter.of("aoti_torch_get_data_ptr");
-    static final Getter DTYPE = Getter.of("aoti_torch_get_dtype");
-    static final Getter DEVICE_TYPE = Getter.of("aoti_torch_get_device_type");
-    static final Getter DEVICE_INDEX = Getter.of("aoti_torch_get_device_index");
-    static final Getter DIM = Getter.of("aoti_torch_get_dim");
+    static final Function DATA_PTR = getter("aoti_torch_get_data_ptr");
+    static final Function DTYPE = getter("aoti_torch_get_dtype");
+    static final Function DEVICE_TYPE = getter("aoti_torch_get_device_type");
+    static final Function DEVICE_INDEX = getter("aoti_torch_get_device_index");
 
     /** Another handle of the same tensor, which keeps its memory until it is {@link #delete}d. */
-    static final Getter NEW_HANDLE = Getter.of("aoti_torch_new_tensor_handle");
+    static final Function NEW_HANDLE = getter("aoti_torch_new_tensor_handle");
 
-    private static final Getter SIZES = Getter.of("aoti_torch_get_sizes");
-    private static final Getter STRIDES = Getter.of("aoti_torch_get_strides");
-    private static final MethodHandle DELETE = bind("aoti_torch_delete_tensor_object", JAVA_LONG);
-    private static final MethodHandle COPY =
-            bind("aoti_torch_copy_", JAVA_LONG, JAVA_LONG, JAVA_INT);
-    private static final MethodHandle EMPTY =
-            bind(
+    private static final Function DIM = getter("aoti_torch_get_dim");
+    private static final Function SIZES = getter("aoti_torch_get_sizes");
+    private static final Function STRIDES = getter("aoti_torch_get_strides");
+    private static final Function DELETE =
+            Function.of(LIBRARY, "aoti_torch_delete_tensor_object", JAVA_LONG);
+    private static final Function COPY =
+            Function.of(LIBRARY, "aoti_torch_copy_", JAVA_LONG, JAVA_LONG, JAVA_INT);
+    private static final Function EMPTY =
+            Function.of(
+                    LIBRARY,
                     "aoti_torch_empty_strided",
                     JAVA_LONG,
                     ADDRESS,
@@ -62,8 +66,9 @@ final class LibTorch {
                     JAVA_INT,
                     JAVA_INT,
                     ADDRESS);
-    private static final MethodHandle FROM_BLOB =
-            bind(
+    private static final Function FROM_BLOB =
+            Function.of(
+                    LIBRARY,
                     "aoti_torch_create_tensor_from_blob",
                     JAVA_LONG,
                     JAVA_LONG,
@@ -74,9 +79,8 @@ final class LibTorch {
                     JAVA_INT,
                     JAVA_INT,
                     ADDRESS);
-
-    private static final MethodHandle CALL_DISPATCHER =
-            bind("aoti_torch_call_dispatcher", ADDRESS, ADDRESS, ADDRESS);
+    private static final Function CALL_DISPATCHER =
+            Function.of(LIBRARY, "aoti_torch_call_dispatcher", ADDRESS, ADDRESS, ADDRESS);
 
     private LibTorch() {}
 
@@ -88,10 +92,6 @@ final class LibTorch {
         } catch (IllegalArgumentException missing) {
             throw new DeepEpUnavailableException(file + " is not loaded", cure, missing);
         }
-    }
-
-    private static MethodHandle bind(String name, MemoryLayout... parameters) {
-        return bind(LIBRARY, name, parameters);
     }
 
     private static MethodHandle bind(
@@ -108,18 +108,16 @@ final class LibTorch {
                 .downcallHandle(function, FunctionDescriptor.of(JAVA_INT, parameters));
     }
 
-    private static int constant(String name) {
-        try {
-            return (int) bind(name).invokeExact();
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+    /** A function that writes one property of a tensor: a number, or the address of several. */
+    private static Function getter(String name) {
+        return Function.of(LIBRARY, name, JAVA_LONG, ADDRESS);
     }
 
-    private static void check(String name, int status) {
-        if (status != 0) {
-            throw new NativeCallException(
-                    name, status, "the reason is on stderr", "libtorch", false);
+    private static int constant(String name) {
+        try {
+            return (int) bind(LIBRARY, name).invokeExact();
+        } catch (Throwable t) {
+            throw rethrow(t);
         }
     }
 
@@ -133,120 +131,110 @@ final class LibTorch {
         throw new AssertionError("a downcall threw a checked exception", t);
     }
 
-    /** A function that writes one property of a tensor: a number, or the address of several. */
-    record Getter(String name, MethodHandle handle) {
-        static Getter of(String name) {
-            return new Getter(name, bind(name, JAVA_LONG, ADDRESS));
+    /** A function that returns 0 if it succeeds; {@code handle} takes its arguments as an array. */
+    record Function(String name, MethodHandle handle) {
+        static Function of(SymbolLookup library, String name, MemoryLayout... parameters) {
+            MethodHandle function = bind(library, name, parameters);
+            return new Function(name, function.asSpreader(Object[].class, parameters.length));
         }
 
-        long get(long tensor) {
-            try (Arena arena = Arena.ofConfined()) {
-                // Smaller results leave the upper bytes zero.
-                MemorySegment out = arena.allocate(JAVA_LONG);
-                check(name, (int) handle.invokeExact(tensor, out));
-                return out.get(JAVA_LONG, 0);
+        void call(Object... arguments) {
+            int status;
+            try {
+                status = (int) handle.invokeExact(arguments);
             } catch (Throwable t) {
                 throw rethrow(t);
             }
+            if (status != 0) {
+                throw new NativeCallException(
+                        name, status, "the reason is on stderr", "libtorch", false);
+            }
         }
 
-        long[] getAll(long tensor, int count) {
-            return MemorySegment.ofAddress(get(tensor))
-                    .reinterpret((long) count * Long.BYTES)
-                    .toArray(JAVA_LONG);
+        /** The number or address that the function writes where its last argument points. */
+        long get(Object... arguments) {
+            try (Arena arena = Arena.ofConfined()) {
+                // Smaller results leave the upper bytes zero.
+                MemorySegment out = arena.allocate(JAVA_LONG);
+                Object[] all = Arrays.copyOf(arguments, arguments.length + 1);
+                all[arguments.length] = out;
+                call(all);
+                return out.get(JAVA_LONG, 0);
+            }
         }
     }
 
     static long[] sizes(long tensor) {
-        return SIZES.getAll(tensor, (int) DIM.get(tensor));
+        return perDimension(SIZES, tensor);
     }
 
     static long[] strides(long tensor) {
-        return STRIDES.getAll(tensor, (int) DIM.get(tensor));
+        return perDimension(STRIDES, tensor);
+    }
+
+    private static long[] perDimension(Function address, long tensor) {
+        return MemorySegment.ofAddress(address.get(tensor))
+                .reinterpret(DIM.get(tensor) * Long.BYTES)
+                .toArray(JAVA_LONG);
     }
 
     /** Gives up a handle. */
     static void delete(long tensor) {
-        try {
-            check("aoti_torch_delete_tensor_object", (int) DELETE.invokeExact(tensor));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        DELETE.call(tensor);
     }
 
     /** Copies elements, converting and broadcasting, on libtorch's current stream. */
     static void copy(long to, long from) {
-        copy(to, from, false);
+        COPY.call(to, from, 0);
     }
 
     /** The same; the host goes on at once if memory of the host is pinned. */
-    static void copy(long to, long from, boolean nonBlocking) {
-        try {
-            check("aoti_torch_copy_", (int) COPY.invokeExact(to, from, nonBlocking ? 1 : 0));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+    static void copyNonBlocking(long to, long from) {
+        COPY.call(to, from, 1);
     }
 
     /** Runs an operator on a stack of arguments, where its results are afterwards. */
-    static void callDispatcher(String operator, String overload, MemorySegment stack) {
+    static void callDispatcher(String operator, MemorySegment stack) {
         try (Arena arena = Arena.ofConfined()) {
-            int status =
-                    (int)
-                            CALL_DISPATCHER.invokeExact(
-                                    arena.allocateFrom(operator),
-                                    arena.allocateFrom(overload),
-                                    stack);
-            check(operator, status);
-        } catch (Throwable t) {
-            throw rethrow(t);
+            new Function(operator, CALL_DISPATCHER.handle)
+                    .call(arena.allocateFrom(operator), arena.allocateFrom(""), stack);
         }
     }
 
     /** Type and device of a tensor to be made. */
-    record Kind(int dtype, int deviceType, int deviceIndex) {}
+    record Kind(int dtype, int deviceType, int deviceIndex) {
+        static Kind of(int dtype, Device device) {
+            return device.isHost()
+                    ? new Kind(dtype, CPU, 0)
+                    : new Kind(dtype, CUDA, device.index());
+        }
+    }
 
     /** A new tensor of libtorch's own memory, not initialised. */
     static long empty(Kind kind, long[] sizes, long[] strides) {
         try (Arena arena = Arena.ofConfined()) {
-            MemorySegment out = arena.allocate(JAVA_LONG);
-            int status =
-                    (int)
-                            EMPTY.invokeExact(
-                                    (long) sizes.length,
-                                    arena.allocateFrom(JAVA_LONG, sizes),
-                                    arena.allocateFrom(JAVA_LONG, strides),
-                                    kind.dtype,
-                                    kind.deviceType,
-                                    kind.deviceIndex,
-                                    out);
-            check("aoti_torch_empty_strided", status);
-            return out.get(JAVA_LONG, 0);
-        } catch (Throwable t) {
-            throw rethrow(t);
+            return EMPTY.get(
+                    sizes.length,
+                    arena.allocateFrom(JAVA_LONG, sizes),
+                    arena.allocateFrom(JAVA_LONG, strides),
+                    kind.dtype,
+                    kind.deviceType,
+                    kind.deviceIndex);
         }
     }
 
     /** A new tensor over memory that stays somebody else's. */
     static long fromBlob(long address, Kind kind, long[] sizes, long[] strides) {
         try (Arena arena = Arena.ofConfined()) {
-            MemorySegment out = arena.allocate(JAVA_LONG);
-            int status =
-                    (int)
-                            FROM_BLOB.invokeExact(
-                                    address,
-                                    (long) sizes.length,
-                                    arena.allocateFrom(JAVA_LONG, sizes),
-                                    arena.allocateFrom(JAVA_LONG, strides),
-                                    0L,
-                                    kind.dtype,
-                                    kind.deviceType,
-                                    kind.deviceIndex,
-                                    out);
-            check("aoti_torch_create_tensor_from_blob", status);
-            return out.get(JAVA_LONG, 0);
-        } catch (Throwable t) {
-            throw rethrow(t);
+            return FROM_BLOB.get(
+                    address,
+                    sizes.length,
+                    arena.allocateFrom(JAVA_LONG, sizes),
+                    arena.allocateFrom(JAVA_LONG, strides),
+                    0,
+                    kind.dtype,
+                    kind.deviceType,
+                    kind.deviceIndex);
         }
     }
 
@@ -266,44 +254,29 @@ final class LibTorch {
 
     /** The {@code cudaStream_t} that libtorch's operations on a GPU run on in this thread. */
     static long currentCudaStream(int device) {
-        return CudaPart.get("aoti_torch_get_current_cuda_stream", CudaPart.CURRENT_STREAM, device);
+        return CudaPart.CURRENT_STREAM.get(device);
     }
 
     /** Makes a GPU this thread's, until {@link #deleteCudaGuard}. */
     static long createCudaGuard(int device) {
-        return CudaPart.get("aoti_torch_create_cuda_guard", CudaPart.CREATE_GUARD, device);
+        return CudaPart.CREATE_GUARD.get(device);
     }
 
     /** Makes that GPU this thread's which was before. */
     static void deleteCudaGuard(long guard) {
-        try {
-            check("aoti_torch_delete_cuda_guard", (int) CudaPart.DELETE_GUARD.invokeExact(guard));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        CudaPart.DELETE_GUARD.call(guard);
     }
 
     /** What only a libtorch with CUDA has. */
     private static final class CudaPart {
         private static final SymbolLookup CUDA = loadCuda();
-        private static final MethodHandle CURRENT_STREAM =
-                bind(CUDA, "aoti_torch_get_current_cuda_stream", JAVA_INT, ADDRESS);
-        private static final MethodHandle CREATE_GUARD =
-                bind(CUDA, "aoti_torch_create_cuda_guard", JAVA_INT, ADDRESS);
-        private static final MethodHandle DELETE_GUARD =
-                bind(CUDA, "aoti_torch_delete_cuda_guard", JAVA_LONG);
+        static final Function CURRENT_STREAM =
+                Function.of(CUDA, "aoti_torch_get_current_cuda_stream", JAVA_INT, ADDRESS);
+        static final Function CREATE_GUARD =
+                Function.of(CUDA, "aoti_torch_create_cuda_guard", JAVA_INT, ADDRESS);
+        static final Function DELETE_GUARD =
+                Function.of(CUDA, "aoti_torch_delete_cuda_guard", JAVA_LONG);
 
         private CudaPart() {}
-
-        /** What a function of a GPU writes. */
-        static long get(String name, MethodHandle function, int device) {
-            try (Arena arena = Arena.ofConfined()) {
-                MemorySegment out = arena.allocate(JAVA_LONG);
-                check(name, (int) function.invokeExact(device, out));
-                return out.get(JAVA_LONG, 0);
-            } catch (Throwable t) {
-                throw rethrow(t);
-            }
-        }
     }
 }

@@ -18,7 +18,9 @@ final class PinnedStaging implements AutoCloseable {
     private static final long PIECE_BYTES = 32L << 20;
 
     private final Device device;
+
     private final NDManager onCpu = NDManager.newBaseManager(Device.cpu(), "PyTorch");
+
     private final Tensor[] pieces = new Tensor[2];
     private final Event[] read = new Event[pieces.length];
     private int next;
@@ -58,7 +60,8 @@ final class PinnedStaging implements AutoCloseable {
             try (NDArray bytes = TorchTensors.arrayOf(onCpu, target);
                     NDArray filled =
                             TorchTensors.arrayOf(onCpu, pieces[next].slice(0, 0, numBytes))) {
-                LibTorch.copy(TorchTensors.handleOf(bytes), TorchTensors.handleOf(filled), true);
+                LibTorch.copyNonBlocking(
+                        TorchTensors.handleOf(bytes), TorchTensors.handleOf(filled));
             }
             read[next] = Buffer.capture(TorchStreams.current(device));
             next = (next + 1) % pieces.length;

@@ -1,8 +1,6 @@
 package io.deepep.djl;
 
 import ai.djl.ndarray.NDArray;
-import ai.djl.ndarray.NDArrays;
-import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
@@ -26,6 +24,8 @@ public final class SwiGluExperts implements LocalExperts {
     private final NDArray gateUpByInput;
 
     private final NDArray downByInput;
+
+    private final LocalExperts oneByOne = LocalExperts.each(this::one);
 
     /**
      * Biases and limits that some models have.
@@ -67,10 +67,10 @@ public final class SwiGluExperts implements LocalExperts {
 
     @Override
     public NDArray run(ExpertRows rows) {
-        NDArray x = TorchTensors.toTypeOf(gateUp, rows.x());
-        if (!TorchOperators.hasGroupedMm(x, gateUp)) {
-            return looped(x, rows);
+        if (!TorchOperators.hasGroupedMm(gateUp)) {
+            return oneByOne.run(rows);
         }
+        NDArray x = TorchTensors.toTypeOf(gateUp, rows.x());
         int numRows = Arrays.stream(rows.counts()).sum();
         if (numRows == 0) {
             return rows.areInSlots() ? rows.out() : x;
@@ -125,33 +125,9 @@ public final class SwiGluExperts implements LocalExperts {
         return y.add(bias.get(scope, new NDIndex("{}", scope.create(expertOf))));
     }
 
-    private NDArray looped(NDArray x, ExpertRows rows) {
-        NDManager scope = x.getManager();
-        int[] counts = rows.counts();
-        NDList results = new NDList();
-        long first = 0;
-        for (int e = 0; e < counts.length; e++) {
-            NDArray of = rows.areInSlots() ? x.get(e) : x;
-            long begin = rows.areInSlots() ? 0 : first;
-            if (counts[e] > 0) {
-                NDArray own = of.get(new NDIndex().addSliceDim(begin, begin + counts[e]));
-                NDArray result = one(own, e, scope);
-                if (rows.areInSlots()) {
-                    NDIndex slots = new NDIndex().addSliceDim(0, counts[e]);
-                    TorchTensors.cast(result, rows.out().get(e).get(slots));
-                } else {
-                    results.add(result);
-                }
-            }
-            first += counts[e];
-        }
-        if (rows.areInSlots()) {
-            return rows.out();
-        }
-        return results.isEmpty() ? x : NDArrays.concat(results);
-    }
-
-    private NDArray one(NDArray x, int expert, NDManager scope) {
+    private NDArray one(int expert, NDArray rows) {
+        NDManager scope = rows.getManager();
+        NDArray x = TorchTensors.toTypeOf(gateUp, rows);
         NDArray hidden = x.matMul(gateUpByInput.get(scope, expert));
         if (extras.gateUpBias != null) {
             hidden = hidden.add(extras.gateUpBias.get(scope, expert));

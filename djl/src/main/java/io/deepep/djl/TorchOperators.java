@@ -34,15 +34,14 @@ final class TorchOperators {
     private TorchOperators() {}
 
     /**
-     * Whether {@link #groupedMm} takes these arrays: BF16 on GPUs that have it, rows of 16 bytes.
+     * Whether {@link #groupedMm} takes these matrices: BF16 on GPUs that have it, rows of 16 bytes.
      */
-    static boolean hasGroupedMm(NDArray a, NDArray b) {
-        return a.getDevice().isGpu()
-                && TorchTensors.hasType(a, DType.BF16)
+    static boolean hasGroupedMm(NDArray b) {
+        return b.getDevice().isGpu()
                 && TorchTensors.hasType(b, DType.BF16)
                 && b.getShape().get(1) % GROUPED_ALIGNMENT == 0
                 && b.getShape().get(2) % GROUPED_ALIGNMENT == 0
-                && isGroupedMmThere(a.getManager());
+                && isGroupedMmThere(b.getManager());
     }
 
     /** Tried once: older versions of libtorch have no such operator, and older GPUs no kernel. */
@@ -74,7 +73,7 @@ final class TorchOperators {
             MemorySegment stack =
                     arena.allocateFrom(
                             JAVA_LONG, shared(a), shared(b), some(shared(ends)), NONE, NONE);
-            LibTorch.callDispatcher("aten::_grouped_mm", "", stack);
+            LibTorch.callDispatcher("aten::_grouped_mm", stack);
             return new PtNDArray((PtNDManager) a.getManager(), stack.get(JAVA_LONG, 0));
         }
     }
@@ -83,7 +82,7 @@ final class TorchOperators {
     static NDArray pinned(NDArray array) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment stack = arena.allocateFrom(JAVA_LONG, shared(array), NONE);
-            LibTorch.callDispatcher("aten::_pin_memory", "", stack);
+            LibTorch.callDispatcher("aten::_pin_memory", stack);
             return new PtNDArray((PtNDManager) array.getManager(), stack.get(JAVA_LONG, 0));
         }
     }

@@ -1,11 +1,11 @@
 package io.deepep.djl;
 
-import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.pytorch.engine.PtNDArray;
 import ai.djl.pytorch.engine.PtNDManager;
 import io.deepep.DType;
+import io.deepep.Device;
 import io.deepep.Tensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -77,7 +77,7 @@ public final class TorchTensors {
             MemorySegment memory = MemorySegment.ofAddress(address).reinterpret(numBytes);
             return Tensor.strided(memory, dtype, sizes, strides);
         }
-        io.deepep.Device device = io.deepep.Device.cuda((int) LibTorch.DEVICE_INDEX.get(handle));
+        Device device = Device.cuda((int) LibTorch.DEVICE_INDEX.get(handle));
         return Tensor.onDevice(device, address, numBytes, dtype, sizes, strides);
     }
 
@@ -90,12 +90,8 @@ public final class TorchTensors {
      * @throws IllegalArgumentException if the manager is not of DJL's PyTorch engine
      */
     public static NDArray arrayOf(NDManager manager, Tensor tensor) {
-        boolean host = tensor.device().isHost();
         LibTorch.Kind kind =
-                new LibTorch.Kind(
-                        TorchTypes.torchType(tensor.dtype()),
-                        host ? LibTorch.CPU : LibTorch.CUDA,
-                        host ? 0 : tensor.device().index());
+                LibTorch.Kind.of(TorchTypes.torchType(tensor.dtype()), tensor.device());
         long handle = LibTorch.fromBlob(tensor.address(), kind, tensor.shape(), tensor.strides());
         return new View(torchManager(manager), handle, tensor);
     }
@@ -106,12 +102,8 @@ public final class TorchTensors {
     }
 
     private static NDArray empty(NDManager manager, int torchType, long... shape) {
-        Device device = manager.getDevice();
         LibTorch.Kind kind =
-                new LibTorch.Kind(
-                        torchType,
-                        device.isGpu() ? LibTorch.CUDA : LibTorch.CPU,
-                        device.isGpu() ? device.getDeviceId() : 0);
+                LibTorch.Kind.of(torchType, TorchDevices.deviceOf(manager.getDevice()));
         return new PtNDArray(
                 torchManager(manager), LibTorch.empty(kind, shape, contiguousStrides(shape)));
     }
@@ -220,7 +212,7 @@ public final class TorchTensors {
 
     /** An array over memory of any libtorch type, for files. */
     static NDArray view(NDManager manager, MemorySegment memory, int torchType, long[] shape) {
-        LibTorch.Kind kind = new LibTorch.Kind(torchType, LibTorch.CPU, 0);
+        LibTorch.Kind kind = LibTorch.Kind.of(torchType, Device.host());
         long handle = LibTorch.fromBlob(memory.address(), kind, shape, contiguousStrides(shape));
         return new View(torchManager(manager), handle, memory);
     }
