@@ -19,6 +19,7 @@ final class PinnedStaging implements AutoCloseable {
 
     private final Device device;
 
+    /** Owns the pieces, which are freed when it is closed. */
     private final NDManager onCpu = NDManager.newBaseManager(Device.cpu(), "PyTorch");
 
     private final Tensor[] pieces = new Tensor[2];
@@ -30,7 +31,7 @@ final class PinnedStaging implements AutoCloseable {
         for (int i = 0; i < pieces.length; i++) {
             // Of a type of one byte: bytes are copied as they are.
             try (NDArray pageable = TorchTensors.empty(onCpu, DType.FP8_E4M3, PIECE_BYTES)) {
-                pieces[i] = TorchTensors.tensorOf(TorchOperators.pinned(pageable));
+                pieces[i] = TorchTensors.borrow(TorchOperators.pinned(pageable));
             }
         }
     }
