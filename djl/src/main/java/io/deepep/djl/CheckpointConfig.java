@@ -10,7 +10,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Set;
-import java.util.TreeSet;
+import java.util.function.Function;
+import java.util.stream.Collectors;
 
 /**
  * A {@code config.json} of Hugging Face. Keys that a family of models may leave out have the values
@@ -94,85 +95,60 @@ public final class CheckpointConfig {
 
     /** A floating-point number, or {@code otherwise} if it is missing or null. */
     public double decimal(String key, double otherwise) {
-        if (!has(key)) {
-            return otherwise;
-        }
-        try {
-            return json.get(key).getAsDouble();
-        } catch (NumberFormatException | IllegalStateException | UnsupportedOperationException e) {
-            throw wrong(key, "a number");
-        }
+        return value(key, otherwise, "a number", JsonElement::getAsDouble);
     }
 
     /** A boolean, or {@code otherwise} if it is missing or null. */
     public boolean flag(String key, boolean otherwise) {
-        if (!has(key)) {
-            return otherwise;
-        }
-        if (!json.get(key).isJsonPrimitive()) {
-            throw wrong(key, "true or false");
-        }
-        return json.get(key).getAsBoolean();
+        return value(key, otherwise, "true or false", JsonElement::getAsBoolean);
     }
 
     /** A string, or {@code otherwise} if it is missing or null. */
     public String text(String key, String otherwise) {
-        if (!has(key)) {
-            return otherwise;
-        }
-        if (!json.get(key).isJsonPrimitive()) {
-            throw wrong(key, "a text");
-        }
-        return json.get(key).getAsString();
+        return value(key, otherwise, "a text", JsonElement::getAsString);
     }
 
     /** The object under a key; empty if it is missing or null. */
     public CheckpointConfig part(String key) {
-        if (!has(key)) {
-            return new CheckpointConfig(file, new JsonObject());
-        }
-        if (!json.get(key).isJsonObject()) {
-            throw wrong(key, "an object");
-        }
-        return new CheckpointConfig(file, json.getAsJsonObject(key));
+        JsonObject part = value(key, new JsonObject(), "an object", JsonElement::getAsJsonObject);
+        return new CheckpointConfig(file, part);
     }
 
     /** Element {@code index} of a list of strings, or {@code otherwise} if the list is missing. */
     public String element(String key, int index, String otherwise) {
-        if (!has(key)) {
-            return otherwise;
-        }
-        if (!json.get(key).isJsonArray() || index >= json.getAsJsonArray(key).size()) {
-            throw wrong(key, "a list of more than " + index);
-        }
-        return json.getAsJsonArray(key).get(index).getAsString();
+        return value(
+                key,
+                otherwise,
+                "a list of more than " + index,
+                list -> list.getAsJsonArray().get(index).getAsString());
     }
 
     /** The integers of a list, or one alone; empty if they are missing. */
     public Set<Integer> numbers(String key) {
-        Set<Integer> numbers = new TreeSet<>();
-        if (has(key)) {
-            JsonElement given = json.get(key);
-            List<JsonElement> all = given instanceof JsonArray a ? a.asList() : List.of(given);
-            try {
-                all.forEach(each -> numbers.add(each.getAsInt()));
-            } catch (NumberFormatException
-                    | IllegalStateException
-                    | UnsupportedOperationException e) {
-                throw wrong(key, "an integer or a list of them");
-            }
+        return value(
+                key,
+                Set.of(),
+                "an integer or a list of them",
+                given ->
+                        (given instanceof JsonArray list ? list.asList() : List.of(given))
+                                .stream().map(JsonElement::getAsInt).collect(Collectors.toSet()));
+    }
+
+    private <T> T value(String key, T otherwise, String expected, Function<JsonElement, T> read) {
+        if (!has(key)) {
+            return otherwise;
         }
-        return numbers;
+        try {
+            return read.apply(json.get(key));
+        } catch (RuntimeException wrong) { // Gson has one of its own for every kind of mistake
+            throw new IllegalArgumentException(
+                    file + ": " + key + "=" + json.get(key) + " is not " + expected, wrong);
+        }
     }
 
     /** Whether {@code key} is present and not null. */
     public boolean has(String key) {
         return json.has(key) && !json.get(key).isJsonNull();
-    }
-
-    private IllegalArgumentException wrong(String key, String expected) {
-        return new IllegalArgumentException(
-                file + ": " + key + "=" + json.get(key) + " is not " + expected);
     }
 
     @Override

@@ -5,6 +5,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import io.deepep.djl.SwiGluExperts.Extras;
 import java.io.IOException;
+import java.util.function.UnaryOperator;
 
 /** A rank's experts out of a checkpoint, where each has tensors of its own or all have one. */
 record ExpertWeights(MoeFamily family, int numLocal, long hidden, long intermediate, float limit) {
@@ -36,37 +37,29 @@ record ExpertWeights(MoeFamily family, int numLocal, long hidden, long intermedi
         NDArray gateUpBias = weights.empty(numLocal, 2 * intermediate);
         NDArray downBias = weights.empty(numLocal, hidden);
         NDIndex own = new NDIndex().addSliceDim(first, first + (long) numLocal);
-        try (NDManager scope = weights.manager().newSubManager()) {
-            for (int up = 0; up < 2; up++) {
-                NDIndex columns = new NDIndex("..., {}::2", up);
-                weights.load(
-                        "gate_up_proj_bias",
-                        gateUpBias.get(scope, new NDIndex(":, {}:{}", from(up), from(up + 1))),
-                        all -> all.get(own).get(columns));
-            }
-            weights.load("down_proj_bias", downBias, all -> all.get(own));
-        }
+        loadGateUp(weights, "gate_up_proj_bias", gateUpBias, all -> all.get(own));
+        weights.load("down_proj_bias", downBias, all -> all.get(own));
         if (weights.has("gate_up_proj_blocks")) {
             mxfp4(weights, first, gateUp, down);
-        } else {
-            fused(weights, own, gateUp, down);
+        } else { // inputs before outputs
+            UnaryOperator<NDArray> byOutput = all -> all.get(own).transpose(0, 2, 1);
+            loadGateUp(weights, "gate_up_proj", gateUp, byOutput);
+            weights.load("down_proj", down, byOutput);
         }
         return new SwiGluExperts(
                 gateUp, down, new Extras(gateUpBias, downBias, limit, GPT_OSS_ALPHA));
     }
 
-    /** Inputs before outputs. */
-    private void fused(Weights weights, NDIndex own, NDArray gateUp, NDArray down)
+    /** What {@code part} takes out of a tensor, gate and up rows one behind the other. */
+    private void loadGateUp(
+            Weights weights, String name, NDArray target, UnaryOperator<NDArray> part)
             throws IOException {
         try (NDManager scope = weights.manager().newSubManager()) {
             for (int up = 0; up < 2; up++) {
-                NDIndex columns = new NDIndex("..., {}::2", up);
-                weights.load(
-                        "gate_up_proj",
-                        gateUp.get(scope, new NDIndex(":, {}:{}", from(up), from(up + 1))),
-                        all -> all.get(own).get(columns).transpose(0, 2, 1));
+                NDIndex rows = new NDIndex(":, {}::2", up);
+                NDIndex half = new NDIndex(":, {}:{}", from(up), from(up + 1));
+                weights.load(name, target.get(scope, half), all -> part.apply(all).get(rows));
             }
-            weights.load("down_proj", down, all -> all.get(own).transpose(0, 2, 1));
         }
     }
 

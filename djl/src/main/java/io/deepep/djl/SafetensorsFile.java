@@ -23,33 +23,22 @@ import java.util.Map;
 /**
  * One mapped file: the length of the header (8 bytes, little-endian), the header as JSON with
  * dtype, shape and data_offsets of each tensor, then the data.
+ *
+ * @param data what follows the header
+ * @param dataOffset where in the file that begins
  */
-final class SafetensorsFile implements AutoCloseable {
+record SafetensorsFile(
+        Path path, Arena arena, MemorySegment data, Map<String, Entry> entries, long dataOffset)
+        implements AutoCloseable {
     private static final ValueLayout.OfLong LENGTH =
             ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
     private static final String METADATA = "__metadata__";
 
-    private final Path path;
-    private final Arena arena;
-    private final MemorySegment data;
-    private final Map<String, Entry> entries;
-    private final long dataOffset;
-
     /** One tensor: bytes [begin, end) of the data. */
     record Entry(String dtype, Shape shape, long begin, long end) {}
 
-    private SafetensorsFile(
-            Path path,
-            Arena arena,
-            MemorySegment data,
-            Map<String, Entry> entries,
-            long dataOffset) {
-        this.path = path;
-        this.arena = arena;
-        this.data = data;
-        this.entries = entries;
-        this.dataOffset = dataOffset;
-    }
+    /** The type of elements in libtorch's numbers. */
+    private record Type(int torchType, int bytes) {}
 
     static SafetensorsFile open(Path path) throws IOException {
         Arena arena = Arena.ofShared();
@@ -113,10 +102,6 @@ final class SafetensorsFile implements AutoCloseable {
                 offsets.get(1).getAsLong());
     }
 
-    Map<String, Entry> entries() {
-        return entries;
-    }
-
     /** Where in the file mapped bytes lie, or -1 if they are none of it. */
     long offsetOf(MemorySegment bytes) {
         long begin = bytes.address() - data.address();
@@ -130,26 +115,20 @@ final class SafetensorsFile implements AutoCloseable {
             throw new IllegalArgumentException(
                     path + " has no tensor " + name + ", although the index says so");
         }
-        int torchType =
+        Type type =
                 switch (entry.dtype) {
-                    case "BF16" -> LibTorch.BFLOAT16;
-                    case "F16" -> LibTorch.FLOAT16;
-                    case "U8" -> LibTorch.UINT8; // two FP4 values, or a power of two
-                    case "F8_E4M3" -> LibTorch.FLOAT8_E4M3;
-                    case "F32" -> LibTorch.FLOAT32;
+                    case "BF16" -> new Type(LibTorch.BFLOAT16, 2);
+                    case "F16" -> new Type(LibTorch.FLOAT16, 2);
+                    case "U8" -> new Type(LibTorch.UINT8, 1); // two FP4 values, or a power of two
+                    case "F8_E4M3" -> new Type(LibTorch.FLOAT8_E4M3, 1);
+                    case "F32" -> new Type(LibTorch.FLOAT32, 4);
                     default ->
                             throw new IllegalArgumentException(
                                     ("%s: %s has dtype %s; weights must be BF16, F16, F32, F8_E4M3 or U8:"
                                                     + " convert it first")
                                             .formatted(path, name, entry.dtype));
                 };
-        int elementBytes =
-                switch (entry.dtype) {
-                    case "F32" -> 4;
-                    case "BF16", "F16" -> 2;
-                    default -> 1;
-                };
-        if (entry.end - entry.begin != Math.multiplyExact(entry.shape.size(), elementBytes)) {
+        if (entry.end - entry.begin != Math.multiplyExact(entry.shape.size(), type.bytes)) {
             throw new IllegalArgumentException(
                     "%s: %s has %s bytes for %s elements of %s"
                             .formatted(
@@ -160,7 +139,7 @@ final class SafetensorsFile implements AutoCloseable {
                                     entry.dtype));
         }
         MemorySegment memory = data.asSlice(entry.begin, entry.end - entry.begin);
-        return TorchTensors.view(manager, memory, torchType, entry.shape.getShape());
+        return TorchTensors.view(manager, memory, type.torchType, entry.shape.getShape());
     }
 
     @Override

@@ -22,16 +22,7 @@ import java.util.function.UnaryOperator;
  * <p>Loaded parameters are frozen.
  */
 public final class SafetensorsParameters {
-    private final Safetensors tensors;
-    private final NDManager manager;
-    private final UnaryOperator<String> rename;
-
-    private SafetensorsParameters(
-            Safetensors tensors, NDManager manager, UnaryOperator<String> rename) {
-        this.tensors = tensors;
-        this.manager = manager;
-        this.rename = rename;
-    }
+    private SafetensorsParameters() {}
 
     /**
      * Loads a block whose parameters have the same names as in the file.
@@ -61,22 +52,20 @@ public final class SafetensorsParameters {
             NDManager manager,
             UnaryOperator<String> rename)
             throws IOException {
-        new SafetensorsParameters(tensors, manager, rename).load(block, prefix);
-    }
-
-    private void load(Block block, String prefix) throws IOException {
         for (Parameter parameter : block.getDirectParameters().values()) {
-            load(parameter, rename.apply(prefix + parameter.getName()));
+            load(tensors, rename.apply(prefix + parameter.getName()), parameter, manager);
         }
         BlockList children = block.getChildren();
         for (int i = 0; i < children.size(); i++) {
             int digits = String.format(Locale.ROOT, "%02d", i + 1).length();
             String name = children.keyAt(i).substring(digits);
-            load(children.valueAt(i), prefix + name + ".");
+            load(tensors, children.valueAt(i), prefix + name + ".", manager, rename);
         }
     }
 
-    private void load(Parameter parameter, String name) throws IOException {
+    private static void load(
+            Safetensors tensors, String name, Parameter parameter, NDManager manager)
+            throws IOException {
         try (NDArray view = tensors.view(manager, name)) {
             parameter.freeze(true);
             Shape expected = parameter.getShape();

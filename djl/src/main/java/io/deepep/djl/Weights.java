@@ -146,14 +146,13 @@ public final class Weights implements AutoCloseable {
         String full = prefix + name;
         try (NDManager onCpu = NDManager.newBaseManager(Device.cpu(), "PyTorch");
                 NDManager scope = manager.newSubManager()) {
-            NDArray view = tensors.view(onCpu, full);
-            NDArray given = part(full, view, part);
+            NDArray given = part(full, onCpu, part);
             if (!given.getShape().equals(target.getShape())) {
                 throw new IllegalArgumentException(
                         "%s has shape %s, but the model needs %s"
                                 .formatted(full, given.getShape(), target.getShape()));
             }
-            if (TorchTensors.hasType(view, DType.FP8_E4M3)) {
+            if (TorchTensors.hasType(given, DType.FP8_E4M3)) {
                 NDArray values = TorchTensors.empty(scope, DType.FP8_E4M3, shapeOf(given));
                 copy(given, values);
                 TorchTensors.cast(scaled(full, values, onCpu, scope), target);
@@ -165,10 +164,7 @@ public final class Weights implements AutoCloseable {
 
     private NDArray part(String full, NDManager onCpu, UnaryOperator<NDArray> part)
             throws IOException {
-        return part(full, tensors.view(onCpu, full), part);
-    }
-
-    private static NDArray part(String full, NDArray view, UnaryOperator<NDArray> part) {
+        NDArray view = tensors.view(onCpu, full);
         try {
             return part.apply(view);
         } catch (EngineException | IllegalArgumentException tooSmall) {
