@@ -4,6 +4,7 @@ import io.deepep.Communicator;
 import io.deepep.InProcessGroup;
 import io.deepep.djl.CheckpointConfig;
 import io.deepep.djl.TorchDevices;
+import io.deepep.djl.jmx.Beans;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -14,15 +15,16 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
+import javax.management.ObjectName;
 
 /**
  * A model on the ranks of one process. Each rank has a thread, its own experts, and a GPU if there
  * are any. Prompts are distributed to the ranks in turn; ranks without prompts run their experts
  * for the others. Thread-safe; requests run one at a time.
  *
- * <p>Its state is a platform MXBean, see {@link DecoderServiceMXBean}.
+ * <p>It is a platform MXBean, see {@link DecoderServiceMXBean}.
  */
-public final class DecoderService implements AutoCloseable {
+public final class DecoderService implements DecoderServiceMXBean, AutoCloseable {
     private final int numRanks;
     private final PromptLimits limits;
 
@@ -37,7 +39,7 @@ public final class DecoderService implements AutoCloseable {
     /** Fails as the first rank does. */
     private final CompletableFuture<Void> failed = new CompletableFuture<>();
 
-    private final ServiceState state;
+    private final ObjectName name;
 
     /** Completes when no rank runs any more. */
     private final CompletableFuture<Void> ended = new CompletableFuture<>();
@@ -86,10 +88,10 @@ public final class DecoderService implements AutoCloseable {
     private DecoderService(int numRanks, PromptLimits limits) {
         this.numRanks = numRanks;
         this.limits = limits;
-        state = ServiceState.register(numRanks, failed);
         for (int rank = 0; rank < numRanks; rank++) {
             jobs.add(new LinkedBlockingQueue<>());
         }
+        name = Beans.register("type=DecoderService", this);
     }
 
     private void runRanks(Path folder, DecoderOptions options) {
@@ -212,11 +214,26 @@ public final class DecoderService implements AutoCloseable {
         return values;
     }
 
+    @Override
+    public int getNumRanks() {
+        return numRanks;
+    }
+
+    @Override
+    public boolean isHealthy() {
+        return !failed.isDone();
+    }
+
+    @Override
+    public String getLastFailure() {
+        return failed.isDone() ? failed.exceptionNow().toString() : "";
+    }
+
     /** Ends the threads of the ranks, after the request that runs, and closes the model. */
     @Override
     public void close() {
         end();
         ended.join();
-        state.close();
+        Beans.unregister(name);
     }
 }

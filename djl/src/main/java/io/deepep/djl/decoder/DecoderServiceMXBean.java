@@ -1,7 +1,7 @@
 package io.deepep.djl.decoder;
 
 /**
- * The state of a {@link DecoderService}, on the platform's MBean server as {@code
+ * How a {@link DecoderService} is, on the platform's MBean server as {@code
  * io.deepep:type=DecoderService,id=...} from its start until it is closed. It stays there when the
  * ranks have failed, although their exchanges do not.
  */

@@ -11,27 +11,18 @@ import java.time.Duration;
 
 /**
  * Where an exchange's two calls stand among libtorch's operations of this rank and the calls of
- * other ranks. Asked in this order, once per exchange.
+ * other ranks. Asked in this order, once per exchange. Here each rank goes its own way; on a GPU
+ * the host runs ahead.
  */
-interface CallOrder {
-    /** Options of the dispatch that is called next. */
-    CallOptions beforeDispatch();
+class CallOrder {
+    final Device device;
 
-    /**
-     * Has later operations come after the dispatch.
-     *
-     * @param meanwhile operations that need not
-     */
-    void afterDispatch(Event dispatched, Runnable meanwhile);
+    /** Of the last combine, until somebody has asked how it went. */
+    private Event unasked;
 
-    /** Options of the combine that is called next. */
-    CallOptions beforeCombine();
-
-    /** Has later operations come after the combine. */
-    void afterCombine(Event combined);
-
-    /** Waits for the last combine, and throws what went wrong in it. */
-    void end();
+    CallOrder(Device device) {
+        this.device = device;
+    }
 
     /** The order for a rank whose arrays lie on {@code device}: collective. */
     static CallOrder of(Buffer buffer, Device device) {
@@ -39,7 +30,7 @@ interface CallOrder {
         Duration timeout = buffer.options().meetingTimeout();
         return device.isGpu() && isShared(communicator, device, timeout)
                 ? new InTurn(device, () -> communicator.barrier(timeout))
-                : new Overlapping(device);
+                : new CallOrder(device);
     }
 
     /** Whether ranks that are threads of this process share a GPU, be it this rank's or another. */
@@ -56,47 +47,39 @@ interface CallOrder {
         return numDevices < communicator.size();
     }
 
-    /** Each rank goes its own way; on a GPU the host runs ahead. */
-    final class Overlapping implements CallOrder {
-        private final Device device;
+    /** Options of the dispatch that is called next. */
+    CallOptions beforeDispatch() {
+        return TorchStreams.after(device);
+    }
 
-        /** Of the last combine, until somebody has asked how it went. */
-        private Event unasked;
+    /**
+     * Has later operations come after the dispatch.
+     *
+     * @param meanwhile operations that need not
+     */
+    void afterDispatch(Event dispatched, Runnable meanwhile) {
+        meanwhile.run();
+        TorchStreams.await(device, dispatched);
+    }
 
-        Overlapping(Device device) {
-            this.device = device;
-        }
+    /** Options of the combine that is called next. */
+    CallOptions beforeCombine() {
+        // The combine before is over: it came before the dispatch whose counts are known.
+        end();
+        return TorchStreams.between(device);
+    }
 
-        @Override
-        public CallOptions beforeDispatch() {
-            return TorchStreams.after(device);
-        }
+    /** Has later operations come after the combine. */
+    void afterCombine(Event combined) {
+        unasked = combined;
+    }
 
-        @Override
-        public void afterDispatch(Event dispatched, Runnable meanwhile) {
-            meanwhile.run();
-            TorchStreams.await(device, dispatched);
-        }
-
-        /** The combine before is over: it came before the dispatch whose counts are known. */
-        @Override
-        public CallOptions beforeCombine() {
-            end();
-            return TorchStreams.between(device);
-        }
-
-        @Override
-        public void afterCombine(Event combined) {
-            unasked = combined;
-        }
-
-        @Override
-        public void end() {
-            Event last = unasked;
-            unasked = null;
-            if (last != null) {
-                last.synchronize();
-            }
+    /** Waits for the last combine, and throws what went wrong in it. */
+    void end() {
+        Event last = unasked;
+        unasked = null;
+        if (last != null) {
+            last.synchronize();
         }
     }
 
@@ -106,40 +89,36 @@ interface CallOrder {
      * kernels have ended. So nobody calls before all have launched what they have to compute, and
      * nobody computes before its call is over: no kernel waits for a rank that is held back.
      */
-    final class InTurn implements CallOrder {
-        private final Device device;
+    static class InTurn extends CallOrder {
         private final Runnable meeting;
 
         /** The order in which {@code meeting} waits for the other ranks. */
         InTurn(Device device, Runnable meeting) {
-            this.device = device;
+            super(device);
             this.meeting = meeting;
         }
 
         @Override
-        public CallOptions beforeDispatch() {
+        CallOptions beforeDispatch() {
             meeting.run();
             return TorchStreams.after(device);
         }
 
         @Override
-        public void afterDispatch(Event dispatched, Runnable meanwhile) {
+        void afterDispatch(Event dispatched, Runnable meanwhile) {
             dispatched.synchronize();
             meanwhile.run();
         }
 
         @Override
-        public CallOptions beforeCombine() {
+        CallOptions beforeCombine() {
             meeting.run();
             return TorchStreams.after(device);
         }
 
         @Override
-        public void afterCombine(Event combined) {
+        void afterCombine(Event combined) {
             combined.synchronize();
         }
-
-        @Override
-        public void end() {}
     }
 }

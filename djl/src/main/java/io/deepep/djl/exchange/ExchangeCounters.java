@@ -2,11 +2,9 @@ package io.deepep.djl.exchange;
 
 import io.deepep.Buffer;
 import io.deepep.djl.jmx.Beans;
-import java.lang.management.ManagementFactory;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.stream.IntStream;
-import javax.management.JMException;
 import javax.management.ObjectName;
 
 /** Written by the exchange's thread, read by whoever asks. */
@@ -23,17 +21,11 @@ final class ExchangeCounters implements ExpertExchangeMXBean, AutoCloseable {
     private volatile AtomicLongArray expertRows = new AtomicLongArray(0);
     private volatile String lastFailure = "";
 
-    private ExchangeCounters(Buffer buffer, String mode, ObjectName name) {
+    /** Counters that are on the platform's MBean server until they are closed. */
+    ExchangeCounters(Buffer buffer, String mode) {
         this.buffer = buffer;
         this.mode = mode;
-        this.name = name;
-    }
-
-    /** Counters that are on the platform's MBean server until they are closed. */
-    static ExchangeCounters register(Buffer buffer, String mode) {
-        return Beans.register(
-                "type=ExpertExchange,rank=" + buffer.topology().rank(),
-                name -> new ExchangeCounters(buffer, mode, name));
+        name = Beans.register("type=ExpertExchange,rank=" + buffer.topology().rank(), this);
     }
 
     void begun() {
@@ -144,10 +136,6 @@ final class ExchangeCounters implements ExpertExchangeMXBean, AutoCloseable {
 
     @Override
     public void close() {
-        try {
-            ManagementFactory.getPlatformMBeanServer().unregisterMBean(name);
-        } catch (JMException gone) {
-            throw new IllegalStateException("the counters " + name + " are not registered", gone);
-        }
+        Beans.unregister(name);
     }
 }

@@ -10,7 +10,6 @@ import io.deepep.Tensor;
 import io.deepep.djl.TorchTensors;
 import java.util.Arrays;
 import java.util.function.Supplier;
-import java.util.function.UnaryOperator;
 
 /**
  * The rows that arrived for a rank's experts. In normal mode they are packed by expert: [M,H], with
@@ -19,7 +18,10 @@ import java.util.function.UnaryOperator;
  * so experts that compute all slots need not wait for counts.
  */
 public final class ExpertRows {
-    private final Arrived arrived;
+    /** As they travelled: BF16, or FP8 with scales. */
+    private final NDArray rows;
+
+    private final NDArray scales;
     private final NDArray out;
     private final DataType tokenType;
     private final Supplier<int[]> counts;
@@ -31,25 +33,16 @@ public final class ExpertRows {
 
     private final NDArray weights;
 
-    /** Rows as they travelled: BF16, or FP8 with scales. */
-    private record Arrived(NDArray rows, NDArray scales) {
-        NDArray values() {
-            return scales == null ? rows : Fp8Rows.dequantize(rows, scales);
-        }
-
-        Arrived part(UnaryOperator<NDArray> slice) {
-            return new Arrived(slice.apply(rows), scales == null ? null : slice.apply(scales));
-        }
-    }
-
     private ExpertRows(
-            Arrived arrived,
+            NDArray rows,
+            NDArray scales,
             NDArray out,
             DataType tokenType,
             Supplier<int[]> counts,
             NDArray ends,
             NDArray weights) {
-        this.arrived = arrived;
+        this.rows = rows;
+        this.scales = scales;
         this.out = out;
         this.tokenType = tokenType;
         this.counts = counts;
@@ -63,15 +56,15 @@ public final class ExpertRows {
         Tensor counts = received.numRecvTokensPerExpert();
         int[] rowsOf = new int[(int) counts.size(0)];
         Arrays.setAll(rowsOf, e -> (int) counts.getLong(e));
-        Tensor ends = received.expertOffsets().slice(0, 1, rowsOf.length);
         ExpertRows rows =
                 new ExpertRows(
-                        arrived(received.recvX(), received.recvScales(), scope),
-                        TorchTensors.arrayOf(scope, out),
+                        array(received.recvX(), scope),
+                        array(received.recvScales(), scope),
+                        array(out, scope),
                         tokenType,
-                        null,
-                        TorchTensors.arrayOf(scope, ends),
-                        TorchTensors.arrayOf(scope, received.recvTopkWeights()).reshape(-1, 1));
+                        () -> rowsOf,
+                        array(received.expertOffsets().slice(0, 1, rowsOf.length), scope),
+                        array(received.recvTopkWeights(), scope).reshape(-1, 1));
         rows.known = rowsOf;
         return rows;
     }
@@ -80,18 +73,18 @@ public final class ExpertRows {
     static ExpertRows inSlots(
             LowLatencyDispatchResult received, Tensor out, DataType tokenType, NDManager scope) {
         return new ExpertRows(
-                arrived(received.recvX(), received.recvScales(), scope),
-                TorchTensors.arrayOf(scope, out),
+                array(received.recvX(), scope),
+                array(received.recvScales(), scope),
+                array(out, scope),
                 tokenType,
                 () -> counts(received, scope),
                 null,
                 null);
     }
 
-    private static Arrived arrived(Tensor rows, Tensor scales, NDManager scope) {
-        return new Arrived(
-                TorchTensors.arrayOf(scope, rows),
-                scales == null ? null : TorchTensors.arrayOf(scope, scales));
+    /** Null for null. */
+    private static NDArray array(Tensor tensor, NDManager scope) {
+        return tensor == null ? null : TorchTensors.arrayOf(scope, tensor);
     }
 
     /** A copy to the host that waits for peers would hold up all ranks of the GPU. */
@@ -103,9 +96,13 @@ public final class ExpertRows {
     /** The rows, [M,H] or [El,S,H]; BF16, or FLOAT32 after FP8 transport. */
     public NDArray x() {
         if (x == null) {
-            x = arrived.values();
+            x = values(rows, scales);
         }
         return x;
+    }
+
+    private static NDArray values(NDArray rows, NDArray scales) {
+        return scales == null ? rows : Fp8Rows.dequantize(rows, scales);
     }
 
     /** Whether {@link #x} is [El,S,H]. */
@@ -169,30 +166,26 @@ public final class ExpertRows {
 
     /** Runs each expert that has rows, in the type of the tokens, and writes its results. */
     NDArray each(LocalExperts.One experts) {
-        int[] rows = counts();
+        int[] numRows = counts();
         int first = 0;
-        for (int e = 0; e < rows.length; e++) {
-            if (rows[e] > 0) {
-                int expert = e;
-                int begin = first;
-                NDArray of =
-                        arrived.part(all -> slice(all, expert, begin, rows[expert]))
-                                .values()
-                                .toType(tokenType, false);
-                NDArray result = experts.run(e, of);
-                if (!result.getShape().equals(of.getShape())) {
+        for (int e = 0; e < numRows.length; e++) {
+            int count = numRows[e];
+            if (count > 0) {
+                NDArray ofScales = scales == null ? null : slice(scales, e, first, count);
+                NDArray own =
+                        values(slice(rows, e, first, count), ofScales).toType(tokenType, false);
+                NDArray result = experts.run(e, own);
+                if (!result.getShape().equals(own.getShape())) {
                     throw new IllegalArgumentException(
                             "local expert %s returned shape %s for rows of shape %s; it must keep the shape"
-                                    .formatted(e, result.getShape(), of.getShape()));
+                                    .formatted(e, result.getShape(), own.getShape()));
                 }
-                NDArray weighed =
-                        weights == null
-                                ? result
-                                : result.mul(
-                                        slice(weights, e, first, rows[e]).toType(tokenType, false));
-                TorchTensors.cast(weighed, slice(out, e, first, rows[e]));
+                if (weights != null) {
+                    result = result.mul(slice(weights, e, first, count).toType(tokenType, false));
+                }
+                TorchTensors.cast(result, slice(out, e, first, count));
             }
-            first += rows[e];
+            first += count;
         }
         return out;
     }

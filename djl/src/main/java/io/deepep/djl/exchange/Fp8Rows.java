@@ -25,14 +25,11 @@ final class Fp8Rows {
     /**
      * Casts rows.
      *
-     * @param x [T,H]
+     * @param x [T,H], T at least 1
      * @param rows FP8 [T,H] to write
      * @param scales FLOAT32 [T,H/128] to write: a block's largest magnitude / 448
      */
     static void quantize(NDArray x, NDArray rows, NDArray scales, NDManager scope) {
-        if (x.getShape().get(0) == 0) {
-            return;
-        }
         NDArray values = x.toType(DataType.FLOAT32, true);
         values.attach(scope);
         NDArray blocks = values.reshape(-1, CHANNELS);

@@ -15,26 +15,41 @@ import io.deepep.djl.TorchTensors;
  * Low-latency mode: tokens go out as BF16 and are cast on the way, experts write into the buffer's
  * own combine memory, combine weighs.
  */
-final class LowLatencyExchange extends StagedExchange<LowLatencyExchange.LowLatencyStaging> {
+final class LowLatencyExchange extends StagedExchange {
     LowLatencyExchange(Buffer buffer, Transport transport) {
         super(buffer, transport, "low-latency");
     }
 
     /** The tokens as BF16, and the plan over them. */
-    static final class LowLatencyStaging extends StagedExchange.Staging {
-        final Tensor tokens;
-        final LowLatencyDispatchPlan dispatch;
+    private final class LowLatencyStaging extends Staging {
+        private final Tensor tokens;
+        private final LowLatencyDispatchPlan dispatch;
 
-        LowLatencyStaging(Shapes shapes, Transport transport) {
+        LowLatencyStaging(Shapes shapes) {
             super(shapes);
             tokens = allocate(DType.BF16, shapes.hidden());
-            dispatch =
-                    LowLatencyDispatchPlan.builder(tokens, topkIdx)
-                            .format(
-                                    transport == Transport.FP8
-                                            ? LowLatencyFormat.FP8
-                                            : LowLatencyFormat.BF16)
+            LowLatencyFormat format =
+                    transport == Transport.FP8 ? LowLatencyFormat.FP8 : LowLatencyFormat.BF16;
+            dispatch = LowLatencyDispatchPlan.builder(tokens, topkIdx).format(format).build();
+        }
+
+        @Override
+        void run(NDArray x, LocalExperts experts, Runnable meanwhile, NDManager scope) {
+            long count = x.getShape().get(0);
+            if (count > 0) {
+                TorchTensors.cast(x, firstRows(tokens, count, scope));
+            }
+            LowLatencyDispatchResult received =
+                    buffer.lowLatencyDispatch(dispatch, order.beforeDispatch());
+            counters.sent(count);
+            order.afterDispatch(received.event(), meanwhile);
+            Tensor outputs = buffer.getLowLatencyCombineBuffer(received.handle());
+            runExperts(experts, ExpertRows.inSlots(received, outputs, x.getDataType(), scope));
+            LowLatencyCombinePlan plan =
+                    LowLatencyCombinePlan.builder(outputs, topkIdx, topkWeights, received.handle())
+                            .out(out)
                             .build();
+            order.afterCombine(buffer.lowLatencyCombine(plan, order.beforeCombine()).event());
         }
     }
 
@@ -45,33 +60,7 @@ final class LowLatencyExchange extends StagedExchange<LowLatencyExchange.LowLate
     }
 
     @Override
-    LowLatencyStaging stage(Shapes shapes) {
-        return new LowLatencyStaging(shapes, transport);
-    }
-
-    @Override
-    void run(
-            LowLatencyStaging staged,
-            NDArray x,
-            LocalExperts experts,
-            CallOrder order,
-            Runnable meanwhile,
-            NDManager scope) {
-        long count = x.getShape().get(0);
-        if (count > 0) {
-            TorchTensors.cast(x, firstRows(staged.tokens, count, scope));
-        }
-        LowLatencyDispatchResult received =
-                buffer.lowLatencyDispatch(staged.dispatch, order.beforeDispatch());
-        sent(x);
-        order.afterDispatch(received.event(), meanwhile);
-        Tensor outputs = buffer.getLowLatencyCombineBuffer(received.handle());
-        run(experts, ExpertRows.inSlots(received, outputs, x.getDataType(), scope));
-        LowLatencyCombinePlan plan =
-                LowLatencyCombinePlan.builder(
-                                outputs, staged.topkIdx, staged.topkWeights, received.handle())
-                        .out(staged.out)
-                        .build();
-        order.afterCombine(buffer.lowLatencyCombine(plan, order.beforeCombine()).event());
+    Staging stage(Shapes shapes) {
+        return new LowLatencyStaging(shapes);
     }
 }

@@ -15,7 +15,7 @@ import io.deepep.djl.TorchTensors;
  * Normal mode in the expanded layout: rows come grouped by expert, so each expert gets one slice.
  * Rows are weighed here, before they are rounded to BF16; combine sums.
  */
-final class NormalExchange extends StagedExchange<NormalExchange.NormalStaging> {
+final class NormalExchange extends StagedExchange {
     /** Owns {@link #outputs} alone, to free them at once. Null before the first call. */
     private NDManager outputsOwner;
 
@@ -30,12 +30,15 @@ final class NormalExchange extends StagedExchange<NormalExchange.NormalStaging> 
     }
 
     /** The tokens as they travel, and the plan over them. */
-    static final class NormalStaging extends StagedExchange.Staging {
-        final Tensor tokens;
-        final Tensor scales;
-        final DispatchPlan dispatch;
+    private final class NormalStaging extends Staging {
+        private final Tensor tokens;
 
-        NormalStaging(Shapes shapes, Transport transport) {
+        /** Null without FP8. */
+        private final Tensor scales;
+
+        private final DispatchPlan dispatch;
+
+        NormalStaging(Shapes shapes) {
             super(shapes);
             boolean fp8 = transport == Transport.FP8;
             tokens = allocate(fp8 ? DType.FP8_E4M3 : DType.BF16, shapes.hidden());
@@ -47,7 +50,19 @@ final class NormalExchange extends StagedExchange<NormalExchange.NormalStaging> 
                             .build();
         }
 
-        void take(NDArray x, NDManager scope) {
+        @Override
+        void run(NDArray x, LocalExperts experts, Runnable meanwhile, NDManager scope) {
+            take(x, scope);
+            DispatchResult received = buffer.dispatch(dispatch, order.beforeDispatch());
+            counters.sent(x.getShape().get(0));
+            order.afterDispatch(received.event(), meanwhile);
+            Tensor results = outputs(received.recvX(), x.getDevice());
+            runExperts(experts, ExpertRows.packed(received, results, x.getDataType(), scope));
+            CombinePlan plan = CombinePlan.builder(results, received.handle()).out(out).build();
+            order.afterCombine(buffer.combine(plan, order.beforeCombine()).event());
+        }
+
+        private void take(NDArray x, NDManager scope) {
             long count = x.getShape().get(0);
             if (count == 0) {
                 return;
@@ -68,26 +83,8 @@ final class NormalExchange extends StagedExchange<NormalExchange.NormalStaging> 
     }
 
     @Override
-    NormalStaging stage(Shapes shapes) {
-        return new NormalStaging(shapes, transport);
-    }
-
-    @Override
-    void run(
-            NormalStaging staged,
-            NDArray x,
-            LocalExperts experts,
-            CallOrder order,
-            Runnable meanwhile,
-            NDManager scope) {
-        staged.take(x, scope);
-        DispatchResult received = buffer.dispatch(staged.dispatch, order.beforeDispatch());
-        sent(x);
-        order.afterDispatch(received.event(), meanwhile);
-        Tensor results = outputs(received.recvX(), x.getDevice());
-        run(experts, ExpertRows.packed(received, results, x.getDataType(), scope));
-        CombinePlan plan = CombinePlan.builder(results, received.handle()).out(staged.out).build();
-        order.afterCombine(buffer.combine(plan, order.beforeCombine()).event());
+    Staging stage(Shapes shapes) {
+        return new NormalStaging(shapes);
     }
 
     /** Memory for the results of rows. */

@@ -19,27 +19,30 @@ import java.util.Map;
  * takes the next larger one, whose other tokens choose no expert, so that a changing number of
  * tokens allocates nothing.
  */
-abstract class StagedExchange<S extends StagedExchange.Staging> implements ExpertExchange {
+abstract class StagedExchange implements ExpertExchange {
     private static final long NO_EXPERT = -1;
 
     final Buffer buffer;
     final Transport transport;
-    private final ExchangeCounters counters;
-    private final Map<Shapes, S> stagings = new HashMap<>();
-    private CallOrder order;
+    final ExchangeCounters counters;
+    private final Map<Shapes, Staging> stagings = new HashMap<>();
+
+    /** Null before the first exchange. Not private, so that a test can take another. */
+    CallOrder order;
+
     private boolean closed;
 
     StagedExchange(Buffer buffer, Transport transport, String mode) {
         this.buffer = buffer;
         this.transport = transport;
-        this.counters = ExchangeCounters.register(buffer, mode);
+        this.counters = new ExchangeCounters(buffer, mode);
     }
 
     /** The shape that staging memory is for; T is the most tokens that it takes. */
     record Shapes(Device device, int numTokens, int hidden, int numTopk, int numExperts) {}
 
     /** Inputs and output of the calls for one shape. */
-    static class Staging {
+    abstract static class Staging {
         final Shapes shapes;
         final NDManager manager;
         final Tensor topkIdx;
@@ -82,6 +85,9 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
             }
             numTaken = count;
         }
+
+        /** Dispatches {@code x}, runs the experts, combines into {@link #out}. */
+        abstract void run(NDArray x, LocalExperts experts, Runnable meanwhile, NDManager scope);
     }
 
     /** An array over the rows that the tokens of a call take. */
@@ -110,12 +116,13 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
         counters.begun();
         long start = System.nanoTime();
         try (NDManager scope = x.getManager().newSubManager()) {
-            S staging = stagings.computeIfAbsent(shapesOf(x, topkIdx, numExperts), this::stage);
+            Staging staging =
+                    stagings.computeIfAbsent(shapesOf(x, topkIdx, numExperts), this::stage);
             if (order == null) {
                 order = CallOrder.of(buffer, x.getDevice());
             }
             staging.take(topkIdx, topkWeights, scope);
-            run(staging, x, experts, order, meanwhile, scope);
+            staging.run(x, experts, meanwhile, scope);
             NDArray home = home(staging.out, x, scope);
             counters.ended(System.nanoTime() - start);
             return home;
@@ -135,18 +142,8 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
         return home;
     }
 
-    /** For tests: the order that the device would not ask for. */
-    final void order(CallOrder other) {
-        order = other;
-    }
-
-    /** Counts tokens that have been dispatched. */
-    final void sent(NDArray x) {
-        counters.sent(x.getShape().get(0));
-    }
-
     /** Runs this rank's experts, and counts what is known of their rows without waiting. */
-    final void run(LocalExperts experts, ExpertRows rows) {
+    final void runExperts(LocalExperts experts, ExpertRows rows) {
         long start = System.nanoTime();
         rows.runOn(experts);
         counters.experts(rows.knownCounts(), System.nanoTime() - start);
@@ -191,16 +188,7 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
     /** Tokens that a rank may send at once. */
     abstract int maxTokens();
 
-    abstract S stage(Shapes shapes);
-
-    /** Dispatches {@code x}, runs the experts, combines into the staging's output. */
-    abstract void run(
-            S staged,
-            NDArray x,
-            LocalExperts experts,
-            CallOrder order,
-            Runnable meanwhile,
-            NDManager scope);
+    abstract Staging stage(Shapes shapes);
 
     @Override
     public final void awaitLast() {

@@ -2,7 +2,6 @@ package io.deepep.djl.jmx;
 
 import java.lang.management.ManagementFactory;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.Function;
 import javax.management.InstanceAlreadyExistsException;
 import javax.management.JMException;
 import javax.management.ObjectName;
@@ -14,21 +13,19 @@ public final class Beans {
     private Beans() {}
 
     /**
-     * Registers a bean under the next id that is free. A process has one server, but each class
-     * loader that loads this library counts from 1.
+     * Registers a bean under the next id that is free, until {@link #unregister}. A process has one
+     * server, but each class loader that loads this library counts from 1.
      *
      * @param properties of the name, but for the id
-     * @param make makes a bean that has the name
      */
-    public static <B> B register(String properties, Function<ObjectName, B> make) {
+    public static ObjectName register(String properties, Object bean) {
         try {
             while (true) {
                 long id = NEXT_ID.incrementAndGet();
                 ObjectName name = new ObjectName("io.deepep:%s,id=%s".formatted(properties, id));
-                B bean = make.apply(name);
                 try {
                     ManagementFactory.getPlatformMBeanServer().registerMBean(bean, name);
-                    return bean;
+                    return name;
                 } catch (InstanceAlreadyExistsException ofAnotherLoader) {
                     // The next id may be free.
                 }
@@ -36,6 +33,15 @@ public final class Beans {
         } catch (JMException refused) {
             throw new IllegalStateException(
                     "the bean with " + properties + " cannot be registered", refused);
+        }
+    }
+
+    /** Takes a bean off the server; idempotent. */
+    public static void unregister(ObjectName name) {
+        try {
+            ManagementFactory.getPlatformMBeanServer().unregisterMBean(name);
+        } catch (JMException gone) {
+            // It was unregistered before.
         }
     }
 }

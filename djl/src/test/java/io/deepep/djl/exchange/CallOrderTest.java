@@ -12,7 +12,6 @@ import io.deepep.CallOptions;
 import io.deepep.Event;
 import io.deepep.djl.Moe;
 import io.deepep.djl.exchange.CallOrder.InTurn;
-import io.deepep.djl.exchange.CallOrder.Overlapping;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -38,16 +37,12 @@ class CallOrderTest {
         Moe.run(
                 NUM_RANKS,
                 (communicator, buffer, manager) -> {
-                    try (StagedExchange<?> exchange =
+                    try (StagedExchange exchange =
                             lowLatency
                                     ? new LowLatencyExchange(buffer, Transport.BF16)
                                     : new NormalExchange(buffer, Transport.BF16)) {
-                        exchange.order(
-                                new Logged(
-                                        new InTurn(
-                                                manager.getDevice(),
-                                                () -> communicator.barrier(TIMEOUT)),
-                                        log));
+                        Runnable meeting = () -> communicator.barrier(TIMEOUT);
+                        exchange.order = new Logged(manager.getDevice(), meeting, log);
                         NDArray x = Moe.tokens(manager, communicator.rank(), 4);
                         NDArray weights = manager.ones(new Shape(4, 1));
                         NDArray idx = manager.zeros(new Shape(4, 1), DataType.INT64).add(3);
@@ -84,58 +79,24 @@ class CallOrderTest {
         return rows;
     }
 
-    /** Does what another order does. */
-    private static class Same implements CallOrder {
-        private final CallOrder order;
-
-        Same(CallOrder order) {
-            this.order = order;
-        }
-
-        @Override
-        public CallOptions beforeDispatch() {
-            return order.beforeDispatch();
-        }
-
-        @Override
-        public void afterDispatch(Event dispatched, Runnable meanwhile) {
-            order.afterDispatch(dispatched, meanwhile);
-        }
-
-        @Override
-        public CallOptions beforeCombine() {
-            return order.beforeCombine();
-        }
-
-        @Override
-        public void afterCombine(Event combined) {
-            order.afterCombine(combined);
-        }
-
-        @Override
-        public void end() {
-            order.end();
-        }
-    }
-
     /** Notes calls, as late as it can before they are made. */
-    private static final class Logged extends Same {
+    private static final class Logged extends InTurn {
         private final List<String> log;
 
-        Logged(CallOrder order, List<String> log) {
-            super(order);
+        Logged(Device device, Runnable meeting, List<String> log) {
+            super(device, meeting);
             this.log = log;
         }
 
         @Override
-        public CallOptions beforeDispatch() {
+        CallOptions beforeDispatch() {
             CallOptions options = super.beforeDispatch();
             log.add("call");
             return options;
         }
 
         @Override
-        public CallOptions beforeCombine() {
+        CallOptions beforeCombine() {
             CallOptions options = super.beforeCombine();
             log.add("call");
             return options;
@@ -145,7 +106,7 @@ class CallOrderTest {
     /** An asynchronous combine's failure is thrown by the next exchange, or in the end. */
     @Test
     void failureOfACombineIsTold() {
-        CallOrder order = new Overlapping(Device.cpu());
+        CallOrder order = new CallOrder(Device.cpu());
         order.afterCombine(failing());
         assertThatThrownBy(order::beforeCombine).hasMessage("a peer did not come");
         order.beforeCombine(); // once
@@ -160,15 +121,14 @@ class CallOrderTest {
         Moe.run(
                 1,
                 (_, buffer, manager) -> {
-                    try (StagedExchange<?> exchange = new NormalExchange(buffer, Transport.BF16)) {
+                    try (StagedExchange exchange = new NormalExchange(buffer, Transport.BF16)) {
                         exchange.awaitLast(); // nothing yet
-                        CallOrder order = new Overlapping(manager.getDevice());
-                        exchange.order(new Failing(order));
+                        exchange.order = new Failing(manager.getDevice());
                         exchangeOnce(exchange, manager);
                         assertThat(ExchangeCountersTest.read(0, "Healthy")).isEqualTo(true);
                         assertThatThrownBy(exchange::awaitLast).hasMessage("a peer did not come");
                         assertThat(ExchangeCountersTest.read(0, "Healthy")).isEqualTo(false);
-                        exchange.order(order);
+                        exchange.order = new CallOrder(manager.getDevice());
                         exchangeOnce(exchange, manager);
                         exchange.awaitLast();
                         assertThat(ExchangeCountersTest.read(0, "Healthy")).isEqualTo(true);
@@ -187,13 +147,13 @@ class CallOrderTest {
     }
 
     /** Every combine fails, once it is over. */
-    private static final class Failing extends Same {
-        Failing(CallOrder order) {
-            super(order);
+    private static final class Failing extends CallOrder {
+        Failing(Device device) {
+            super(device);
         }
 
         @Override
-        public void afterCombine(Event combined) {
+        void afterCombine(Event combined) {
             combined.synchronize();
             super.afterCombine(failing());
         }
