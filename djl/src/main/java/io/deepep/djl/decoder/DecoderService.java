@@ -3,6 +3,7 @@ package io.deepep.djl.decoder;
 import io.deepep.Communicator;
 import io.deepep.InProcessGroup;
 import io.deepep.djl.CheckpointConfig;
+import io.deepep.djl.MoeLayers;
 import io.deepep.djl.TorchDevices;
 import io.deepep.djl.jmx.Beans;
 import java.io.IOException;
@@ -59,8 +60,8 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
      *
      * @param folder the folder of a Hugging Face checkpoint
      * @param numRanks at least 1; the number of experts must be a multiple of it
-     * @throws IllegalArgumentException if there are no ranks, or the family of the model is not
-     *     supported
+     * @throws IllegalArgumentException if there are no ranks, the family of the model is not
+     *     supported, or its rows cannot travel as the options say
      * @throws CompletionException if a rank fails to load it, with the cause
      */
     public static DecoderService start(Path folder, int numRanks, DecoderOptions options)
@@ -69,9 +70,10 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
             throw new IllegalArgumentException(
                     "numRanks=" + numRanks + " must be at least 1; take one for each GPU");
         }
-        int vocabulary = CheckpointConfig.read(folder).number("vocab_size");
-        DecoderService service =
-                new DecoderService(numRanks, new PromptLimits(options, vocabulary));
+        CheckpointConfig config = CheckpointConfig.read(folder);
+        options.transport().requireHidden(MoeLayers.of(config).hidden());
+        PromptLimits limits = new PromptLimits(options, config.number("vocab_size"));
+        DecoderService service = new DecoderService(numRanks, limits);
         Thread.ofPlatform()
                 .name("deepep-decoder")
                 .daemon()
