@@ -105,32 +105,24 @@ public final class Decoder implements AutoCloseable {
         int numSlots = options.maxSequences();
         try (NDManager run = manager.newSubManager()) {
             NDArray next = first(prompts, sampler, run);
-            NDArray positions = run.create(lengths(prompts), new Shape(numSlots));
-            NDArray firstRows = run.create(slots(), new Shape(numSlots));
+            long[] lengths = new long[numSlots];
+            Arrays.setAll(lengths, i -> i < prompts.size() ? prompts.get(i).length : 0);
+            NDArray positions = ids(run, lengths);
+            NDArray firstRows =
+                    run.arange(0, numSlots, 1, DataType.INT64).muli(options.maxLength());
             // Kept on the device, so that the host can run ahead.
-            NDArray added = run.create(new Shape(numNewTokens, numSlots), DataType.INT64);
+            NDArray added = run.create(new Shape(numSlots, numNewTokens), DataType.INT64);
             for (int step = 0; step < numNewTokens; step++) {
-                added.set(new NDIndex(step), next);
+                added.set(new NDIndex(":, {}", step), next);
                 if (step + 1 < numNewTokens) {
                     step(next, positions, firstRows, sampler);
                 }
             }
             exchange.awaitLast();
-            return columns(added.toLongArray(), prompts.size(), numSlots);
+            return IntStream.range(0, prompts.size())
+                    .mapToObj(i -> added.get(i).toLongArray())
+                    .toList();
         }
-    }
-
-    /** The first columns of a matrix by rows. */
-    private static List<long[]> columns(long[] matrix, int count, int width) {
-        List<long[]> columns = new ArrayList<>();
-        for (int c = 0; c < count; c++) {
-            long[] column = new long[matrix.length / width];
-            for (int row = 0; row < column.length; row++) {
-                column[row] = matrix[row * width + c];
-            }
-            columns.add(column);
-        }
-        return columns;
     }
 
     /** Computes the logits [V] after each prompt. Collective. */
@@ -184,20 +176,6 @@ public final class Decoder implements AutoCloseable {
 
     private static NDArray ids(NDManager scope, long[] values) {
         return scope.create(values, new Shape(values.length));
-    }
-
-    private long[] lengths(List<long[]> prompts) {
-        long[] lengths = new long[options.maxSequences()];
-        for (int i = 0; i < prompts.size(); i++) {
-            lengths[i] = prompts.get(i).length;
-        }
-        return lengths;
-    }
-
-    private long[] slots() {
-        long[] first = new long[options.maxSequences()];
-        Arrays.setAll(first, i -> (long) i * options.maxLength());
-        return first;
     }
 
     /** Adds a token to every slot, used or not: the same shapes in every step. */

@@ -153,15 +153,14 @@ final class Rope {
      */
     NDArray rotate(NDArray x, Angles angles) {
         long half = angles.cos.getShape().get(2);
-        NDArray a =
-                x.get(
-                        new NDIndex(
-                                interleaved ? "..., 0:{}:2" : "..., :{}",
-                                interleaved ? 2 * half : half));
-        NDArray b =
+        NDIndex first =
+                interleaved ? new NDIndex("..., 0:{}:2", 2 * half) : new NDIndex("..., :{}", half);
+        NDIndex second =
                 interleaved
-                        ? x.get(new NDIndex("..., 1:{}:2", 2 * half))
-                        : x.get(new NDIndex("..., {}:{}", half, 2 * half));
+                        ? new NDIndex("..., 1:{}:2", 2 * half)
+                        : new NDIndex("..., {}:{}", half, 2 * half);
+        NDArray a = x.get(first);
+        NDArray b = x.get(second);
         NDList parts =
                 new NDList(
                         a.mul(angles.cos).sub(b.mul(angles.sin)),

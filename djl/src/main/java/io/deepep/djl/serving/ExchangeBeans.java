@@ -32,26 +32,26 @@ final class ExchangeBeans {
     /** Each exchange's {@code Rank}, {@code Healthy} and so on, and its {@code Id}; by rank. */
     static List<Map<String, Object>> exchanges() {
         List<Map<String, Object>> exchanges = read(EXCHANGES);
-        exchanges.sort(
-                Comparator.<Map<String, Object>>comparingInt(e -> (int) e.get("Rank"))
-                        .thenComparingLong(e -> (long) e.get("Id")));
+        exchanges.sort(Comparator.comparingInt(each -> (int) each.get("Rank")));
         return exchanges;
     }
 
     /** Each service's {@code Healthy} and so on, and its {@code Id}. */
     static List<Map<String, Object>> services() {
-        List<Map<String, Object>> services = read(SERVICES);
-        services.sort(Comparator.comparingLong(service -> (long) service.get("Id")));
-        return services;
+        return read(SERVICES);
     }
 
+    /** The attributes of beans, by id. */
     private static List<Map<String, Object>> read(ObjectName pattern) {
         MBeanServer server = ManagementFactory.getPlatformMBeanServer();
         List<Map<String, Object>> beans = new ArrayList<>();
         for (ObjectName bean : server.queryNames(pattern, null)) {
             try {
                 Map<String, Object> attributes = new TreeMap<>();
-                String[] names = attributeNames(server, bean);
+                String[] names =
+                        Arrays.stream(server.getMBeanInfo(bean).getAttributes())
+                                .map(MBeanAttributeInfo::getName)
+                                .toArray(String[]::new);
                 for (Attribute attribute : server.getAttributes(bean, names).asList()) {
                     attributes.put(attribute.getName(), attribute.getValue());
                 }
@@ -61,12 +61,7 @@ final class ExchangeBeans {
                 // What has just been closed is not reported.
             }
         }
+        beans.sort(Comparator.comparingLong(each -> (long) each.get("Id")));
         return beans;
-    }
-
-    private static String[] attributeNames(MBeanServer server, ObjectName bean) throws JMException {
-        return Arrays.stream(server.getMBeanInfo(bean).getAttributes())
-                .map(MBeanAttributeInfo::getName)
-                .toArray(String[]::new);
     }
 }

@@ -1,5 +1,6 @@
 package io.deepep.djl.serving;
 
+import com.google.gson.Gson;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import java.util.List;
@@ -7,40 +8,34 @@ import java.util.Map;
 
 /** The answer to a health check; Gson is DJL Serving's too. */
 final class HealthJson {
+    private static final List<String> OF_EXCHANGE =
+            List.of("Rank", "NumRanks", "Device", "Mode", "Healthy", "Exchanges", "LastFailure");
+    private static final List<String> OF_SERVICE = List.of("NumRanks", "Healthy", "LastFailure");
+    private static final Gson GSON = new Gson();
+
     private HealthJson() {}
 
     static String write(
             boolean healthy,
             List<Map<String, Object>> exchanges,
             List<Map<String, Object>> services) {
-        JsonArray ranks = new JsonArray();
-        for (Map<String, Object> exchange : exchanges) {
-            JsonObject rank = new JsonObject();
-            rank.addProperty("rank", (Integer) exchange.get("Rank"));
-            rank.addProperty("numRanks", (Integer) exchange.get("NumRanks"));
-            rank.addProperty("device", (String) exchange.get("Device"));
-            rank.addProperty("mode", (String) exchange.get("Mode"));
-            rank.addProperty("healthy", (Boolean) exchange.get("Healthy"));
-            rank.addProperty("exchanges", (Long) exchange.get("Exchanges"));
-            rank.addProperty("lastFailure", (String) exchange.get("LastFailure"));
-            ranks.add(rank);
-        }
         JsonObject root = new JsonObject();
         root.addProperty("status", healthy ? "healthy" : "failing");
-        root.add("exchanges", ranks);
-        root.add("services", services(services));
+        root.add("exchanges", array(exchanges, OF_EXCHANGE));
+        root.add("services", array(services, OF_SERVICE));
         return root.toString();
     }
 
-    private static JsonArray services(List<Map<String, Object>> services) {
-        JsonArray all = new JsonArray();
-        for (Map<String, Object> each : services) {
-            JsonObject service = new JsonObject();
-            service.addProperty("numRanks", (Integer) each.get("NumRanks"));
-            service.addProperty("healthy", (Boolean) each.get("Healthy"));
-            service.addProperty("lastFailure", (String) each.get("LastFailure"));
-            all.add(service);
+    private static JsonArray array(List<Map<String, Object>> beans, List<String> attributes) {
+        JsonArray array = new JsonArray();
+        for (Map<String, Object> bean : beans) {
+            JsonObject json = new JsonObject();
+            for (String name : attributes) {
+                String key = Character.toLowerCase(name.charAt(0)) + name.substring(1);
+                json.add(key, GSON.toJsonTree(bean.get(name)));
+            }
+            array.add(json);
         }
-        return all;
+        return array;
     }
 }

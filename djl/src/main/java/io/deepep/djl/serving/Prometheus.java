@@ -12,39 +12,27 @@ final class Prometheus {
 
     private Prometheus() {}
 
-    /** One family of metrics: an attribute of every exchange. */
-    private record Family(String name, String type, String help, String attribute) {}
+    /** One family of metrics: an attribute of every exchange. A total is a counter. */
+    private record Family(String name, String attribute, String help) {}
 
     private static final List<Family> FAMILIES =
             List.of(
-                    new Family("healthy", "gauge", "1 if the last exchange succeeded.", "Healthy"),
-                    new Family("exchanges_total", "counter", "Exchanges begun.", "Exchanges"),
-                    new Family("failures_total", "counter", "Exchanges that failed.", "Failures"),
-                    new Family("tokens_sent_total", "counter", "Tokens dispatched.", "TokensSent"),
+                    new Family("healthy", "Healthy", "1 if the last exchange succeeded."),
+                    new Family("exchanges_total", "Exchanges", "Exchanges begun."),
+                    new Family("failures_total", "Failures", "Exchanges that failed."),
+                    new Family("tokens_sent_total", "TokensSent", "Tokens dispatched."),
                     new Family(
-                            "rows_received_total",
-                            "counter",
-                            "Rows that the rank's experts computed.",
-                            "RowsReceived"),
-                    new Family(
-                            "seconds_total",
-                            "counter",
-                            "Time in exchanges, experts included.",
-                            "Nanos"),
-                    new Family(
-                            "expert_seconds_total", "counter", "Of it, in experts.", "ExpertNanos"),
-                    new Family(
-                            "expert_rows_total",
-                            "counter",
-                            "Rows that each local expert computed.",
-                            "ExpertRows"));
+                            "rows_received_total", "RowsReceived", "Rows of the rank's experts."),
+                    new Family("seconds_total", "Nanos", "Time in exchanges, experts included."),
+                    new Family("expert_seconds_total", "ExpertNanos", "Of it, in experts."),
+                    new Family("expert_rows_total", "ExpertRows", "Rows of each local expert."));
 
     static String write(List<Map<String, Object>> exchanges) {
         StringBuilder text = new StringBuilder();
         for (Family family : FAMILIES) {
             String name = "deepep_" + family.name;
-            text.append("# HELP ").append(name).append(' ').append(family.help).append('\n');
-            text.append("# TYPE ").append(name).append(' ').append(family.type).append('\n');
+            String type = name.endsWith("_total") ? "counter" : "gauge";
+            text.append("# HELP %s %s\n# TYPE %s %s\n".formatted(name, family.help, name, type));
             for (Map<String, Object> exchange : exchanges) {
                 write(text, name, exchange, exchange.get(family.attribute));
             }

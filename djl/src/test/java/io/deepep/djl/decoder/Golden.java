@@ -6,7 +6,6 @@ import java.net.URISyntaxException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.stream.IntStream;
 
 /** What transformers made of a checkpoint: written by src/test/python/make_checkpoints.py. */
 @SuppressWarnings("ArrayRecordComponent") // read by Gson
@@ -33,13 +32,5 @@ record Golden(List<Prompt> prompts) {
     static Golden of(String family) throws IOException {
         return new Gson()
                 .fromJson(Files.readString(folder(family).resolve("golden.json")), Golden.class);
-    }
-
-    /** Every numRanks-th prompt. */
-    List<Prompt> of(int rank, int numRanks) {
-        return IntStream.range(0, prompts.size())
-                .filter(i -> i % numRanks == rank)
-                .mapToObj(prompts::get)
-                .toList();
     }
 }
