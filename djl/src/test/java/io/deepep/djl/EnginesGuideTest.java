@@ -15,6 +15,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import javax.tools.ToolProvider;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -43,13 +44,12 @@ class EnginesGuideTest {
     }
 
     private static void compile() {
-        String[] options = {"-cp", System.getProperty("java.class.path"), "-d", folder.toString()};
-        String[] arguments = new String[options.length + SOURCES.size()];
-        System.arraycopy(options, 0, arguments, 0, options.length);
-        int next = options.length;
-        for (Path source : SOURCES.values()) {
-            arguments[next++] = source.toString();
-        }
+        String classPath = System.getProperty("java.class.path");
+        String[] arguments =
+                Stream.concat(
+                                Stream.of("-cp", classPath, "-d", folder.toString()),
+                                SOURCES.values().stream().map(Path::toString))
+                        .toArray(String[]::new);
         ByteArrayOutputStream diagnostics = new ByteArrayOutputStream();
         int status =
                 ToolProvider.getSystemJavaCompiler().run(null, diagnostics, diagnostics, arguments);

@@ -11,7 +11,6 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.LambdaBlock;
 import ai.djl.training.ParameterStore;
-import io.deepep.Buffer;
 import io.deepep.djl.exchange.ExchangeCountersTest;
 import io.deepep.djl.exchange.ExpertExchange;
 import io.deepep.djl.exchange.LocalExperts;
@@ -44,7 +43,7 @@ class ExpertParallelMoETest {
         Moe.run(
                 numRanks,
                 (communicator, buffer, manager) -> {
-                    try (ExpertExchange exchange = open(buffer, transport, lowLatency)) {
+                    try (ExpertExchange exchange = Moe.open(buffer, transport, lowLatency)) {
                         ExpertGate gate = Moe.softmaxGate(manager);
                         ExpertParallelMoE moe = layer(exchange, gate, manager);
                         // Different numbers of tokens, changing, rank 1 without any at first.
@@ -179,12 +178,6 @@ class ExpertParallelMoETest {
             NDArray topkWeights,
             LocalExperts experts) {
         return exchange.exchange(x, topkIdx, topkWeights, Moe.EXPERTS, experts, () -> {});
-    }
-
-    private static ExpertExchange open(Buffer buffer, Transport transport, boolean lowLatency) {
-        return lowLatency
-                ? ExpertExchange.lowLatency(buffer, transport)
-                : ExpertExchange.normal(buffer, transport);
     }
 
     static ExpertParallelMoE layer(ExpertExchange exchange, ExpertGate gate, NDManager manager) {

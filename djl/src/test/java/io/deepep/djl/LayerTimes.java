@@ -137,10 +137,7 @@ final class LayerTimes {
                         Extras.NONE);
         List<Map<String, Object>> records = new ArrayList<>();
         for (boolean lowLatency : new boolean[] {true, false}) {
-            try (ExpertExchange exchange =
-                    lowLatency
-                            ? ExpertExchange.lowLatency(buffer, Transport.BF16)
-                            : ExpertExchange.normal(buffer, Transport.BF16)) {
+            try (ExpertExchange exchange = Moe.open(buffer, Transport.BF16, lowLatency)) {
                 for (int numTokens : tokens) {
                     if (!lowLatency || numTokens <= mostDecoded) {
                         double[] micros = measure(exchange, experts, numTokens);

@@ -15,6 +15,8 @@ import io.deepep.InProcessGroup;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
+import io.deepep.djl.exchange.ExpertExchange;
+import io.deepep.djl.exchange.Transport;
 import io.deepep.djl.gate.ExpertGate;
 import io.deepep.djl.gate.SoftmaxGate;
 import io.deepep.djl.gate.TopkRule;
@@ -65,6 +67,13 @@ public final class Moe {
                         }
                     });
         }
+    }
+
+    /** An exchange in either mode. */
+    public static ExpertExchange open(Buffer buffer, Transport transport, boolean lowLatency) {
+        return lowLatency
+                ? ExpertExchange.lowLatency(buffer, transport)
+                : ExpertExchange.normal(buffer, transport);
     }
 
     /** Of the device of rank 0. */

@@ -35,10 +35,7 @@ class SwiGluExpertsTest {
         Moe.run(
                 NUM_RANKS,
                 (communicator, buffer, manager) -> {
-                    try (ExpertExchange exchange =
-                            lowLatency
-                                    ? ExpertExchange.lowLatency(buffer, Transport.BF16)
-                                    : ExpertExchange.normal(buffer, Transport.BF16)) {
+                    try (ExpertExchange exchange = Moe.open(buffer, Transport.BF16, lowLatency)) {
                         ExpertGate gate = Moe.softmaxGate(manager);
                         ExpertParallelMoE moe = layer(exchange, gate, manager, type);
                         // Few tokens leave experts, and ranks, without any.

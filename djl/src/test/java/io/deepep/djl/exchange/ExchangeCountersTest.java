@@ -82,10 +82,7 @@ public class ExchangeCountersTest {
         Moe.run(
                 1,
                 (_, buffer, manager) -> {
-                    try (ExpertExchange exchange =
-                            lowLatency
-                                    ? ExpertExchange.lowLatency(buffer, Transport.BF16)
-                                    : ExpertExchange.normal(buffer, Transport.BF16)) {
+                    try (ExpertExchange exchange = Moe.open(buffer, Transport.BF16, lowLatency)) {
                         assertThatThrownBy(() -> send(exchange, manager, Moe.MAX_TOKENS + 1))
                                 .isInstanceOf(IllegalArgumentException.class)
                                 .hasMessageContaining("maxTokens=" + Moe.MAX_TOKENS);
