@@ -25,7 +25,7 @@ public final class SwiGluExperts implements LocalExperts {
 
     private final NDArray downByInput;
 
-    private final LocalExperts oneByOne = LocalExperts.each(this::one);
+    private final LocalExperts oneByOne = LocalExperts.eachAsArrived(this::one);
 
     /**
      * Biases and limits that some models have.

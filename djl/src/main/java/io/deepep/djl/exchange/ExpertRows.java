@@ -164,16 +164,22 @@ public final class ExpertRows {
         return known;
     }
 
-    /** Runs each expert that has rows, in the type of the tokens, and writes its results. */
-    NDArray each(LocalExperts.One experts) {
+    /**
+     * Runs each expert that has rows, and writes its results.
+     *
+     * @param asTokens whether rows are to have the type of the tokens
+     */
+    NDArray each(LocalExperts.One experts, boolean asTokens) {
         int[] numRows = counts();
         int first = 0;
         for (int e = 0; e < numRows.length; e++) {
             int count = numRows[e];
             if (count > 0) {
                 NDArray ofScales = scales == null ? null : slice(scales, e, first, count);
-                NDArray own =
-                        values(slice(rows, e, first, count), ofScales).toType(tokenType, false);
+                NDArray own = values(slice(rows, e, first, count), ofScales);
+                if (asTokens) {
+                    own = own.toType(tokenType, false);
+                }
                 NDArray result = experts.run(e, own);
                 if (!result.getShape().equals(own.getShape())) {
                     throw new IllegalArgumentException(

@@ -16,8 +16,7 @@ public interface LocalExperts {
          * Runs one expert.
          *
          * @param localExpert 0 to E/R - 1
-         * @param rows [n,H], n at least 1, in the type of the tokens that were exchanged; valid
-         *     during this call
+         * @param rows [n,H], n at least 1; valid during this call
          * @return [n,H], attached to the manager of {@code rows} or to a longer-lived one
          */
         NDArray run(int localExpert, NDArray rows);
@@ -33,8 +32,16 @@ public interface LocalExperts {
      */
     NDArray run(ExpertRows rows);
 
-    /** Experts that run one after the other, those without rows not at all. */
+    /**
+     * Experts that run one after the other, those without rows not at all. Rows have the type of
+     * the tokens that were exchanged.
+     */
     static LocalExperts each(One experts) {
-        return rows -> rows.each(experts);
+        return rows -> rows.each(experts, true);
+    }
+
+    /** The same, with rows in the type of {@link ExpertRows#x}. */
+    static LocalExperts eachAsArrived(One experts) {
+        return rows -> rows.each(experts, false);
     }
 }
