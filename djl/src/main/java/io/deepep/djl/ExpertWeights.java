@@ -8,8 +8,8 @@ import java.io.IOException;
 import java.util.function.UnaryOperator;
 
 /** A rank's experts out of a checkpoint, where each has tensors of its own or all have one. */
-record ExpertWeights(MoeFamily family, int numLocal, long hidden, long intermediate, float limit) {
-    private static final float GPT_OSS_ALPHA = 1.702f;
+record ExpertWeights(
+        MoeFamily family, int numLocal, long hidden, long intermediate, float limit, float alpha) {
 
     /** Loads experts {@code first} to {@code first + numLocal - 1}. */
     SwiGluExperts load(Weights weights, int first) throws IOException {
@@ -46,8 +46,7 @@ record ExpertWeights(MoeFamily family, int numLocal, long hidden, long intermedi
             loadGateUp(weights, "gate_up_proj", gateUp, byOutput);
             weights.load("down_proj", down, byOutput);
         }
-        return new SwiGluExperts(
-                gateUp, down, new Extras(gateUpBias, downBias, limit, GPT_OSS_ALPHA));
+        return new SwiGluExperts(gateUp, down, new Extras(gateUpBias, downBias, limit, alpha));
     }
 
     /** What {@code part} takes out of a tensor, gate and up rows one behind the other. */

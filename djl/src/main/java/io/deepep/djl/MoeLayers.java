@@ -130,7 +130,8 @@ public final class MoeLayers {
                                         numLocal,
                                         hidden,
                                         intermediate,
-                                        (float) config.decimal("swiglu_limit", 7))
+                                        (float) config.decimal("swiglu_limit", 7),
+                                        (float) config.decimal("swiglu_alpha", 1.702))
                                 .load(weights.at("experts"), exchange.topology().rank() * numLocal))
                 .sharedExpert(sharedExpert(weights))
                 .build();

@@ -89,12 +89,12 @@ class WeightsTest {
                             "(1, 2)");
                     refused(
                             () ->
-                                    new ExpertWeights(MoeFamily.GPT_OSS, 1, 32, 4, 7)
+                                    new ExpertWeights(MoeFamily.GPT_OSS, 1, 32, 4, 7, 1)
                                             .load(weights, 2),
                             "a.gate_up_proj_bias has shape");
                     refused(
                             () ->
-                                    new ExpertWeights(MoeFamily.MIXTRAL, 1, 32, 4, 7)
+                                    new ExpertWeights(MoeFamily.MIXTRAL, 1, 32, 4, 7, 1)
                                             .load(weights, 5),
                             "no tensor a.5.w1.weight");
                 });
@@ -129,7 +129,7 @@ class WeightsTest {
         use(
                 weights -> {
                     SwiGluExperts experts =
-                            new ExpertWeights(MoeFamily.GPT_OSS, 1, hidden, intermediate, 7)
+                            new ExpertWeights(MoeFamily.GPT_OSS, 1, hidden, intermediate, 7, 1)
                                     .load(weights, 1);
                     float[] rows = floats(experts.gateUp());
                     for (int row = 0; row < 2 * intermediate; row++) {

@@ -23,6 +23,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Keys of config.json that change what a model computes, with other values or left out. */
 @Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -76,6 +77,20 @@ class ConfigKeysTest {
     void withoutAWindow() throws IOException {
         copy("gpt_oss", config -> config.add("sliding_window", JsonNull.INSTANCE));
         assertThat(CheckpointConfig.read(folder).number("sliding_window", 0)).isZero();
+    }
+
+    /** gpt-oss has a key for each number of its activation. */
+    @ParameterizedTest
+    @ValueSource(strings = {"swiglu_alpha", "swiglu_limit"})
+    void activationOfGptOss(String key) throws Exception {
+        copy("gpt_oss", config -> config.addProperty(key, 0.5));
+        assertThat(logits(folder)).isNotEqualTo(logits(Golden.folder("gpt_oss")));
+    }
+
+    private static float[] logits(Path folder) throws Exception {
+        try (DecoderService service = DecoderService.start(folder, 2, DecoderOptions.DEFAULT)) {
+            return service.logits(List.of(new long[] {52, 60})).getFirst();
+        }
     }
 
     /** Of these, what the checkpoint says is the family's default. */
