@@ -56,7 +56,7 @@ public final class Tensor {
      * @throws IllegalArgumentException if the segment is on the Java heap, or too small
      */
     public static Tensor of(MemorySegment segment, DType dtype, long... shape) {
-        return strided(segment, dtype, shape, TensorShapes.contiguousStrides(shape));
+        return strided(segment, dtype, shape, contiguousStrides(shape));
     }
 
     /**
@@ -167,7 +167,7 @@ public final class Tensor {
                 memory.base() + memory.numBytes() - address,
                 dtype,
                 shape,
-                TensorShapes.contiguousStrides(shape),
+                contiguousStrides(shape),
                 owner);
     }
 
@@ -178,6 +178,22 @@ public final class Tensor {
     public static Tensor allocate(Arena arena, DType dtype, long... shape) {
         long numBytes = Math.multiplyExact(TensorShapes.numElements(shape), dtype.sizeBytes());
         return of(arena.allocate(Math.max(numBytes, 1), 128), dtype, shape);
+    }
+
+    /**
+     * The strides of a contiguous (row-major) tensor, in elements.
+     *
+     * @throws IllegalArgumentException if a size is negative, or no memory can hold the elements
+     */
+    public static long[] contiguousStrides(long... shape) {
+        TensorShapes.numElements(shape); // refuses a shape whose strides would overflow
+        long[] strides = new long[shape.length];
+        long next = 1;
+        for (int d = shape.length - 1; d >= 0; d--) {
+            strides[d] = next;
+            next *= Math.max(shape[d], 1);
+        }
+        return strides;
     }
 
     /** Element type. */

@@ -30,17 +30,6 @@ final class TensorShapes {
         return empty ? 0 : product;
     }
 
-    static long[] contiguousStrides(long[] shape) {
-        numElements(shape); // refuses a shape whose strides would overflow
-        long[] strides = new long[shape.length];
-        long next = 1;
-        for (int d = shape.length - 1; d >= 0; d--) {
-            strides[d] = next;
-            next *= Math.max(shape[d], 1);
-        }
-        return strides;
-    }
-
     static boolean isContiguous(long[] shape, long[] strides) {
         long next = 1;
         for (int d = shape.length - 1; d >= 0; d--) {

@@ -105,7 +105,8 @@ public final class TorchTensors {
         LibTorch.Kind kind =
                 LibTorch.Kind.of(torchType, TorchDevices.deviceOf(manager.getDevice()));
         return new PtNDArray(
-                torchManager(manager), LibTorch.empty(kind, shape, contiguousStrides(shape)));
+                torchManager(manager),
+                LibTorch.empty(kind, shape, Tensor.contiguousStrides(shape)));
     }
 
     /**
@@ -130,7 +131,7 @@ public final class TorchTensors {
     static boolean sameBytes(NDArray a, NDArray b) {
         long first = handleOf(a);
         long second = handleOf(b);
-        long[] contiguous = contiguousStrides(LibTorch.sizes(first));
+        long[] contiguous = Tensor.contiguousStrides(LibTorch.sizes(first));
         return LibTorch.DTYPE.get(first) == LibTorch.DTYPE.get(second)
                 && LibTorch.DTYPE.get(first) != LibTorch.FLOAT16
                 && Arrays.equals(LibTorch.strides(first), contiguous)
@@ -146,16 +147,6 @@ public final class TorchTensors {
         NDArray typed = empty(x.getManager(), type, x.getShape().getShape());
         LibTorch.copy(handleOf(typed), handleOf(x));
         return typed;
-    }
-
-    static long[] contiguousStrides(long[] shape) {
-        long[] strides = new long[shape.length];
-        long stride = 1;
-        for (int d = shape.length - 1; d >= 0; d--) {
-            strides[d] = stride;
-            stride *= Math.max(1, shape[d]);
-        }
-        return strides;
     }
 
     /** Elements from the first to past the last one. */
@@ -213,7 +204,8 @@ public final class TorchTensors {
     /** An array over memory of any libtorch type, for files. */
     static NDArray view(NDManager manager, MemorySegment memory, int torchType, long[] shape) {
         LibTorch.Kind kind = LibTorch.Kind.of(torchType, Device.host());
-        long handle = LibTorch.fromBlob(memory.address(), kind, shape, contiguousStrides(shape));
+        long handle =
+                LibTorch.fromBlob(memory.address(), kind, shape, Tensor.contiguousStrides(shape));
         return new View(torchManager(manager), handle, memory);
     }
 }

@@ -3,7 +3,6 @@ package io.deepep.jcuda;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.Tensor;
-import java.util.Arrays;
 import java.util.Objects;
 import jcuda.Pointer;
 import jcuda.driver.CUdeviceptr;
@@ -47,7 +46,7 @@ public final class JCudaTensors {
                 numBytes,
                 dtype,
                 shape,
-                contiguousStrides(shape),
+                Tensor.contiguousStrides(shape),
                 pointer);
     }
 
@@ -64,19 +63,5 @@ public final class JCudaTensors {
                             .formatted(tensor));
         }
         return new CUdeviceptr().withByteOffset(tensor.address());
-    }
-
-    private static long[] contiguousStrides(long[] shape) {
-        long[] strides = new long[shape.length];
-        long stride = 1;
-        for (int d = shape.length - 1; d >= 0; d--) {
-            if (shape[d] < 0) {
-                throw new IllegalArgumentException(
-                        "shape " + Arrays.toString(shape) + " has a negative extent");
-            }
-            strides[d] = stride;
-            stride *= Math.max(1, shape[d]);
-        }
-        return strides;
     }
 }

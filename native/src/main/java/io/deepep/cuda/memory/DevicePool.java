@@ -81,12 +81,7 @@ public final class DevicePool implements AutoCloseable {
 
         /** A contiguous tensor over the beginning of this block. */
         public Tensor tensor(DType dtype, long... shape) {
-            long[] strides = new long[shape.length];
-            long next = 1;
-            for (int d = shape.length - 1; d >= 0; d--) {
-                strides[d] = next;
-                next *= Math.max(shape[d], 1);
-            }
+            long[] strides = Tensor.contiguousStrides(shape);
             return Tensor.onDevice(
                     context.device(), address, numBytes, dtype, shape, strides, this);
         }

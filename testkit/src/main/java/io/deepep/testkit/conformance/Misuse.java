@@ -41,8 +41,7 @@ public record Misuse<R>(
         long numBytes = rdma ? options.numRdmaBytes() : options.numNvlBytes();
         long offset = numBytes / 2 / 128 * 128;
         Tensor flat = context.buffer().getLocalBufferTensor(dtype, elements, offset, rdma);
-        long[] strides = HostTensors.allocate(dtype, shape).strides();
-        return HostTensors.view(flat, shape, strides);
+        return HostTensors.view(flat, shape, Tensor.contiguousStrides(shape));
     }
 
     /** All rows of a matrix where its first one lies. */

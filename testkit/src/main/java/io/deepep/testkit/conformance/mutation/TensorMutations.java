@@ -191,7 +191,7 @@ final class TensorMutations {
                 longer.capacityBytes() - off,
                 good.dtype(),
                 good.shape(),
-                TensorMutations.contiguous(good.shape()));
+                Tensor.contiguousStrides(good.shape()));
     }
 
     private Tensor revalued(Tensor good) {
@@ -240,7 +240,7 @@ final class TensorMutations {
                 memory.capacityBytes(),
                 good.dtype(),
                 good.shape(),
-                contiguous(good.shape()));
+                Tensor.contiguousStrides(good.shape()));
     }
 
     private static Tensor view(
@@ -250,15 +250,5 @@ final class TensorMutations {
                         memory.segment().asSlice(address - memory.address()), dtype, shape, strides)
                 : Tensor.onDevice(
                         memory.device(), address, bytes, dtype, shape, strides, memory.owner());
-    }
-
-    private static long[] contiguous(long[] shape) {
-        long[] strides = new long[shape.length];
-        long next = 1;
-        for (int dim = shape.length - 1; dim >= 0; dim--) {
-            strides[dim] = next;
-            next *= Math.max(shape[dim], 1);
-        }
-        return strides;
     }
 }
