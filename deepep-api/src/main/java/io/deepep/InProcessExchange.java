@@ -57,11 +57,84 @@ final class InProcessExchange {
         current = new Round(numRanks);
     }
 
-    int size() {
-        return numRanks;
+    /** The end of {@code rank}. */
+    Communicator communicator(int rank) {
+        return new Member(rank);
     }
 
-    synchronized List<Object> exchange(int rank, Object mine, Duration timeout) {
+    private final class Member implements Communicator {
+        private final int rank;
+
+        Member(int rank) {
+            this.rank = rank;
+        }
+
+        @Override
+        public int rank() {
+            return rank;
+        }
+
+        @Override
+        public int size() {
+            return numRanks;
+        }
+
+        @Override
+        public List<byte[]> allGather(byte[] message, Duration timeout) {
+            return exchangeReferences(message.clone(), timeout).stream()
+                    .map(byte[].class::cast)
+                    .toList();
+        }
+
+        @Override
+        public boolean isInProcess() {
+            return true;
+        }
+
+        @Override
+        public List<Object> exchangeReferences(Object mine, Duration timeout) {
+            return exchange(rank, mine, timeout);
+        }
+
+        @Override
+        public boolean isAlive(int otherRank) {
+            return !closed && !isGone(otherRank);
+        }
+
+        @Override
+        public List<Departure> departures() {
+            return departures;
+        }
+
+        @Override
+        public Runnable onDeparture(Runnable action) {
+            listeners.add(action);
+            return () -> listeners.remove(action);
+        }
+
+        @Override
+        public void fail(Throwable cause) {
+            depart(Departure.failed(rank, cause));
+        }
+
+        @Override
+        public Runnable atEnd(Runnable action) {
+            endings.add(action);
+            return () -> endings.remove(action);
+        }
+
+        @Override
+        public void close() {
+            depart(Departure.left(rank));
+        }
+
+        @Override
+        public String toString() {
+            return "in-process rank " + rank + " of " + numRanks;
+        }
+    }
+
+    private synchronized List<Object> exchange(int rank, Object mine, Duration timeout) {
         requireOpen();
         Round round = current;
         if (round.arrived[rank]) {
@@ -70,7 +143,7 @@ final class InProcessExchange {
         }
         round.slots[rank] = mine;
         round.arrived[rank] = true;
-        if (++round.numArrived == size()) {
+        if (++round.numArrived == numRanks) {
             round.result = new ArrayList<>(Arrays.asList(round.slots));
             end(round);
         }
@@ -90,7 +163,7 @@ final class InProcessExchange {
         }
         return rank == round.ender
                 ? new DeepEpTimeoutException(
-                        rank, round.absent, PHASE, size(), round.numArrived, timeoutNanos)
+                        rank, round.absent, PHASE, numRanks, round.numArrived, timeoutNanos)
                 : DeepEpTimeoutException.givenUp(false, rank, round.absent, PHASE, waitedNanos);
     }
 
@@ -127,14 +200,14 @@ final class InProcessExchange {
 
     private void end(Round round) {
         round.over = true;
-        current = new Round(size());
+        current = new Round(numRanks);
         notifyAll();
     }
 
     /** A rank that has not arrived, preferably one that is gone. */
     private int absentRank(Round round) {
         int absent = -1;
-        for (int rank = 0; rank < size(); rank++) {
+        for (int rank = 0; rank < numRanks; rank++) {
             if (!round.arrived[rank] && (absent < 0 || (isGone(rank) && !isGone(absent)))) {
                 absent = rank;
             }
@@ -152,16 +225,8 @@ final class InProcessExchange {
         return Departure.of(departures, rank) != null;
     }
 
-    boolean isAlive(int rank) {
-        return !closed && !isGone(rank);
-    }
-
-    List<Departure> departures() {
-        return departures;
-    }
-
     /** Records that a rank is gone; only the first reason counts. */
-    void depart(Departure departure) {
+    private void depart(Departure departure) {
         synchronized (this) {
             if (isGone(departure.rank())) {
                 return;
@@ -170,12 +235,6 @@ final class InProcessExchange {
             notifyAll();
         }
         listeners.forEach(Runnable::run);
-    }
-
-    /** Runs {@code action} when {@link #departures} changes, until the returned one removes it. */
-    Runnable onDeparture(Runnable action) {
-        listeners.add(action);
-        return () -> listeners.remove(action);
     }
 
     /**
@@ -191,13 +250,7 @@ final class InProcessExchange {
         listeners.forEach(Runnable::run);
     }
 
-    /** Runs {@code action} when the group closes, unless the returned action has removed it. */
-    Runnable atEnd(Runnable action) {
-        endings.add(action);
-        return () -> endings.remove(action);
-    }
-
-    /** Ends all waits, then runs the actions of {@link #atEnd}. */
+    /** Ends all waits, then runs the actions of {@link Communicator#atEnd}. */
     void close() {
         synchronized (this) {
             closed = true;

@@ -1,6 +1,7 @@
 package io.deepep;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -21,10 +22,7 @@ public final class InProcessGroup implements AutoCloseable {
 
     private InProcessGroup(int numRanks) {
         exchange = new InProcessExchange(numRanks);
-        communicators =
-                IntStream.range(0, numRanks)
-                        .<Communicator>mapToObj(rank -> new InProcessCommunicator(rank, exchange))
-                        .toList();
+        communicators = IntStream.range(0, numRanks).mapToObj(exchange::communicator).toList();
     }
 
     /**
@@ -72,22 +70,14 @@ public final class InProcessGroup implements AutoCloseable {
      */
     public void run(RankTask task) throws InterruptedException {
         exchange.readmit();
-        RankFailures failures = new RankFailures();
+        List<RankFailedException> failures = Collections.synchronizedList(new ArrayList<>());
         List<Thread> threads = new ArrayList<>();
         for (Communicator communicator : communicators) {
             threads.add(
                     Thread.ofPlatform()
                             .name("deepep-rank-" + communicator.rank())
                             .daemon()
-                            .start(
-                                    () -> {
-                                        try {
-                                            task.run(communicator);
-                                        } catch (Throwable failure) {
-                                            failures.add(communicator.rank(), failure);
-                                            communicator.fail(failure);
-                                        }
-                                    }));
+                            .start(() -> run(task, communicator, failures)));
         }
         try {
             for (Thread thread : threads) {
@@ -97,7 +87,21 @@ public final class InProcessGroup implements AutoCloseable {
             threads.forEach(Thread::interrupt);
             throw interrupted;
         }
-        failures.throwIfAny();
+        if (!failures.isEmpty()) {
+            RankFailedException first = failures.removeFirst();
+            failures.forEach(first::addSuppressed);
+            throw first;
+        }
+    }
+
+    private static void run(
+            RankTask task, Communicator communicator, List<RankFailedException> failures) {
+        try {
+            task.run(communicator);
+        } catch (Throwable failure) {
+            failures.add(new RankFailedException(communicator.rank(), failure));
+            communicator.fail(failure);
+        }
     }
 
     /**
