@@ -7,10 +7,8 @@ import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
-import io.deepep.error.DeepEpUnavailableException;
-import java.util.ServiceLoader;
 
-/** The implementation behind {@link Buffer}, found by {@link ServiceLoader}. */
+/** The implementation behind {@link Buffer}, found by the service loader. */
 public interface BufferProvider {
     /** Opens this rank's buffer. Collective. */
     Buffer open(BufferOptions options);
@@ -51,16 +49,9 @@ public interface BufferProvider {
     /**
      * Finds the provider.
      *
-     * @throws DeepEpUnavailableException if there is none
+     * @throws io.deepep.error.DeepEpUnavailableException if there is none
      */
     static BufferProvider load() {
-        return ServiceLoader.load(BufferProvider.class, BufferProvider.class.getClassLoader())
-                .findFirst()
-                .orElseThrow(
-                        () ->
-                                new DeepEpUnavailableException(
-                                        "no implementation of %s was found"
-                                                .formatted(BufferProvider.class.getName()),
-                                        "add the artifact io.deepep:deepep-buffer"));
+        return Providers.load(BufferProvider.class, "deepep-buffer");
     }
 }

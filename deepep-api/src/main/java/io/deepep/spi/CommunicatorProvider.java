@@ -1,14 +1,10 @@
 package io.deepep.spi;
 
 import io.deepep.Communicator;
-import io.deepep.error.DeepEpUnavailableException;
 import java.time.Duration;
 import java.util.Map;
-import java.util.ServiceLoader;
 
-/**
- * The implementation behind {@link Communicator#fromEnvironment}, found by {@link ServiceLoader}.
- */
+/** The implementation behind {@link Communicator#fromEnvironment}, found by the service loader. */
 public interface CommunicatorProvider {
     /**
      * Joins the group that a launcher's variables describe. Collective.
@@ -21,17 +17,9 @@ public interface CommunicatorProvider {
     /**
      * Finds the provider.
      *
-     * @throws DeepEpUnavailableException if there is none
+     * @throws io.deepep.error.DeepEpUnavailableException if there is none
      */
     static CommunicatorProvider load() {
-        return ServiceLoader.load(
-                        CommunicatorProvider.class, CommunicatorProvider.class.getClassLoader())
-                .findFirst()
-                .orElseThrow(
-                        () ->
-                                new DeepEpUnavailableException(
-                                        "no implementation of %s was found"
-                                                .formatted(CommunicatorProvider.class.getName()),
-                                        "add the artifact io.deepep:deepep-communicator"));
+        return Providers.load(CommunicatorProvider.class, "deepep-communicator");
     }
 }

@@ -3,14 +3,12 @@ package io.deepep.spi;
 import io.deepep.Device;
 import io.deepep.Event;
 import io.deepep.Stream;
-import io.deepep.error.DeepEpUnavailableException;
 import java.util.Optional;
-import java.util.ServiceLoader;
 
 /**
  * Wraps objects of the CUDA driver, given by their handles and addresses: the implementation behind
- * {@link Stream#cuda}, {@link Event#cuda} and {@link io.deepep.Tensor#cuda}, found by {@link
- * ServiceLoader}.
+ * {@link Stream#cuda}, {@link Event#cuda} and {@link io.deepep.Tensor#cuda}, found by the service
+ * loader.
  */
 public interface CudaProvider {
     /** See {@link Stream#cuda}. */
@@ -49,24 +47,10 @@ public interface CudaProvider {
     /**
      * Finds the provider.
      *
-     * @throws DeepEpUnavailableException if there is none
+     * @throws io.deepep.error.DeepEpUnavailableException if there is none
      */
     static CudaProvider load() {
-        return Loaded.PROVIDER.orElseThrow(
-                () ->
-                        new DeepEpUnavailableException(
-                                "no implementation of %s was found"
-                                        .formatted(CudaProvider.class.getName()),
-                                "add the artifact io.deepep:deepep-native, or deepep-buffer, which"
-                                        + " includes it"));
-    }
-
-    /** Holds the provider, found once because engines wrap streams in every call. */
-    final class Loaded {
-        private static final Optional<CudaProvider> PROVIDER =
-                ServiceLoader.load(CudaProvider.class, CudaProvider.class.getClassLoader())
-                        .findFirst();
-
-        private Loaded() {}
+        return Providers.load(
+                CudaProvider.class, "deepep-native, or deepep-buffer, which includes it");
     }
 }
