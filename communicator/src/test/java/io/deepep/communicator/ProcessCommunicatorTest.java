@@ -169,8 +169,8 @@ class ProcessCommunicatorTest {
             assertThatThrownBy(() -> call.get(60, TimeUnit.SECONDS))
                     .hasCauseInstanceOf(DeepEpTimeoutException.class)
                     .hasMessageContaining(
-                            "rank 2 in communicator exchange, in vain: rank 2 failed:"
-                                    + " java.io.IOException: disk full");
+                            "rank 2 failed: java.io.IOException: disk full; rank " + rank)
+                    .hasMessageEndingWith("for rank 2 in communicator exchange");
             assertThat(group.get(rank).isAlive(2)).isFalse();
             assertThat(group.get(rank).departures()).extracting(Departure::rank).containsExactly(2);
         }

@@ -1,5 +1,6 @@
 package io.deepep.error;
 
+import java.io.Serializable;
 import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
@@ -11,25 +12,50 @@ import java.util.Locale;
  * affected.
  */
 public final class DeepEpTimeoutException extends DeepEpException {
-    private static final String TIMEOUT = "timeout";
-    private static final String START_TIMEOUT = "startTimeout";
-
     /** Value that stands for an unknown waiting time. */
     public static final long NOT_KNOWN = -1;
 
+    private static final String TIMEOUT = "timeout";
+    private static final String START_TIMEOUT = "startTimeout";
     private static final long serialVersionUID = 1L;
-    private final int rank;
-    private final int peer;
-    private final String phase;
-    private final long waitedNanos;
 
-    /** Ends with a space, or is empty. */
-    private final String howLong;
+    private final PeerWait wait;
+    private final Reason reason;
 
-    private final boolean isAhead;
+    /** Why the peer did not come. */
+    private enum Reason {
+        LATE,
+        AHEAD,
+        /** The message says why. */
+        GONE
+    }
 
-    /** Whether the message says why the peer is gone. */
-    private final boolean isGone;
+    /**
+     * Who waited for whom.
+     *
+     * @param nanos how long, or {@link #NOT_KNOWN}
+     * @param expired whether that is a time-out, and the wait was at least as long
+     */
+    private record PeerWait(int rank, int peer, String phase, long nanos, boolean expired)
+            implements Serializable {
+        PeerWait withPeer(int other) {
+            return new PeerWait(rank, other, phase, nanos, expired);
+        }
+
+        /** Such as {@code rank 3 waited more than 30.0 s for rank 5}. */
+        @Override
+        public String toString() {
+            String time = nanos < 0 ? "" : String.format(Locale.ROOT, "%.1f s ", nanos / 1e9);
+            return "rank %s waited %s%sfor rank %s"
+                    .formatted(rank, expired ? "more than " : "", time, peer);
+        }
+    }
+
+    private DeepEpTimeoutException(String message, Throwable cause, PeerWait wait, Reason reason) {
+        super(message, cause);
+        this.wait = wait;
+        this.reason = reason;
+    }
 
     /**
      * Creates the exception for a wait that a time-out ended.
@@ -43,55 +69,16 @@ public final class DeepEpTimeoutException extends DeepEpException {
      */
     public DeepEpTimeoutException(
             int rank, int peer, String phase, long expected, long observed, long timeoutNanos) {
-        this(rank, peer, phase, expected, observed, timeoutNanos, TIMEOUT);
+        this(new PeerWait(rank, peer, phase, timeoutNanos, true), expected, observed, TIMEOUT);
     }
 
-    private DeepEpTimeoutException(
-            int rank,
-            int peer,
-            String phase,
-            long expected,
-            long observed,
-            long limitNanos,
-            String limit) {
+    private DeepEpTimeoutException(PeerWait wait, long expected, long observed, String limit) {
         this(
-                "rank %s waited more than %sfor rank %s in %s: expected=%s observed=%s; %s"
-                        .formatted(
-                                rank,
-                                known(limitNanos),
-                                peer,
-                                phase,
-                                expected,
-                                observed,
-                                cure(peer, limit)),
+                "%s in %s: expected=%s observed=%s; %s"
+                        .formatted(wait, wait.phase, expected, observed, cure(wait.peer, limit)),
                 null,
-                rank,
-                peer,
-                phase,
-                limitNanos,
-                "more than " + known(limitNanos),
-                false,
-                false);
-    }
-
-    private DeepEpTimeoutException(
-            String message,
-            Throwable cause,
-            int rank,
-            int peer,
-            String phase,
-            long waitedNanos,
-            String howLong,
-            boolean isAhead,
-            boolean isGone) {
-        super(message, cause);
-        this.rank = rank;
-        this.peer = peer;
-        this.phase = phase;
-        this.waitedNanos = Math.max(0, waitedNanos);
-        this.howLong = howLong;
-        this.isAhead = isAhead;
-        this.isGone = isGone;
+                wait,
+                Reason.LATE);
     }
 
     /**
@@ -117,8 +104,8 @@ public final class DeepEpTimeoutException extends DeepEpException {
                                 .formatted(rank, call, peer, left, START_TIMEOUT)
                         : "rank %s came too late in %s: rank %s %s; look for what delays rank %s within calls, or raise %s"
                                 .formatted(rank, phase, peer, left, rank, TIMEOUT);
-        return new DeepEpTimeoutException(
-                message, null, rank, peer, phase, waitedNanos, known(waitedNanos), true, false);
+        PeerWait wait = new PeerWait(rank, peer, phase, waitedNanos, false);
+        return new DeepEpTimeoutException(message, null, wait, Reason.AHEAD);
     }
 
     /**
@@ -128,7 +115,10 @@ public final class DeepEpTimeoutException extends DeepEpException {
     public static DeepEpTimeoutException notBegun(
             int rank, int peer, String phase, long expected, long observed, long startNanos) {
         return new DeepEpTimeoutException(
-                rank, peer, phase, expected, observed, startNanos, START_TIMEOUT);
+                new PeerWait(rank, peer, phase, startNanos, true),
+                expected,
+                observed,
+                START_TIMEOUT);
     }
 
     /**
@@ -140,23 +130,10 @@ public final class DeepEpTimeoutException extends DeepEpException {
      */
     public static DeepEpTimeoutException givenUp(
             boolean begins, int rank, int peer, String phase, long waitedNanos) {
-        String howLong = known(waitedNanos);
-        return new DeepEpTimeoutException(
-                "rank %s waited %sfor rank %s in %s; %s"
-                        .formatted(
-                                rank,
-                                howLong,
-                                peer,
-                                phase,
-                                cure(peer, begins ? START_TIMEOUT : TIMEOUT)),
-                null,
-                rank,
-                peer,
-                phase,
-                waitedNanos,
-                howLong,
-                false,
-                false);
+        PeerWait wait = new PeerWait(rank, peer, phase, waitedNanos, false);
+        String limit = begins ? START_TIMEOUT : TIMEOUT;
+        String message = "%s in %s; %s".formatted(wait, phase, cure(peer, limit));
+        return new DeepEpTimeoutException(message, null, wait, Reason.LATE);
     }
 
     /**
@@ -168,27 +145,11 @@ public final class DeepEpTimeoutException extends DeepEpException {
      * @param waitedNanos how long it waited
      */
     public DeepEpTimeoutException(int rank, Departure gone, String phase, long waitedNanos) {
-        this(rank, gone, phase, waitedNanos, known(waitedNanos), null);
+        this(gone, new PeerWait(rank, gone.rank(), phase, waitedNanos, false), null);
     }
 
-    private DeepEpTimeoutException(
-            int rank,
-            Departure gone,
-            String phase,
-            long waitedNanos,
-            String howLong,
-            Throwable seen) {
-        this(
-                "rank %s waited %sfor rank %s in %s, in vain: %s"
-                        .formatted(rank, howLong, gone.rank(), phase, gone.reason()),
-                seen,
-                rank,
-                gone.rank(),
-                phase,
-                waitedNanos,
-                howLong,
-                false,
-                true);
+    private DeepEpTimeoutException(Departure gone, PeerWait wait, Throwable seen) {
+        this("%s; %s in %s".formatted(gone.reason(), wait, wait.phase), seen, wait, Reason.GONE);
     }
 
     private static String cure(int peer, String limit) {
@@ -204,11 +165,8 @@ public final class DeepEpTimeoutException extends DeepEpException {
      * @param departures {@link io.deepep.Communicator#departures}
      */
     public DeepEpTimeoutException blaming(List<Departure> departures) {
-        return Departure.culprit(departures, rank, peer)
-                .map(
-                        gone ->
-                                new DeepEpTimeoutException(
-                                        rank, gone, phase, waitedNanos, howLong, this))
+        return Departure.culprit(departures, wait.rank, wait.peer)
+                .map(gone -> new DeepEpTimeoutException(gone, wait.withPeer(gone.rank()), this))
                 .orElse(this);
     }
 
@@ -219,38 +177,26 @@ public final class DeepEpTimeoutException extends DeepEpException {
      * @param call what the peer did not do, such as "open its buffer"
      */
     public DeepEpTimeoutException inMeeting(String call) {
-        return isGone
-                ? this
-                : new DeepEpTimeoutException(
-                        "rank %s waited %sfor rank %s to %s; %s"
-                                .formatted(rank, howLong, peer, call, cure(peer, START_TIMEOUT)),
-                        this,
-                        rank,
-                        peer,
-                        phase,
-                        waitedNanos,
-                        howLong,
-                        isAhead,
-                        false);
-    }
-
-    private static String known(long nanos) {
-        return nanos < 0 ? "" : String.format(Locale.ROOT, "%.1f s ", nanos / 1e9);
+        if (reason == Reason.GONE) {
+            return this;
+        }
+        String message = "%s to %s; %s".formatted(wait, call, cure(wait.peer, START_TIMEOUT));
+        return new DeepEpTimeoutException(message, this, wait, reason);
     }
 
     /** The rank that waited. */
     public int rank() {
-        return rank;
+        return wait.rank;
     }
 
     /** The rank that did not come. */
     public int peer() {
-        return peer;
+        return wait.peer;
     }
 
     /** Whether the peer has gone on because this rank was too late, and is not at fault. */
     public boolean isPeerAhead() {
-        return isAhead;
+        return reason == Reason.AHEAD;
     }
 
     /**
@@ -261,11 +207,11 @@ public final class DeepEpTimeoutException extends DeepEpException {
      * then gives no time.
      */
     public Duration waited() {
-        return Duration.ofNanos(waitedNanos);
+        return Duration.ofNanos(Math.max(0, wait.nanos));
     }
 
     /** What was waited for, for example {@code dispatch.header}. */
     public String phase() {
-        return phase;
+        return wait.phase;
     }
 }

@@ -48,8 +48,8 @@ class DeepEpTimeoutExceptionTest {
                 .hasMessageEndingWith("raise startTimeout");
         assertThat(error.waited()).isZero();
         assertThat(error.blaming(List.of(Departure.left(5))))
-                .hasMessageStartingWith(
-                        "rank 3 waited for rank 5 in dispatch.header, in vain: rank 5 ");
+                .hasMessage(
+                        "rank 5 has left the group; rank 3 waited for rank 5 in dispatch.header");
     }
 
     /** Ranks that meet wait in the communicator, whose words and limit are not the caller's. */

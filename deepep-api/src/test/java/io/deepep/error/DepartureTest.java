@@ -84,8 +84,8 @@ class DepartureTest {
         assertThat(named)
                 .hasCause(seen)
                 .hasMessage(
-                        "rank 5 waited more than 4.0 s for rank 3 in dispatch.data, in vain: rank 3 failed:"
-                                + " java.io.IOException: disk full");
+                        "rank 3 failed: java.io.IOException: disk full; rank 5 waited more than 4.0 s for"
+                                + " rank 3 in dispatch.data");
     }
 
     @Test

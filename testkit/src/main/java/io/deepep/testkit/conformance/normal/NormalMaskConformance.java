@@ -232,7 +232,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
                         NormalRank survivor = new NormalRank(context, rest);
                         assertThatThrownBy(() -> calls(survivor))
                                 .isInstanceOf(DeepEpTimeoutException.class)
-                                .hasMessageContaining("in vain: rank 1 failed");
+                                .hasMessageStartingWith("rank 1 failed");
                         for (int i = 0; i < ROUNDS; i++) {
                             calls(survivor);
                         }

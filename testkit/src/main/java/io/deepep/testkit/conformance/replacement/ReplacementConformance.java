@@ -177,7 +177,7 @@ public record ReplacementConformance(TestBackend backend) {
                     } else {
                         assertThatThrownBy(() -> group.callsOfTheRest(context))
                                 .isInstanceOf(DeepEpTimeoutException.class)
-                                .hasMessageContaining("in vain: rank 2 failed");
+                                .hasMessageStartingWith("rank 2 failed");
                         group.callsOfTheRest(context);
                     }
                     group.replace(context, 1, builder -> builder.maskTimedOutRanks(true));
