@@ -280,10 +280,10 @@ public interface Buffer extends AutoCloseable {
          * Communicator#localSize}). Domains and hosts with more ranks than a node can have are
          * divided into equal nodes. Either all ranks call this, with the same number, or none does.
          *
-         * @throws IllegalArgumentException if {@code number} is below 1
+         * @throws IllegalArgumentException if {@code number} is out of range
          */
         public Builder ranksPerNode(int number) {
-            given.ranksPerNode = BufferOptions.requireRanksPerNode(number);
+            given.ranksPerNode = EpTopology.requireNodeSize("ranksPerNode", number);
             return this;
         }
 

@@ -85,16 +85,6 @@ public record BufferOptions(
         }
     }
 
-    /** Returns {@code number} if nodes can have so many ranks. */
-    static int requireRanksPerNode(int number) {
-        if (number < 1 || number > EpTopology.MAX_NVL_RANKS) {
-            throw new IllegalArgumentException(
-                    "ranksPerNode=%s is not in [1, %s]"
-                            .formatted(number, EpTopology.MAX_NVL_RANKS));
-        }
-        return number;
-    }
-
     /** Returns {@code timeout} if it is valid. */
     static Duration requireTimeout(String name, Duration timeout) {
         if (timeout.isNegative() || timeout.isZero() || timeout.compareTo(LONGEST_TIMEOUT) > 0) {

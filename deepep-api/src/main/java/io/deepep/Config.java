@@ -20,7 +20,7 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
     /** Validates the numbers. */
     public Config {
         requireNumSms(numSms);
-        requirePositive("rdmaSendChunk", rdmaSendChunk);
+        Numbers.requirePositive("rdmaSendChunk", rdmaSendChunk);
         if (rdmaSendChunk > rdmaRecvChunk / 2) {
             throw new IllegalArgumentException(
                     "rdmaSendChunk=%s exceeds half of rdmaRecvChunk=%s"
@@ -36,19 +36,13 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
         return numSms;
     }
 
-    private static void requirePositive(String name, int value) {
-        if (value < 1) {
-            throw new IllegalArgumentException(name + "=" + value + " must be at least 1");
-        }
-    }
-
     /**
      * The recommended configuration of dispatch and combine for {@code numRanks} ranks. Its number
      * of multiprocessors is right for one node of H100s or H200s; {@link NormalDefaults} adapts it
      * to other GPUs and to several nodes.
      */
     public static Config recommended(int numRanks) {
-        requirePositive("numRanks", numRanks);
+        Numbers.requirePositive("numRanks", numRanks);
         if (numRanks <= FEW_RANKS) {
             return new Config(DEFAULT_SMS, 8, 64);
         }

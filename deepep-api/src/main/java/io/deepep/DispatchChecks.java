@@ -64,10 +64,7 @@ final class DispatchChecks {
                     "topkWeights", plan.topkWeights(), DType.F32, numTokens, idx.size(1));
             tensors.requireContiguous("topkWeights", plan.topkWeights());
         }
-        if (plan.numExperts() < 1) {
-            throw new IllegalArgumentException(
-                    "numExperts=" + plan.numExperts() + " must be at least 1");
-        }
+        Numbers.requirePositive("numExperts", plan.numExperts());
     }
 
     private void withoutTopk() {

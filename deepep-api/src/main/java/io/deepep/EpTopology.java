@@ -17,21 +17,21 @@ public record EpTopology(int rank, int numRanks, int numNvlRanks) {
 
     /** Validates the numbers. */
     public EpTopology {
-        if (numRanks < 1) {
-            throw new IllegalArgumentException("numRanks=" + numRanks + " must be at least 1");
-        }
+        Numbers.requirePositive("numRanks", numRanks);
         if (rank < 0 || rank >= numRanks) {
             throw new IllegalArgumentException(
                     "rank=" + rank + " is not in [0, numRanks=" + numRanks + ")");
         }
-        if (numNvlRanks < 1 || numNvlRanks > MAX_NVL_RANKS) {
-            throw new IllegalArgumentException(
-                    "numNvlRanks=" + numNvlRanks + " is not in [1, " + MAX_NVL_RANKS + "]");
-        }
+        requireNodeSize("numNvlRanks", numNvlRanks);
         if (numRanks % numNvlRanks != 0) {
             throw new IllegalArgumentException(
                     "numRanks=" + numRanks + " is not a multiple of numNvlRanks=" + numNvlRanks);
         }
+    }
+
+    /** Returns {@code number} if nodes can have so many ranks. */
+    static int requireNodeSize(String name, int number) {
+        return Numbers.requireIn(name, number, 1, MAX_NVL_RANKS);
     }
 
     /** Index of this rank's node. */

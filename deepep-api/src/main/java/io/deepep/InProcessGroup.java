@@ -31,10 +31,7 @@ public final class InProcessGroup implements AutoCloseable {
      * @param numRanks number of ranks, at least 1
      */
     public static InProcessGroup of(int numRanks) {
-        if (numRanks < 1) {
-            throw new IllegalArgumentException("numRanks=" + numRanks + " must be at least 1");
-        }
-        return new InProcessGroup(numRanks);
+        return new InProcessGroup(Numbers.requirePositive("numRanks", numRanks));
     }
 
     /** Number of ranks. */

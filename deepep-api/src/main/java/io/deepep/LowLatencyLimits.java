@@ -16,10 +16,7 @@ public record LowLatencyLimits(int maxTokens, int hidden, int maxTopk, int numEx
 
     /** Validates the numbers. */
     public LowLatencyLimits {
-        if (maxTokens < 1 || maxTokens > MAX_TOKENS) {
-            throw new IllegalArgumentException(
-                    "maxTokens=" + maxTokens + " is not in [1, " + MAX_TOKENS + "]");
-        }
+        Numbers.requireIn("maxTokens", maxTokens, 1, MAX_TOKENS);
         if (hidden < 128 || hidden % 128 != 0) {
             throw new IllegalArgumentException(
                     "hidden=" + hidden + " is not a positive multiple of 128");

@@ -106,10 +106,7 @@ public abstract sealed class LowLatencyPlan extends Plan
          * GPU.
          */
         public B numSms(int number) {
-            if (number < 1) {
-                throw new IllegalArgumentException("numSms=" + number + " must be at least 1");
-            }
-            this.numSms = number;
+            this.numSms = Numbers.requirePositive("numSms", number);
             return self();
         }
     }

@@ -30,9 +30,7 @@ public record MachineProfile(String gpu, int nodes, int dispatchSms, int combine
         if (gpu.isBlank()) {
             throw new IllegalArgumentException("gpu is empty; give the model of the GPUs");
         }
-        if (nodes < 1) {
-            throw new IllegalArgumentException("nodes=" + nodes + " must be at least 1");
-        }
+        Numbers.requirePositive("nodes", nodes);
         requireNumSms("dispatchSms", dispatchSms, nodes);
         requireNumSms("combineSms", combineSms, nodes);
     }

@@ -23,9 +23,7 @@ public record NormalLimits(
 
     /** Validates the numbers. */
     public NormalLimits {
-        if (maxTokens < 1) {
-            throw new IllegalArgumentException("maxTokens=" + maxTokens + " must be at least 1");
-        }
+        Numbers.requirePositive("maxTokens", maxTokens);
         if (hidden < 8 || hidden % 8 != 0) {
             throw new IllegalArgumentException(
                     "hidden=" + hidden + " is not a positive multiple of 8");
@@ -39,13 +37,8 @@ public record NormalLimits(
     }
 
     static void requireExperts(int maxTopk, String name, int numExperts) {
-        if (maxTopk < 1 || maxTopk > MAX_TOPK) {
-            throw new IllegalArgumentException(
-                    "maxTopk=" + maxTopk + " is not in [1, " + MAX_TOPK + "]");
-        }
-        if (numExperts < 1) {
-            throw new IllegalArgumentException(name + "=" + numExperts + " must be at least 1");
-        }
+        Numbers.requireIn("maxTopk", maxTopk, 1, MAX_TOPK);
+        Numbers.requirePositive(name, numExperts);
     }
 
     /** Limits that cannot overflow. */
