@@ -78,10 +78,7 @@ final class ProcessHeaps {
                 new Meeting(communicator, timeout, "the processes cannot share host memory", CURE);
         boolean isNew = newRanks.get(topology.rank());
         Runnable first = isNew ? () -> requireRoom(newRanks.cardinality()) : () -> {};
-        job =
-                newRanks.cardinality() == topology.numRanks()
-                        ? JobMemory.agree(meeting, first)
-                        : JobMemory.join(meeting, job, first);
+        job = JobMemory.agree(meeting, job, first);
         List<String> offers = meeting.together(() -> offer(isNew));
         meeting.together(() -> mapAll(newRanks, offers));
     }

@@ -14,6 +14,8 @@ import java.util.UUID;
  * file, is refused.
  */
 public final class JobMemory {
+    private static final String NEW = "new ";
+
     private final String job;
 
     private JobMemory(String job) {
@@ -21,39 +23,25 @@ public final class JobMemory {
     }
 
     /**
-     * Agrees on the names with all ranks. Collective.
+     * Agrees on the names with all ranks, or learns those on which others have agreed before.
+     * Collective.
      *
+     * @param own what this rank agreed on before, or null if it is new
      * @param first what each rank does or checks before any rank continues
      */
-    public static JobMemory agree(Meeting meeting, Runnable first) {
-        List<String> parts =
+    public static JobMemory agree(Meeting meeting, JobMemory own, Runnable first) {
+        List<String> said =
                 meeting.together(
                         () -> {
                             first.run();
-                            return UUID.randomUUID().toString();
+                            return own == null ? NEW + UUID.randomUUID() : own.job;
                         });
-        return new JobMemory(hash(String.join(" ", parts)));
-    }
-
-    /**
-     * Gives new ranks the names on which the others have agreed before. Collective.
-     *
-     * @param own what this rank agreed on, or null if it is new
-     * @param first what each rank does or checks before any rank continues
-     */
-    public static JobMemory join(Meeting meeting, JobMemory own, Runnable first) {
-        List<String> jobs =
-                meeting.together(
-                        () -> {
-                            first.run();
-                            return own == null ? "" : own.job;
-                        });
-        List<String> known = jobs.stream().filter(job -> !job.isEmpty()).distinct().toList();
-        if (known.size() != 1) {
+        List<String> jobs = said.stream().filter(job -> !job.startsWith(NEW)).distinct().toList();
+        if (jobs.size() > 1) {
             throw new IllegalStateException(
-                    "the ranks belong to " + known.size() + " jobs instead of one");
+                    "the ranks belong to " + jobs.size() + " jobs instead of one");
         }
-        return new JobMemory(known.getFirst());
+        return new JobMemory(jobs.isEmpty() ? hash(String.join(" ", said)) : jobs.getFirst());
     }
 
     private static String hash(String text) {
