@@ -102,7 +102,8 @@ public final class Meeting {
         try {
             return Answer.decode(message);
         } catch (IOException noAnswer) {
-            throw RankMismatchException.ofCall(failure, PartOfGroup.nameOf(communicator, rank));
+            throw RankMismatchException.ofCall(
+                    failure, NodeCommunicator.nameOf(communicator, rank));
         }
     }
 
@@ -125,7 +126,7 @@ public final class Meeting {
         for (int rank = 0; rank < answers.size(); rank++) {
             Answer answer = answers.get(rank);
             if (!answer.problem.isEmpty()) {
-                int name = PartOfGroup.nameOf(communicator, rank);
+                int name = NodeCommunicator.nameOf(communicator, rank);
                 problems.add("rank " + name + ": " + answer.problem);
                 firstCure = firstCure.isEmpty() ? answer.cure : firstCure;
             }

@@ -9,6 +9,7 @@ import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.cuda.memory.IpcHandle;
 import io.deepep.host.HostHeaps;
 import io.deepep.host.HostWait;
+import io.deepep.spi.NodeCommunicator;
 import java.time.Duration;
 import java.util.HexFormat;
 

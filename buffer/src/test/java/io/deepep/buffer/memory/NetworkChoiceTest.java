@@ -12,6 +12,7 @@ import io.deepep.buffer.Placed;
 import io.deepep.cuda.nvshmem.NvshmemInstallation;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.Meeting;
+import io.deepep.spi.NodeCommunicator;
 import java.time.Duration;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;

@@ -1,8 +1,7 @@
-package io.deepep.buffer.memory;
+package io.deepep.spi;
 
 import io.deepep.Communicator;
 import io.deepep.EpTopology;
-import io.deepep.spi.PartOfGroup;
 import java.time.Duration;
 import java.util.List;
 
@@ -13,7 +12,12 @@ import java.util.List;
  * @param all the whole group, not closed with this
  * @param topology this rank's place in it
  */
-record NodeCommunicator(Communicator all, EpTopology topology) implements PartOfGroup {
+public record NodeCommunicator(Communicator all, EpTopology topology) implements Communicator {
+    /** The number by which messages name a rank of {@code group}: that in the whole group. */
+    static int nameOf(Communicator group, int rank) {
+        return group instanceof NodeCommunicator node ? node.rankInGroup(rank) : rank;
+    }
+
     @Override
     public int rank() {
         return topology.nvlRank();
@@ -24,8 +28,7 @@ record NodeCommunicator(Communicator all, EpTopology topology) implements PartOf
         return topology.numNvlRanks();
     }
 
-    @Override
-    public int rankInGroup(int rank) {
+    private int rankInGroup(int rank) {
         return first() + rank;
     }
 
