@@ -11,7 +11,7 @@ import io.deepep.error.RankMismatchException;
 import io.deepep.spi.Meeting;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.Collections;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -100,7 +100,11 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
                         });
     }
 
-    /** A GPU as ranks know it. */
+    /**
+     * A GPU as a rank sees it.
+     *
+     * @param numSms multiprocessors that the rank's process has; under MPS, processes may differ
+     */
     record Gpu(String uuid, int numSms, String name) {}
 
     /**
@@ -152,16 +156,6 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
         Seat own = Seat.of(device, onDefaultStream);
         List<Seat> seats =
                 Meeting.gather(communicator, own.encode(), options.meetingTimeout(), Seat::decode);
-        List<Gpu> gpus = seats.stream().map(Seat::gpu).toList();
-        for (int rank = 0; rank < seats.size(); rank++) {
-            Gpu gpu = gpus.get(rank);
-            if (seats.get(rank).onDefaultStream() && Collections.frequency(gpus, gpu) > 1) {
-                throw new IllegalArgumentException(
-                        ("communicationStream of rank %s is a default stream of its %s, where other ranks' kernels would wait behind its own;"
-                                        + " give each rank on a shared GPU a stream created by cuStreamCreate")
-                                .formatted(rank, gpu.name()));
-            }
-        }
         int fewest = options.topology().isInternode() ? FEWEST_SMS_OF_SEVERAL_NODES : FEWEST_SMS;
         NormalDefaults defaults = options.defaults();
         return options.normal() == null
@@ -193,7 +187,12 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
         Map<String, List<Integer>> ranksByGpu = byName(gpus);
         int mostParts = 0;
         for (List<Integer> ranks : ranksByGpu.values()) {
-            Gpu gpu = seats.get(ranks.getFirst()).gpu();
+            requireOwnStreams(seats, ranks);
+            Gpu gpu =
+                    ranks.stream()
+                            .map(rank -> seats.get(rank).gpu())
+                            .min(Comparator.comparingInt(Gpu::numSms))
+                            .orElseThrow();
             int parts = parts(ranks.stream().map(seats::get).toList());
             new TreeMap<>(numSms)
                     .forEach(
@@ -203,6 +202,17 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
         List<String> inOrder = List.copyOf(ranksByGpu.keySet());
         return new GpuSharing(
                 most(ranksByGpu), mostParts, gpus.stream().map(inOrder::indexOf).toList());
+    }
+
+    private static void requireOwnStreams(List<Seat> seats, List<Integer> ranks) {
+        for (int rank : ranks) {
+            if (seats.get(rank).onDefaultStream() && ranks.size() > 1) {
+                throw new IllegalArgumentException(
+                        ("communicationStream of rank %s is a default stream of its %s, where other ranks' kernels would wait behind its own;"
+                                        + " give each rank on a shared GPU a stream created by cuStreamCreate")
+                                .formatted(rank, seats.get(rank).gpu().name()));
+            }
+        }
     }
 
     /** Ranks by the name that each of them has given, in the order in which they come. */

@@ -74,6 +74,31 @@ class GpuSharingTest {
         assertThat(underMps(1, 20, 12).mostParts()).isEqualTo(2);
     }
 
+    /** A kernel of the smallest share waits for a rank that would not fit there. */
+    @Test
+    void theSmallestShareDecides() {
+        List<Seat> seats =
+                List.of(
+                        new Seat(new Gpu("a", 78, "NVIDIA H100"), "large", 60, false),
+                        new Seat(new Gpu("a", 26, "NVIDIA H100"), "small", 20, false));
+        assertThat(GpuSharing.of(seats, each(12, 12), 2).mostParts()).isEqualTo(2);
+        assertThatThrownBy(() -> GpuSharing.of(seats, each(14, 14), 2))
+                .hasMessageContaining("share one NVIDIA H100 with 26; lower Config.numSms to 12");
+    }
+
+    /** Whatever part of it each process sees. */
+    @Test
+    void defaultStreamsOfASharedGpuAreRefused() {
+        Seat alone = new Seat(B, "two", 100, true);
+        Seat large = new Seat(new Gpu("a", 78, "NVIDIA H100"), "large", 60, false);
+        Seat small = new Seat(new Gpu("a", 26, "NVIDIA H100"), "small", 20, true);
+        assertThat(GpuSharing.of(List.of(large, alone), each(2, 2), 2).mostRanksPerGpu())
+                .isEqualTo(1);
+        assertThatThrownBy(() -> GpuSharing.of(List.of(large, alone, small), each(2, 2), 2))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("rank 2 is a default stream of its NVIDIA H100");
+    }
+
     /** Of shares that are more than the GPU together, none is sure to be there. */
     @Test
     void sharesThatAreTooLargeAreDivided() {
