@@ -281,24 +281,24 @@ final class CudaResources implements Resources {
 
     @Override
     public <R> R run(PreparedOperation<R> operation, CallOptions options) {
+        CudaOperation<R> cuda = (CudaOperation<R>) operation.operation;
         start(options);
         if (stream.isCapturing()) {
             requireValidCapture();
-            requireCapturable((CudaOperation<R>) operation.operation(), options);
+            requireCapturable(cuda, options);
         }
-        operation.options(options);
+        operation.options = options;
         boolean inOrder = isOwnStream(options.computeStream());
-        ((CudaOperation<R>) operation.operation())
-                .endsWithStream(inOrder && !options.asyncFinish());
-        operation.beginWork().run();
+        cuda.endsWithStream(inOrder && !options.asyncFinish());
+        operation.beginWork.run();
         if (!options.asyncFinish() && !inOrder) {
             if (options.computeStream() != null) {
-                options.computeStream().waitFor(operation.event());
+                options.computeStream().waitFor(operation.event);
             } else {
-                operation.completeWork().run();
+                operation.completeWork.run();
             }
         }
-        return operation.result(operation.event());
+        return operation.result(operation.event);
     }
 
     /** Where nothing could be enqueued, ranks are still in step. */
@@ -374,18 +374,18 @@ final class CudaResources implements Resources {
     /** The host waits, or the stream that the call was made on, as it did for the first half. */
     @Override
     public void receive(PreparedOperation<?> operation) {
-        Stream compute = operation.options().computeStream();
+        Stream compute = operation.options.computeStream();
         if (compute != null) {
             joinCompute(compute);
         }
-        operation.receive();
+        operation.observed.receive();
         if (compute != null) {
             if (!isOwnStream(compute)) {
-                compute.waitFor(operation.event());
+                compute.waitFor(operation.event);
             }
-            operation.leave();
+            operation.observed.leave();
         } else if (!stream.isCapturing()) {
-            operation.completeWork().run();
+            operation.completeWork.run();
         }
     }
 

@@ -167,26 +167,26 @@ final class HostResources implements Resources {
             return runAsync(operation, options);
         }
         await(options);
-        stream.runInline(operation.hooked() ? operation.beginWork() : operation.wholeWork());
+        stream.runInline(operation.hooked ? operation.beginWork : operation.wholeWork);
         return operation.result(Event.completed());
     }
 
     private <R> R runAsync(PreparedOperation<R> operation, CallOptions options) {
-        operation.memory().requireShareable();
+        operation.memory.requireShareable();
         Event start = startOf(options);
         if (!start.isDone()) {
             stream.waitFor(start);
         }
-        if (operation.fixedShape()) {
+        if (operation.fixedShape) {
             return operation.result(operation.submitWhole(stream));
         }
         Event begun = operation.submitBegin(stream);
         try {
             begun.synchronize();
-            return operation.result(operation.hooked() ? begun : operation.submitComplete(stream));
+            return operation.result(operation.hooked ? begun : operation.submitComplete(stream));
         } catch (IllegalStateException failure) {
             if (failure.getCause() instanceof InterruptedException) {
-                operation.leaveHalfDone(failure);
+                operation.owner.fail(failure); // the second half will not run
             }
             throw failure;
         }
@@ -194,7 +194,7 @@ final class HostResources implements Resources {
 
     @Override
     public void receive(PreparedOperation<?> operation) {
-        stream.runInline(operation.completeWork());
+        stream.runInline(operation.completeWork);
     }
 
     @Override

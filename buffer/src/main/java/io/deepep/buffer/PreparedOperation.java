@@ -19,38 +19,41 @@ import io.deepep.spi.Operation;
  * failures that leave the ranks out of step, after which the buffer refuses further calls.
  */
 final class PreparedOperation<R> {
-    private final RankBuffer owner;
-    private final Operation<R> operation;
-    private final ObservedOperation<R> observed;
-    private final boolean hooked;
-    private final boolean fixedShape;
-    private final Runnable hook;
+    final RankBuffer owner;
+
+    /** What its plan names. */
+    final PlanMemory memory;
+
+    final Operation<R> operation;
+
+    /** The operation, reported to observers. */
+    final ObservedOperation<R> observed;
+
+    /** Whether the caller asked to receive by hook. */
+    final boolean hooked;
+
+    /** Whether the result is known without waiting for {@link Operation#begin}. */
+    final boolean fixedShape;
 
     /** The end of the latest run on a GPU; null on the host. */
-    private final DeviceEvent event;
+    final DeviceEvent event;
 
-    private final PlanMemory memory;
+    /** Both halves, and one after the other, as objects that are made once. */
+    final HostStream.Work beginWork = this::begin;
+
+    final HostStream.Work completeWork = this::complete;
+    final HostStream.Work wholeWork = this::runWhole;
 
     /** Of the latest call, which its hook goes by. */
-    private CallOptions options = CallOptions.sync();
+    CallOptions options = CallOptions.sync();
 
-    private final HostStream.Work beginWork = this::begin;
-    private final HostStream.Work completeWork = this::complete;
-    private final HostStream.Work wholeWork = this::runWhole;
+    private final Runnable hook;
 
     /** Events of the latest asynchronous run on the host, which the next uses again. */
     private HostEvent firstHalf;
 
     private HostEvent secondHalf;
 
-    /**
-     * Plans {@code operation}.
-     *
-     * @param memory that its plan names
-     * @param observed the same, reported to observers
-     * @param hooked whether the caller asked to receive by hook
-     * @param fixedShape whether the result is known without waiting for {@link Operation#begin}
-     */
     PreparedOperation(
             RankBuffer owner,
             PlanMemory memory,
@@ -71,11 +74,6 @@ final class PreparedOperation<R> {
                         : null;
     }
 
-    /** What its plan names. */
-    PlanMemory memory() {
-        return memory;
-    }
-
     /** Streams wait for the GPU alone; the host also learns what went wrong there. */
     private record GpuEvent(DeviceEvent end, HostStream.Work complete) implements DeviceEvent {
         @Override
@@ -92,51 +90,6 @@ final class PreparedOperation<R> {
         public void synchronize() {
             complete.run();
         }
-    }
-
-    Operation<R> operation() {
-        return operation;
-    }
-
-    /** The end of the latest run on a GPU; null on the host. */
-    DeviceEvent event() {
-        return event;
-    }
-
-    CallOptions options() {
-        return options;
-    }
-
-    /** Notes the options of the call that begins. */
-    void options(CallOptions latest) {
-        this.options = latest;
-    }
-
-    boolean belongsTo(RankBuffer buffer) {
-        return owner == buffer;
-    }
-
-    boolean hooked() {
-        return hooked;
-    }
-
-    boolean fixedShape() {
-        return fixedShape;
-    }
-
-    /** {@link #begin} as an object made once, for streams. */
-    HostStream.Work beginWork() {
-        return beginWork;
-    }
-
-    /** {@link #complete} as an object made once. */
-    HostStream.Work completeWork() {
-        return completeWork;
-    }
-
-    /** Both halves as an object made once. */
-    HostStream.Work wholeWork() {
-        return wholeWork;
     }
 
     /** {@link #begin} on the stream's thread; makes no garbage when made before. */
@@ -157,39 +110,17 @@ final class PreparedOperation<R> {
         return secondHalf;
     }
 
-    /** The second half will not run: this rank is out of step. */
-    void leaveHalfDone(IllegalStateException interrupted) {
-        owner.fail(interrupted);
-    }
-
-    /** Enqueues the second half of the oldest run that lacks it; on GPUs only. */
-    void receive() {
-        observed.receive();
-    }
-
-    /** Leaves the end of the run whose second half was enqueued last to streams. */
-    void leave() {
-        observed.leave();
-    }
-
     private void begin() {
         try {
             observed.begin();
             // Where nobody asks for the end of calls, the next run of the plan learns of a refusal.
             owner.adoptMasks(observed.kind());
-        } catch (RankMismatchException refused) {
-            owner.adoptMasks(observed.kind());
-            throw refused;
-        } catch (RoutingException
-                | CapacityExceededException
-                | CallOrderException
-                | IllegalArgumentException agreed) {
-            // Every rank learned of it, or nothing was sent: the ranks are still in step.
-            throw agreed;
+        } catch (IllegalArgumentException refused) {
+            throw refused; // nothing was sent
         } catch (DeepEpTimeoutException late) {
             throw owner.fail(late, observed.kind());
         } catch (RuntimeException | Error failure) {
-            owner.fail(failure);
+            note(failure);
             throw failure;
         }
     }
@@ -197,16 +128,22 @@ final class PreparedOperation<R> {
     private void complete() {
         try {
             observed.complete();
-        } catch (RankMismatchException refused) {
-            owner.adoptMasks(observed.kind());
-            throw refused;
-        } catch (RoutingException | CapacityExceededException | CallOrderException agreed) {
-            throw agreed;
         } catch (DeepEpTimeoutException late) {
             throw owner.fail(late, observed.kind());
         } catch (RuntimeException | Error failure) {
-            owner.fail(failure);
+            note(failure);
             throw failure;
+        }
+    }
+
+    /**
+     * After a failure of which every rank learned, or before anything was sent, all are in step.
+     */
+    private void note(Throwable failure) {
+        switch (failure) {
+            case RankMismatchException _ -> owner.adoptMasks(observed.kind());
+            case RoutingException _, CapacityExceededException _, CallOrderException _ -> {}
+            default -> owner.fail(failure);
         }
     }
 

@@ -277,7 +277,7 @@ final class RankBuffer implements Buffer {
         requireUsable();
         Thread before = oneThread.enter();
         try {
-            prepared.memory().requireLateUsable();
+            prepared.memory.requireLateUsable();
             resources.receive(prepared);
         } finally {
             oneThread.leave(before);
@@ -380,7 +380,7 @@ final class RankBuffer implements Buffer {
                 PlanMemory memory = PlanMemory.of(plan, resources.ownMemory());
                 prepared = keep(plan, memory, prepare.apply(kernels, plan), kind);
             }
-            prepared.memory().requireUsable();
+            prepared.memory.requireUsable();
             return resources.run(prepared, callOptions);
         } finally {
             oneThread.leave(before);
@@ -391,7 +391,7 @@ final class RankBuffer implements Buffer {
     private <R> PreparedOperation<R> preparedOf(Plan plan, CallOptions callOptions) {
         Objects.requireNonNull(callOptions, "options");
         Object left = Objects.requireNonNull(plan, "plan").state().prepared();
-        return left instanceof PreparedOperation<?> prepared && prepared.belongsTo(this)
+        return left instanceof PreparedOperation<?> prepared && prepared.owner == this
                 ? (PreparedOperation<R>) prepared
                 : null;
     }
