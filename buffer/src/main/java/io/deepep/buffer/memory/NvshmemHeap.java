@@ -6,6 +6,7 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.NetworkLibrary;
 import io.deepep.cuda.nvshmem.NvshmemInstallation;
 import io.deepep.cuda.nvshmem.NvshmemOptions;
+import io.deepep.cuda.nvshmem.NvshmemUserSettings;
 import io.deepep.cuda.nvshmem.NvshmemWorld;
 import io.deepep.cuda.nvshmem.PeMap;
 import io.deepep.cuda.topology.HostTopology;
@@ -52,7 +53,8 @@ public record NvshmemHeap(long address, NetworkLibrary library, Runnable release
                                             network,
                                             queues,
                                             gpu,
-                                            HostTopology.read(HostTopology.SYSFS));
+                                            HostTopology.read(HostTopology.SYSFS),
+                                            NvshmemUserSettings.ofProcess());
                             return installation().toString();
                         });
         EpTopology topology = ranks.topology();

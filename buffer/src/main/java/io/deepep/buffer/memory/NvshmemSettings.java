@@ -36,36 +36,21 @@ public final class NvshmemSettings {
     /** The settings of a rank of this host. */
     public static NvshmemOptions of(BufferOptions options, Network.Nvshmem network) {
         return of(
-                options,
+                options.communicator(),
                 network,
+                NvshmemQueues.of(options),
                 CudaDevice.of(options.device().index()).pciBusId(),
-                HostTopology.read(HostTopology.SYSFS));
+                HostTopology.read(HostTopology.SYSFS),
+                NvshmemUserSettings.ofProcess());
     }
 
     /**
-     * The settings of a rank.
+     * The settings of a rank whose kernels need {@code queues}.
      *
      * @param gpu PCI address of its GPU
      * @param host the host whose NICs it uses
-     */
-    public static NvshmemOptions of(
-            BufferOptions options, Network.Nvshmem network, String gpu, HostTopology host) {
-        return of(options.communicator(), network, NvshmemQueues.of(options), gpu, host);
-    }
-
-    /** Settings of one rank whose kernels need {@code queues}. */
-    public static NvshmemOptions of(
-            Communicator communicator,
-            Network.Nvshmem network,
-            NvshmemQueues queues,
-            String gpu,
-            HostTopology host) {
-        return of(communicator, network, queues, gpu, host, NvshmemUserSettings.ofProcess());
-    }
-
-    /**
-     * The same, where the user has set variables of NVSHMEM's own: they decide what the network
-     * leaves open.
+     * @param user what the user has set by variables of NVSHMEM's own, which decide what the
+     *     network leaves open
      */
     static NvshmemOptions of(
             Communicator communicator,

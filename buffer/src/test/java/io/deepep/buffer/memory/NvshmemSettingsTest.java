@@ -45,7 +45,22 @@ class NvshmemSettingsTest {
     private NvshmemOptions settings(int gpu, Network.Nvshmem network) {
         String address = host.gpus().get(gpu).address().toString();
         BufferOptions options = Placed.options(new Placed(0, 16, 8), 8, network, NORMAL, null);
-        return NvshmemSettings.of(options, network, address, host);
+        return settings(options, network, address, host, Map.of());
+    }
+
+    private static NvshmemOptions settings(
+            BufferOptions options,
+            Network.Nvshmem network,
+            String gpu,
+            HostTopology host,
+            Map<String, String> variables) {
+        return NvshmemSettings.of(
+                options.communicator(),
+                network,
+                NvshmemQueues.of(options),
+                gpu,
+                host,
+                new NvshmemUserSettings(variables));
     }
 
     @Test
@@ -84,11 +99,11 @@ class NvshmemSettingsTest {
         Network.Nvshmem network = Network.nvshmem(Network.Transport.IBGDA);
         String gpu = host.gpus().getFirst().address().toString();
         BufferOptions options = Placed.options(new Placed(0, 16, 8), 8, network, NORMAL, null);
-        assertThatThrownBy(() -> NvshmemSettings.of(options, network, gpu, bare))
+        assertThatThrownBy(() -> settings(options, network, gpu, bare, Map.of()))
                 .isInstanceOf(DeepEpUnavailableException.class)
                 .hasMessageContaining("over IBGDA, but this host has no usable RDMA port");
         Network.Nvshmem none = Network.nvshmem(Network.Transport.NONE);
-        assertThat(NvshmemSettings.of(options, none, gpu, bare).hcas()).isEmpty();
+        assertThat(settings(options, none, gpu, bare, Map.of()).hcas()).isEmpty();
     }
 
     @Test
@@ -164,7 +179,7 @@ class NvshmemSettingsTest {
                 .isEqualTo("ib0");
         BufferOptions options = Placed.options(new Placed(0, 4, 4), 2, network, NORMAL, null);
         String gpu = host.gpus().getFirst().address().toString();
-        assertThat(NvshmemSettings.of(options, network, gpu, host).bootstrapInterface())
+        assertThat(settings(options, network, gpu, host, Map.of()).bootstrapInterface())
                 .isEqualTo("lo");
     }
 
@@ -178,13 +193,8 @@ class NvshmemSettingsTest {
 
     private NvshmemOptions settings(Network.Nvshmem network, Map<String, String> variables) {
         BufferOptions options = Placed.options(new Placed(0, 16, 8), 8, network, NORMAL, null);
-        return NvshmemSettings.of(
-                options.communicator(),
-                network,
-                NvshmemQueues.of(options),
-                host.gpus().getFirst().address().toString(),
-                host,
-                new NvshmemUserSettings(variables));
+        String gpu = host.gpus().getFirst().address().toString();
+        return settings(options, network, gpu, host, variables);
     }
 
     @Test
