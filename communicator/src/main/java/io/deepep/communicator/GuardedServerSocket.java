@@ -13,6 +13,7 @@ import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.function.Predicate;
+import org.jgroups.util.Util;
 
 /**
  * The port of a rank: hands out connections only after they have proven the secret. Those that have
@@ -71,9 +72,7 @@ final class GuardedServerSocket extends ServerSocket {
             waiting = new ArrayList<>(unproven);
         }
         waiting.addAll(proven);
-        for (SealedSocket socket : waiting) {
-            socket.close();
-        }
+        waiting.forEach(Util::close);
     }
 
     private void work() {
@@ -123,7 +122,7 @@ final class GuardedServerSocket extends ServerSocket {
 
     private void sendAway(SealedSocket socket) {
         release(socket);
-        closeQuietly(socket);
+        Util.close(socket);
     }
 
     private void admit(SealedSocket socket) {
@@ -131,10 +130,10 @@ final class GuardedServerSocket extends ServerSocket {
             socket.admit(() -> release(socket));
             proven.add(socket);
             if (isClosed()) {
-                closeQuietly(socket);
+                Util.close(socket);
             }
         } catch (IOException | RuntimeException stranger) {
-            closeQuietly(socket);
+            Util.close(socket);
         } finally {
             release(socket);
         }
@@ -148,14 +147,6 @@ final class GuardedServerSocket extends ServerSocket {
     private boolean release(SealedSocket socket) {
         synchronized (unproven) {
             return unproven.remove(socket);
-        }
-    }
-
-    private static void closeQuietly(SealedSocket socket) {
-        try {
-            socket.close();
-        } catch (IOException alreadyOver) {
-            // What matters is that it is over.
         }
     }
 

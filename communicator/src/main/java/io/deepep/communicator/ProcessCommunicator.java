@@ -235,12 +235,7 @@ public final class ProcessCommunicator implements Communicator {
                     for (Address member : members) {
                         if (peers.get(RankAddress.rank(member))) {
                             try {
-                                sender.send(
-                                        member,
-                                        WHOM_DO_YOU_AWAIT,
-                                        round,
-                                        new byte[0],
-                                        Message.Flag.NO_FC);
+                                sender.sendShort(member, WHOM_DO_YOU_AWAIT, round);
                             } catch (IllegalStateException closedMeanwhile) {
                                 return;
                             }
@@ -352,7 +347,7 @@ public final class ProcessCommunicator implements Communicator {
             boolean takesPart = kind == MESSAGE || kind == WHOM_DO_YOU_AWAIT;
             if (takesPart && Departure.of(exchange.departures(), peer) != null) {
                 // It was stopped for too long, and would wait for the others in vain.
-                sender.send(message.getSrc(), YOU_ARE_EXCLUDED, 0, new byte[0], Message.Flag.NO_FC);
+                sender.sendShort(message.getSrc(), YOU_ARE_EXCLUDED, 0);
             }
             switch (kind) {
                 case MESSAGE ->
@@ -365,23 +360,13 @@ public final class ProcessCommunicator implements Communicator {
                                 fields.remaining());
                 case FAREWELL -> {
                     exchange.depart(Departure.left(peer));
-                    sender.send(
-                            message.getSrc(),
-                            FAREWELL_RECEIVED,
-                            0,
-                            new byte[0],
-                            Message.Flag.NO_FC);
+                    sender.sendShort(message.getSrc(), FAREWELL_RECEIVED, 0);
                 }
                 case FAREWELL_RECEIVED -> exchange.setFarewellReceived(peer);
                 case WHOM_DO_YOU_AWAIT -> {
                     ByteBuffer answer =
                             ByteBuffer.allocate(Integer.BYTES).putInt(exchange.awaited());
-                    sender.send(
-                            message.getSrc(),
-                            AWAITED,
-                            fields.getLong(),
-                            answer.array(),
-                            Message.Flag.NO_FC);
+                    sender.sendShort(message.getSrc(), AWAITED, fields.getLong(), answer.array());
                 }
                 case AWAITED -> {
                     long round = fields.getLong();

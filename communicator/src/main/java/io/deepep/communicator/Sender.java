@@ -33,11 +33,17 @@ final class Sender {
      * an earlier exchange.
      */
     void sendMessage(byte kind, long round, byte[] message) {
-        if (message.length <= MAX_PART_BYTES) {
-            sendToOthers(kind, round, message, Message.Flag.NO_FC);
-        } else {
+        if (message.length > MAX_PART_BYTES) {
             // A copy, as the caller may change its own before all have it.
             sendToOthersInTurn(kind, round, message.clone());
+            return;
+        }
+        // To each by itself: JGroups sends what got lost again at once, where of a multicast
+        // message it first has to find out that there was one.
+        for (Address member : channel.getView()) {
+            if (RankAddress.rank(member) != rank) {
+                sendShort(member, kind, round, message);
+            }
         }
     }
 
@@ -59,20 +65,14 @@ final class Sender {
         }
     }
 
-    /**
-     * To each by itself: JGroups sends what got lost again at once, where of a multicast message it
-     * first has to find out that there was one.
-     */
-    private void sendToOthers(byte kind, long round, byte[] payload, Message.Flag... flags) {
-        for (Address member : channel.getView()) {
-            if (RankAddress.rank(member) != rank) {
-                send(member, kind, round, payload, flags);
-            }
-        }
+    /** Past flow control, which may hold back what is longer. */
+    void sendShort(Address destination, byte kind, long round, byte... payload) {
+        send(destination, kind, round, payload, Message.Flag.NO_FC);
     }
 
     /** In parts that flow control can hold back. */
-    void send(Address destination, byte kind, long round, byte[] payload, Message.Flag... flags) {
+    private void send(
+            Address destination, byte kind, long round, byte[] payload, Message.Flag... flags) {
         int sent = 0;
         do {
             int part = Math.min(payload.length - sent, MAX_PART_BYTES);
