@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.net.SocketTimeoutException;
 import java.util.Arrays;
+import java.util.function.Consumer;
 import javax.crypto.SecretKey;
 
 /**
@@ -12,21 +13,10 @@ import javax.crypto.SecretKey;
  * that was announced from one that was not. Read by one thread at a time.
  */
 final class SealedInput extends InputStream {
-    /** Receives what came besides the stream. */
-    interface Ear {
-        /** The other end knows of a departure. */
-        void departure(byte[] departure);
-
-        /**
-         * The connection ended, and the other end had not said that it would. Not told of one that
-         * was never used: its other end may have given it up before it knew that it was let in.
-         */
-        void lost();
-    }
-
     private final InputStream raw;
     private final Frames frames;
-    private final Ear ear;
+    private final Consumer<byte[]> departed;
+    private final Runnable lost;
     private final byte[] frame =
             new byte[Frames.HEADER_BYTES + Frames.MAX_PLAIN_BYTES + Frames.TAG_BYTES];
     private final byte[] plain = new byte[Frames.MAX_PLAIN_BYTES];
@@ -35,10 +25,19 @@ final class SealedInput extends InputStream {
     private boolean used;
     private boolean ended;
 
-    SealedInput(InputStream raw, SecretKey key, Ear ear) {
+    /**
+     * Reads from {@code raw}.
+     *
+     * @param departed takes what the other end says of a departure
+     * @param lost runs if the connection ends, and the other end had not said that it would; not if
+     *     the connection was never used, as its other end may have given it up before it knew that
+     *     it was let in
+     */
+    SealedInput(InputStream raw, SecretKey key, Consumer<byte[]> departed, Runnable lost) {
         this.raw = raw;
         this.frames = new Frames(key);
-        this.ear = ear;
+        this.departed = departed;
+        this.lost = lost;
     }
 
     @Override
@@ -75,12 +74,12 @@ final class SealedInput extends InputStream {
         } catch (SocketTimeoutException tooLate) {
             ended = true;
             throw tooLate;
-        } catch (IOException lost) {
+        } catch (IOException broken) {
             ended = true;
             if (used) {
-                ear.lost();
+                lost.run();
             }
-            throw lost;
+            throw broken;
         }
     }
 
@@ -100,7 +99,7 @@ final class SealedInput extends InputStream {
                 position = 0;
                 limit = length;
             }
-            case Frames.DEPARTURE -> ear.departure(Arrays.copyOf(plain, length));
+            case Frames.DEPARTURE -> departed.accept(Arrays.copyOf(plain, length));
             case Frames.END -> ended = true;
             default -> throw new IOException("frame of unknown kind " + frame[0]);
         }

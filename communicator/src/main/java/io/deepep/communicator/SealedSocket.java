@@ -124,7 +124,12 @@ final class SealedSocket extends Socket {
     private void open(Proof proof) throws IOException {
         setSoTimeout(0);
         peer = proof.peer();
-        in = new SealedInput(super.getInputStream(), proof.receiveKey(), new PeerEar());
+        in =
+                new SealedInput(
+                        super.getInputStream(),
+                        proof.receiveKey(),
+                        departure -> door.heard(peer, departure),
+                        this::lost);
         out = new SealedOutput(super.getOutputStream(), proof.sendKey());
         door.add(this);
         if (closing.get()) {
@@ -191,18 +196,9 @@ final class SealedSocket extends Socket {
         Errands.runAll(List.of(saying), LAST_WORD_TIMEOUT);
     }
 
-    /** Passes on what the other end says, in its name. */
-    private final class PeerEar implements SealedInput.Ear {
-        @Override
-        public void departure(byte[] departure) {
-            door.heard(peer, departure);
-        }
-
-        @Override
-        public void lost() {
-            if (!closing.get()) {
-                door.lost(peer);
-            }
+    private void lost() {
+        if (!closing.get()) {
+            door.lost(peer);
         }
     }
 }
