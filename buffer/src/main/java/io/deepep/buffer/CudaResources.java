@@ -25,6 +25,7 @@ import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
+import io.deepep.spi.HeapRanks;
 import io.deepep.spi.Undo;
 import java.util.List;
 import java.util.Optional;
@@ -62,19 +63,17 @@ final class CudaResources implements Resources {
     /** What {@link #close} gives back. */
     private final Undo made;
 
-    private CudaResources(
-            BufferOptions options, BufferSizes sizes, Agreement agreement, Undo made) {
+    private CudaResources(BufferOptions options, BufferSizes sizes, HeapRanks ranks, Undo made) {
         this.options = options;
         this.made = made;
-        CudaHeaps.Ranks ranks = agreement.ranks(options);
         context = CudaContext.shared(CudaDevice.of(options.device().index()));
         // Those of both modes, whichever this buffer uses: when another buffer opens here later, a
         // kernel of this group may be waiting, and loading would wait for it.
         CudaNormalKernels.load(context);
         CudaLowLatencyKernels.load(context);
-        sharing = GpuSharing.agree(agreement.group(), options, context.cudaDevice());
-        if (!agreement.isFirst()) {
-            sharing.requireKept(sharing, agreement.group(), options.meetingTimeout());
+        sharing = GpuSharing.agree(ranks.communicator(), options, context.cudaDevice());
+        if (!ranks.allNew()) {
+            sharing.requireKept(sharing, ranks);
         }
         stream = made.made(openStream(options), CudaStream::close);
         entered = CudaEvent.create(context);
@@ -108,7 +107,7 @@ final class CudaResources implements Resources {
                         : made.made(openLowLatency(sizes), CudaLowLatencyKernels::close);
     }
 
-    private CudaHeaps openNvl(CudaHeaps.Ranks ranks) {
+    private CudaHeaps openNvl(HeapRanks ranks) {
         return CudaHeaps.open(ranks, context, options.numNvlBytes(), CudaHeaps.Reach.NODE);
     }
 
@@ -120,13 +119,13 @@ final class CudaResources implements Resources {
     }
 
     /** Allocates and meets the peers: collective. */
-    static CudaResources open(BufferOptions options, BufferSizes sizes, Agreement agreement) {
+    static CudaResources open(BufferOptions options, BufferSizes sizes, HeapRanks ranks) {
         Undo made = new Undo();
         try {
-            CudaResources resources = new CudaResources(options, sizes, agreement, made);
+            CudaResources resources = new CudaResources(options, sizes, ranks, made);
             // Nobody launches before everybody's memory is zeroed and kernels are loaded: loading
             // can wait for a kernel that waits for it.
-            agreement.group().barrier(options.meetingTimeout());
+            ranks.communicator().barrier(ranks.timeout());
             return resources;
         } catch (RuntimeException | Error failure) {
             made.close(failure);
@@ -152,17 +151,16 @@ final class CudaResources implements Resources {
     }
 
     @Override
-    public void admit(Agreement agreement) {
-        GpuSharing now = GpuSharing.agree(agreement.group(), options, context.cudaDevice());
-        now.requireKept(sharing, agreement.group(), options.meetingTimeout());
-        CudaHeaps.Ranks ranks = agreement.ranks(options);
+    public void admit(HeapRanks ranks) {
+        GpuSharing.agree(ranks.communicator(), options, context.cudaDevice())
+                .requireKept(sharing, ranks);
         if (nvl != null) {
             nvl.admit(ranks);
         }
         if (rdma != null) {
             rdma.admit(ranks);
         }
-        agreement.group().barrier(options.meetingTimeout());
+        ranks.communicator().barrier(ranks.timeout());
     }
 
     @Override

@@ -5,6 +5,7 @@ import io.deepep.Communicator;
 import io.deepep.Network;
 import io.deepep.buffer.memory.BufferSizes;
 import io.deepep.error.RankMismatchException;
+import io.deepep.spi.HeapRanks;
 import io.deepep.spi.Meeting;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -87,7 +88,9 @@ final class Handshake {
             }
             buffer = Integer.toHexString(parts.hashCode());
         }
-        return new Agreement(group, buffer, newRanks);
+        return new Agreement(
+                buffer,
+                new HeapRanks(group, options.topology(), newRanks, options.meetingTimeout()));
     }
 
     private static Map<String, String> describe(BufferOptions options, BufferSizes sizes) {

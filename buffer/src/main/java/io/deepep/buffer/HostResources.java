@@ -17,6 +17,7 @@ import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.host.HostLowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.host.HostNormalKernels;
+import io.deepep.spi.HeapRanks;
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -56,15 +57,8 @@ final class HostResources implements Resources {
     }
 
     /** Allocates and meets the peers: collective. */
-    static HostResources open(BufferOptions options, BufferSizes sizes, Agreement agreement) {
-        HostHeaps heaps =
-                HostHeaps.open(
-                        agreement.group(),
-                        options.topology(),
-                        options.numNvlBytes(),
-                        options.numRdmaBytes(),
-                        agreement.newRanks(),
-                        options.meetingTimeout());
+    static HostResources open(BufferOptions options, BufferSizes sizes, HeapRanks ranks) {
+        HostHeaps heaps = HostHeaps.open(ranks, options.numNvlBytes(), options.numRdmaBytes());
         try {
             return over(heaps, options, sizes);
         } catch (RuntimeException | Error failure) {
@@ -121,8 +115,8 @@ final class HostResources implements Resources {
     }
 
     @Override
-    public void admit(Agreement agreement) {
-        heaps.admit(agreement.group(), agreement.newRanks(), options.meetingTimeout());
+    public void admit(HeapRanks ranks) {
+        heaps.admit(ranks);
     }
 
     @Override

@@ -71,7 +71,7 @@ record Membership(BufferOptions options, BufferSizes sizes, String buffer, Resou
             throw unusable;
         }
         Agreement agreement = Handshake.admit(group, options, sizes, buffer);
-        resources.admit(agreement);
+        resources.admit(agreement.ranks());
         getInStep("admit", group, LEAP);
     }
 

@@ -13,6 +13,9 @@ import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.LinkSpeed;
 import io.deepep.cuda.NvlinkDomain;
 import io.deepep.cuda.topology.PciAddress;
+import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.normal.NormalNvlLayout;
+import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.spi.BufferProvider;
 import java.util.Optional;
 import java.util.function.BiFunction;
@@ -47,10 +50,10 @@ public final class RankBufferProvider implements BufferProvider {
         Agreement agreement = meeting.apply(options, sizes);
         Resources resources =
                 options.device().isHost()
-                        ? HostResources.open(options, sizes, agreement)
-                        : CudaResources.open(options, sizes, agreement);
+                        ? HostResources.open(options, sizes, agreement.ranks())
+                        : CudaResources.open(options, sizes, agreement.ranks());
         Membership membership = new Membership(options, sizes, agreement.buffer(), resources);
-        if (!agreement.isFirst()) {
+        if (!agreement.ranks().allNew()) {
             try {
                 membership.join();
             } catch (RuntimeException | Error failure) {
@@ -65,17 +68,17 @@ public final class RankBufferProvider implements BufferProvider {
 
     @Override
     public long normalNvlBytes(Config config, NormalLimits limits, EpTopology topology) {
-        return BufferSizes.normalNvl(limits, topology);
+        return NormalNvlLayout.of(limits, topology).layout().sizeBytes();
     }
 
     @Override
     public long normalRdmaBytes(Config config, NormalLimits limits, EpTopology topology) {
-        return BufferSizes.normalRdma(config, limits, topology);
+        return NormalRdmaLayout.of(config, limits, topology).layout().sizeBytes();
     }
 
     @Override
     public long lowLatencyRdmaBytes(LowLatencyLimits limits, EpTopology topology) {
-        return BufferSizes.lowLatencyRdma(limits, topology);
+        return LowLatencyLayout.of(limits, topology).layout().sizeBytes();
     }
 
     @Override

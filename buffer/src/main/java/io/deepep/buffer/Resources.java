@@ -8,6 +8,7 @@ import io.deepep.Tensor;
 import io.deepep.error.NativeCallException;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
+import io.deepep.spi.HeapRanks;
 import java.util.Optional;
 
 /**
@@ -35,7 +36,7 @@ interface Resources extends AutoCloseable {
      * Takes in the memory of new ranks: collective with their opening, once no call of this rank is
      * under way.
      */
-    void admit(Agreement agreement);
+    void admit(HeapRanks ranks);
 
     /** The rank is in another group from here on. */
     void moveTo(Communicator group);

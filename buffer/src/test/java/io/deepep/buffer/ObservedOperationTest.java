@@ -23,6 +23,7 @@ import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.observe.CallKind;
 import io.deepep.observe.ObservedCall;
+import io.deepep.spi.HeapRanks;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
 import java.time.Duration;
@@ -99,7 +100,7 @@ class ObservedOperationTest {
         }
 
         @Override
-        public void admit(Agreement agreement) {
+        public void admit(HeapRanks ranks) {
             throw new UnsupportedOperationException();
         }
 

@@ -1,6 +1,5 @@
 package io.deepep.host;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
@@ -32,15 +31,6 @@ public final class HostHeap {
         this.segments = segments;
         this.doorbells = doorbells;
         this.lease = lease;
-    }
-
-    /** A heap for a single rank without peers, for tests of layouts and row code. */
-    static HostHeap single(Arena arena, long bytes) {
-        return new HostHeap(
-                0,
-                new MemorySegment[] {HostMemory.allocate(arena, bytes)},
-                new HostDoorbell[] {new HostDoorbell()},
-                new HeapLease(0, () -> {}));
     }
 
     /** This rank's memory. */

@@ -231,17 +231,4 @@ public final class HostWait {
     public void copyWaited(long[] total) {
         System.arraycopy(waited, 0, total, 0, Math.min(waited.length, total.length));
     }
-
-    /**
-     * Waits until the flag at {@code offset} of this rank's memory is at least {@code value}; pairs
-     * with {@link HostHeap#signal}.
-     */
-    public void untilAtLeast(HostHeap heap, long offset, long value, int peer, String phase) {
-        progress();
-        long seen = heap.flag(offset);
-        while (seen < value) {
-            idle(peer, phase, value, seen);
-            seen = heap.flag(offset);
-        }
-    }
 }

@@ -1,14 +1,12 @@
 package io.deepep.host;
 
-import io.deepep.Communicator;
 import io.deepep.EpTopology;
+import io.deepep.spi.HeapRanks;
 import io.deepep.spi.Meeting;
 import io.deepep.spi.posix.JobMemory;
 import io.deepep.spi.posix.SharedMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.time.Duration;
-import java.util.BitSet;
 import java.util.List;
 
 /**
@@ -50,16 +48,11 @@ final class ProcessHeaps {
     }
 
     /** Collective; fails on all ranks if it fails on one. */
-    static HostHeaps open(
-            Communicator communicator,
-            EpTopology topology,
-            long nvlBytes,
-            long rdmaBytes,
-            BitSet newRanks,
-            Duration timeout) {
+    static HostHeaps open(HeapRanks ranks, long nvlBytes, long rdmaBytes) {
+        EpTopology topology = ranks.topology();
         ProcessHeaps heaps = new ProcessHeaps(topology, nvlBytes, rdmaBytes);
         try {
-            heaps.meet(communicator, newRanks, timeout);
+            heaps.meet(ranks);
         } catch (RuntimeException | Error failure) {
             heaps.release();
             throw failure;
@@ -73,14 +66,18 @@ final class ProcessHeaps {
     }
 
     /** New ranks make memory, and everybody maps what is new to it. */
-    private void meet(Communicator communicator, BitSet newRanks, Duration timeout) {
+    private void meet(HeapRanks ranks) {
         Meeting meeting =
-                new Meeting(communicator, timeout, "the processes cannot share host memory", CURE);
-        boolean isNew = newRanks.get(topology.rank());
-        Runnable first = isNew ? () -> requireRoom(newRanks.cardinality()) : () -> {};
+                new Meeting(
+                        ranks.communicator(),
+                        ranks.timeout(),
+                        "the processes cannot share host memory",
+                        CURE);
+        int numNew = ranks.newRanks().cardinality();
+        Runnable first = ranks.isNew() ? () -> requireRoom(numNew) : () -> {};
         job = JobMemory.agree(meeting, job, first);
-        List<String> offers = meeting.together(() -> offer(isNew));
-        meeting.together(() -> mapAll(newRanks, offers));
+        List<String> offers = meeting.together(() -> offer(ranks.isNew()));
+        meeting.step(() -> mapAll(ranks, offers));
     }
 
     private void release() {
@@ -105,16 +102,14 @@ final class ProcessHeaps {
         return JobMemory.offer(own);
     }
 
-    private String mapAll(BitSet newRanks, List<String> offers) {
-        boolean isNew = newRanks.get(topology.rank());
+    private void mapAll(HeapRanks ranks, List<String> offers) {
         for (int peer = 0; peer < offers.size(); peer++) {
-            if (peer != topology.rank() && (isNew || newRanks.get(peer))) {
+            if (peer != topology.rank() && (ranks.isNew() || ranks.newRanks().get(peer))) {
                 try (SharedMemory memory = job.open(peer, offers.get(peer), numBytes())) {
                     map(peer, memory);
                 }
             }
         }
-        return "";
     }
 
     /** Where a dead rank's memory was, if there was one. */

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
+import io.deepep.spi.HeapRanks;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.Queue;
@@ -26,7 +27,10 @@ class HeapLeaseTest {
                         int rank = communicator.rank();
                         HostHeaps heaps =
                                 HostHeaps.open(
-                                        communicator, new EpTopology(rank, 3, 3), 128, 128, LONG);
+                                        new HeapRanks(
+                                                communicator, new EpTopology(rank, 3, 3), LONG),
+                                        128,
+                                        128);
                         memories.add(heaps.nvl().local());
                         if (rank != 1) {
                             heaps.close();
@@ -47,7 +51,9 @@ class HeapLeaseTest {
                     communicator -> {
                         HostHeaps heaps =
                                 HostHeaps.open(
-                                        communicator, new EpTopology(0, 1, 1), 128, 128, LONG);
+                                        new HeapRanks(communicator, new EpTopology(0, 1, 1), LONG),
+                                        128,
+                                        128);
                         memories.add(heaps.nvl().local());
                         window.set(heaps.nvl().window(0, 64));
                     });

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
+import io.deepep.spi.HeapRanks;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -29,11 +30,12 @@ class HostHeapTest {
                         int rank = communicator.rank();
                         try (HostHeaps heaps =
                                 HostHeaps.open(
-                                        communicator,
-                                        new EpTopology(rank, numRanks, 2),
+                                        new HeapRanks(
+                                                communicator,
+                                                new EpTopology(rank, numRanks, 2),
+                                                LONG),
                                         1000,
-                                        2000,
-                                        LONG)) {
+                                        2000)) {
                             assertThat(heaps.nvl().local().byteSize()).isEqualTo(1000);
                             assertThat(heaps.rdma().local().byteSize()).isEqualTo(2000);
                             assertThat(heaps.nvl().local().address() % 128).isZero();
@@ -69,7 +71,10 @@ class HostHeapTest {
                         int stranger = (rank + 2) % 4;
                         try (HostHeaps heaps =
                                 HostHeaps.open(
-                                        communicator, new EpTopology(rank, 4, 2), 256, 256, LONG)) {
+                                        new HeapRanks(
+                                                communicator, new EpTopology(rank, 4, 2), LONG),
+                                        256,
+                                        256)) {
                             String message =
                                     "rank "
                                             + rank
@@ -99,11 +104,10 @@ class HostHeapTest {
                             int rank = communicator.rank();
                             HostHeaps heaps =
                                     HostHeaps.open(
-                                            communicator,
-                                            new EpTopology(rank, 3, 3),
+                                            new HeapRanks(
+                                                    communicator, new EpTopology(rank, 3, 3), LONG),
                                             128,
-                                            128,
-                                            LONG);
+                                            128);
                             MemorySegment mine = heaps.nvl().local();
                             if (rank != lastRank) {
                                 heaps.close();
@@ -133,7 +137,7 @@ class HostHeapTest {
     @Test
     void windowsAreBounded() {
         try (Arena arena = Arena.ofConfined()) {
-            HostHeap heap = HostHeap.single(arena, 256);
+            HostHeap heap = TestFlags.single(arena, 256);
             HostHeap window = heap.window(128, 64);
             window.signal(0, 56, 5);
             assertThat(heap.flag(184)).isEqualTo(5);
@@ -156,7 +160,10 @@ class HostHeapTest {
                         int peer = 1 - rank;
                         try (HostHeaps heaps =
                                 HostHeaps.open(
-                                        communicator, new EpTopology(rank, 2, 2), 4096, 8, LONG)) {
+                                        new HeapRanks(
+                                                communicator, new EpTopology(rank, 2, 2), LONG),
+                                        4096,
+                                        8)) {
                             HostWait wait = new HostWait(rank, heaps.doorbell(), LONG.toNanos());
                             MemorySegment out = heaps.nvl().of(peer);
                             MemorySegment in = heaps.nvl().local();
@@ -165,7 +172,7 @@ class HostHeapTest {
                                     out.set(I64, 128 + 128L * word, round * 31 + word);
                                 }
                                 heaps.nvl().signal(peer, 0, round);
-                                wait.untilAtLeast(heaps.nvl(), 0, round, peer, "stress.data");
+                                TestFlags.await(wait, heaps.nvl(), 0, round, peer, "stress.data");
                                 for (int word = 0; word < words; word++) {
                                     long seen = in.get(I64, 128 + 128L * word);
                                     if (seen != round * 31 + word) {
@@ -175,7 +182,7 @@ class HostHeapTest {
                                 }
                                 // Credit: the peer may only overwrite what has been read.
                                 heaps.nvl().signal(peer, 8, round);
-                                wait.untilAtLeast(heaps.nvl(), 8, round, peer, "stress.credit");
+                                TestFlags.await(wait, heaps.nvl(), 8, round, peer, "stress.credit");
                             }
                             communicator.barrier(LONG);
                         }

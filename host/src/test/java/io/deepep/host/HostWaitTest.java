@@ -28,10 +28,10 @@ class HostWaitTest {
     @Test
     void timeoutNamesRankPeerPhaseAndBothValues() {
         try (Arena arena = Arena.ofConfined()) {
-            HostHeap heap = HostHeap.single(arena, 128);
+            HostHeap heap = TestFlags.single(arena, 128);
             heap.signal(0, 16, 2);
             HostWait wait = new HostWait(3, new HostDoorbell(), SHORT);
-            assertThatThrownBy(() -> wait.untilAtLeast(heap, 16, 4, 5, "combine.data"))
+            assertThatThrownBy(() -> TestFlags.await(wait, heap, 16, 4, 5, "combine.data"))
                     .isInstanceOf(DeepEpTimeoutException.class)
                     .hasMessageContainingAll("rank 3", "rank 5", "combine.data", "4", "2")
                     .asInstanceOf(InstanceOfAssertFactories.type(DeepEpTimeoutException.class))
@@ -79,15 +79,15 @@ class HostWaitTest {
     @Test
     void aWaitForARankThatIsGoneEndsAtOnce() {
         try (Arena arena = Arena.ofConfined()) {
-            HostHeap heap = HostHeap.single(arena, 128);
+            HostHeap heap = TestFlags.single(arena, 128);
             List<Departure> gone = new CopyOnWriteArrayList<>();
             HostWait wait = new HostWait(3, new HostDoorbell(), LONG_ONES, () -> List.copyOf(gone));
             gone.add(Departure.left(4));
-            assertThatThrownBy(() -> wait.untilAtLeast(heap, 16, 4, 4, "combine.data"))
+            assertThatThrownBy(() -> TestFlags.await(wait, heap, 16, 4, 4, "combine.data"))
                     .hasMessageContaining("rank 4 has left the group");
             gone.add(Departure.failed(5, new IllegalStateException("disk full")));
             for (int peer : new int[] {5, 2, 4}) {
-                assertThatThrownBy(() -> wait.untilAtLeast(heap, 16, 4, peer, "combine.data"))
+                assertThatThrownBy(() -> TestFlags.await(wait, heap, 16, 4, peer, "combine.data"))
                         .isInstanceOf(DeepEpTimeoutException.class)
                         .hasMessageContainingAll(
                                 "rank 3", "combine.data", "rank 5 failed", "disk full");
@@ -99,7 +99,7 @@ class HostWaitTest {
     @Test
     void whatARankStoredBeforeItLeftIsStillFound() {
         try (Arena arena = Arena.ofConfined()) {
-            HostHeap heap = HostHeap.single(arena, 128);
+            HostHeap heap = TestFlags.single(arena, 128);
             HostWait wait =
                     new HostWait(
                             3,
@@ -109,7 +109,7 @@ class HostWaitTest {
                                 heap.signal(0, 16, 4);
                                 return List.of(Departure.left(5));
                             });
-            wait.untilAtLeast(heap, 16, 4, 5, "combine.data");
+            TestFlags.await(wait, heap, 16, 4, 5, "combine.data");
             assertThat(heap.flag(16)).isEqualTo(4);
             assertThat(wait.departures()).hasSize(1);
         }
@@ -118,10 +118,10 @@ class HostWaitTest {
     @Test
     void aFlagThatIsThereIsNotWaitedFor() {
         try (Arena arena = Arena.ofConfined()) {
-            HostHeap heap = HostHeap.single(arena, 128);
+            HostHeap heap = TestFlags.single(arena, 128);
             heap.signal(0, 0, 9);
             // Even with no time at all.
-            new HostWait(0, new HostDoorbell(), 0).untilAtLeast(heap, 0, 8, 1, "none");
+            TestFlags.await(new HostWait(0, new HostDoorbell(), 0), heap, 0, 8, 1, "none");
             assertThat(heap.flag(0)).isEqualTo(9);
         }
     }
@@ -129,10 +129,10 @@ class HostWaitTest {
     @Test
     void interruptionEndsTheWaitAndKeepsTheFlag() {
         try (Arena arena = Arena.ofConfined()) {
-            HostHeap heap = HostHeap.single(arena, 128);
+            HostHeap heap = TestFlags.single(arena, 128);
             HostWait wait = new HostWait(2, new HostDoorbell(), LONG);
             Thread.currentThread().interrupt();
-            assertThatThrownBy(() -> wait.untilAtLeast(heap, 0, 1, 1, "never"))
+            assertThatThrownBy(() -> TestFlags.await(wait, heap, 0, 1, 1, "never"))
                     .isInstanceOf(IllegalStateException.class)
                     .hasMessage("rank 2 was interrupted while it waited for its peers");
             assertThat(Thread.interrupted()).isTrue();

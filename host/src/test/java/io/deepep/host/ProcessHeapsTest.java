@@ -8,6 +8,7 @@ import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.spi.HeapRanks;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -69,7 +70,9 @@ class ProcessHeapsTest {
 
     private static HostHeaps open(Communicator communicator, EpTopology topology) {
         return HostHeaps.open(
-                new Apart(communicator, UnaryOperator.identity()), topology, 4096, 5000, LONG);
+                new HeapRanks(new Apart(communicator, UnaryOperator.identity()), topology, LONG),
+                4096,
+                5000);
     }
 
     @Test
@@ -145,6 +148,7 @@ class ProcessHeapsTest {
                         EpTopology topology = new EpTopology(rank, numRanks, numRanks);
                         Communicator again =
                                 new Apart(next.communicator(rank), UnaryOperator.identity());
+                        HeapRanks ranks = new HeapRanks(again, topology, newRanks, LONG);
                         HostHeaps heaps = open(communicator, topology);
                         MemorySegment seen = heaps.rdma().window(8, 64).of(dead);
                         communicator.barrier(LONG);
@@ -153,11 +157,11 @@ class ProcessHeapsTest {
                         communicator.barrier(LONG);
                         if (rank == dead) {
                             heaps.close();
-                            heaps = HostHeaps.open(again, topology, 4096, 5000, newRanks, LONG);
+                            heaps = HostHeaps.open(ranks, 4096, 5000);
                             assertThat(heaps.nvl().local().get(I64, 0)).isZero();
                             heaps.rdma().local().set(I64, 8, 5);
                         } else {
-                            heaps.admit(again, newRanks, LONG);
+                            heaps.admit(ranks);
                         }
                         again.barrier(LONG);
                         if (rank != dead) {
@@ -195,10 +199,10 @@ class ProcessHeapsTest {
                             for (long round = 1; round <= rounds; round++) {
                                 heaps.nvl().of(peer).set(I64, 128, round * 31);
                                 heaps.nvl().signal(peer, 0, round);
-                                wait.untilAtLeast(heaps.nvl(), 0, round, peer, "stress.data");
+                                TestFlags.await(wait, heaps.nvl(), 0, round, peer, "stress.data");
                                 assertThat(heaps.nvl().local().get(I64, 128)).isEqualTo(round * 31);
                                 heaps.nvl().signal(peer, 8, round);
-                                wait.untilAtLeast(heaps.nvl(), 8, round, peer, "stress.credit");
+                                TestFlags.await(wait, heaps.nvl(), 8, round, peer, "stress.credit");
                             }
                             communicator.barrier(LONG);
                         }
@@ -308,7 +312,10 @@ class ProcessHeapsTest {
             Communicator communicator, long nvlBytes, String... mentions) {
         EpTopology topology =
                 new EpTopology(communicator.rank(), communicator.size(), communicator.size());
-        assertThatThrownBy(() -> HostHeaps.open(communicator, topology, nvlBytes, 100, LONG))
+        assertThatThrownBy(
+                        () ->
+                                HostHeaps.open(
+                                        new HeapRanks(communicator, topology, LONG), nvlBytes, 100))
                 .isInstanceOf(DeepEpUnavailableException.class)
                 .hasMessageContaining("the processes cannot share host memory: ")
                 .hasMessageContainingAll(mentions);

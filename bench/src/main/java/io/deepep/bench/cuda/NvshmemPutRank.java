@@ -5,7 +5,6 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.Network;
-import io.deepep.buffer.memory.CudaHeaps;
 import io.deepep.buffer.memory.NvshmemHeap;
 import io.deepep.buffer.memory.NvshmemQueues;
 import io.deepep.cuda.CudaContext;
@@ -19,6 +18,7 @@ import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.memory.PinnedMemory;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.spi.HeapRanks;
 import io.deepep.spi.Meeting;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -74,7 +74,7 @@ final class NvshmemPutRank implements PutRanks {
         stream = CudaStream.create(context);
         heap =
                 NvshmemHeap.open(
-                        new CudaHeaps.Ranks(
+                        new HeapRanks(
                                 communicator,
                                 new EpTopology(communicator.rank(), communicator.size(), 1),
                                 timeout),

@@ -7,6 +7,7 @@ import io.deepep.bench.run.Job;
 import io.deepep.bench.run.Session;
 import io.deepep.buffer.memory.CudaHeaps;
 import io.deepep.cuda.CudaStream;
+import io.deepep.spi.HeapRanks;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -53,8 +54,8 @@ record PeerMemory(Session session, List<RankPart> parts) implements AutoCloseabl
 
     private static RankPart part(Session session, int rank, long bytes) {
         int numRanks = session.job().numRanks();
-        CudaHeaps.Ranks ranks =
-                new CudaHeaps.Ranks(
+        HeapRanks ranks =
+                new HeapRanks(
                         session.communicator(rank),
                         new EpTopology(rank, numRanks, session.job().topology().numNvlRanks()),
                         session.job().timeout());

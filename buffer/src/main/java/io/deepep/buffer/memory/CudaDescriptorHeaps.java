@@ -3,6 +3,7 @@ package io.deepep.buffer.memory;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.cuda.memory.VirtualMemory;
+import io.deepep.spi.HeapRanks;
 import io.deepep.spi.posix.PosixFd;
 
 /**
@@ -15,7 +16,7 @@ final class CudaDescriptorHeaps extends CudaProcessHeaps {
     private int descriptor = NONE;
 
     CudaDescriptorHeaps(
-            CudaHeaps.Ranks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
+            HeapRanks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
         super(ranks, context, numBytes, reach, "descriptors");
     }
 

@@ -3,6 +3,7 @@ package io.deepep.buffer.memory;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.cuda.memory.VirtualMemory;
+import io.deepep.spi.HeapRanks;
 import java.util.HexFormat;
 
 /**
@@ -10,8 +11,7 @@ import java.util.HexFormat;
  * counts who has it open, as with descriptors, and a handle is valid as long as the memory is.
  */
 final class CudaFabricHeaps extends CudaProcessHeaps {
-    CudaFabricHeaps(
-            CudaHeaps.Ranks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
+    CudaFabricHeaps(HeapRanks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
         super(ranks, context, numBytes, reach, "fabric handles");
     }
 

@@ -9,6 +9,7 @@ import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.cuda.memory.IpcHandle;
 import io.deepep.host.HostHeaps;
 import io.deepep.host.HostWait;
+import io.deepep.spi.HeapRanks;
 import io.deepep.spi.NodeCommunicator;
 import java.time.Duration;
 import java.util.HexFormat;
@@ -34,7 +35,7 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
     private final HostHeaps flags;
 
     /** Collective among all ranks. */
-    CudaIpcHeaps(CudaHeaps.Ranks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
+    CudaIpcHeaps(HeapRanks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
         super(ranks, context, numBytes, reach, "CUDA IPC");
         Communicator communicator =
                 reach == CudaHeaps.Reach.NODE
@@ -42,7 +43,11 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
                         : ranks.communicator();
         int size = communicator.size();
         group = new EpTopology(communicator.rank(), size, 1);
-        flags = HostHeaps.open(communicator, group, 0, (long) Long.BYTES * size, ranks.timeout());
+        flags =
+                HostHeaps.open(
+                        new HeapRanks(communicator, group, ranks.timeout()),
+                        0,
+                        (long) Long.BYTES * size);
     }
 
     @Override

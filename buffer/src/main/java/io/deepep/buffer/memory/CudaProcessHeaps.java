@@ -6,6 +6,7 @@ import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.cuda.memory.VirtualMemory;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
+import io.deepep.spi.HeapRanks;
 import io.deepep.spi.Meeting;
 import io.deepep.spi.Undo;
 import java.lang.foreign.Arena;
@@ -54,7 +55,7 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
     private final Map<Integer, CudaMemory> opened = new HashMap<>();
 
     CudaProcessHeaps(
-            CudaHeaps.Ranks ranks,
+            HeapRanks ranks,
             CudaContext context,
             long numBytes,
             CudaHeaps.Reach reach,
@@ -90,7 +91,7 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
      * @throws DeepEpUnavailableException on every rank
      */
     static CudaHeaps open(
-            CudaHeaps.Ranks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
+            HeapRanks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
         if (reach.isAcrossHosts(ranks)) {
             return new CudaFabricHeaps(ranks, context, numBytes, reach).open(ranks);
         }
@@ -176,7 +177,7 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
         }
     }
 
-    final CudaHeaps open(CudaHeaps.Ranks ranks) {
+    final CudaHeaps open(HeapRanks ranks) {
         try {
             List<Long> addresses = meet(ranks);
             return new CudaHeaps(
@@ -188,7 +189,7 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
     }
 
     /** New ranks make memory, and everybody opens what is new to it. */
-    private List<Long> meet(CudaHeaps.Ranks ranks) {
+    private List<Long> meet(HeapRanks ranks) {
         Meeting meeting =
                 new Meeting(
                         ranks.communicator(),
@@ -209,7 +210,7 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
         }
     }
 
-    private String offer(CudaHeaps.Ranks ranks) {
+    private String offer(HeapRanks ranks) {
         if (ranks.isNew()) {
             make();
         }
@@ -231,7 +232,7 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
         own.clear();
     }
 
-    private void openAll(CudaHeaps.Ranks ranks, List<String> offers, List<Long> addresses) {
+    private void openAll(HeapRanks ranks, List<String> offers, List<Long> addresses) {
         for (int peer = 0; peer < topology.numRanks(); peer++) {
             if (peer == rank) {
                 addresses.add(own.address());

@@ -8,9 +8,9 @@ import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaStream;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.RankMismatchException;
+import io.deepep.spi.HeapRanks;
 import io.deepep.spi.Meeting;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -85,10 +85,10 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
      * @param before what a rank that stays knows; of a new one, this
      * @throws DeepEpUnavailableException on every rank
      */
-    public void requireKept(GpuSharing before, Communicator group, Duration timeout) {
+    public void requireKept(GpuSharing before, HeapRanks ranks) {
         new Meeting(
-                        group,
-                        timeout,
+                        ranks.communicator(),
+                        ranks.timeout(),
                         "the new ranks are on other GPUs than those whose places they take",
                         "give a new rank the GPU of the old one")
                 .step(

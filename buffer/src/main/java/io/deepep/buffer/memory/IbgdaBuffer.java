@@ -16,6 +16,7 @@ import io.deepep.cuda.topology.NicPort;
 import io.deepep.cuda.topology.PciAddress;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.normal.cuda.RailWay;
+import io.deepep.spi.HeapRanks;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Undo;
 import java.util.ArrayList;
@@ -42,7 +43,7 @@ record IbgdaBuffer(BufferOptions options, Network.Ibgda network) {
     private static final int QUEUES_TO_STAND_IN = 2;
 
     /** Allocates it, and connects the ranks: collective. */
-    RdmaBuffer open(BufferSizes sizes, CudaContext context, CudaHeaps.Ranks ranks) {
+    RdmaBuffer open(BufferSizes sizes, CudaContext context, HeapRanks ranks) {
         long outbox = Layout.alignToLine(options.numRdmaBytes());
         long landings = Layout.alignToLine(outbox + sizes.outboxBytes());
         long numBytes = landings + IbgdaOptions.NetworkMemory.LANDING_BYTES;

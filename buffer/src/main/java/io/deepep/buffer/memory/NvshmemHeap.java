@@ -11,6 +11,7 @@ import io.deepep.cuda.nvshmem.NvshmemWorld;
 import io.deepep.cuda.nvshmem.PeMap;
 import io.deepep.cuda.topology.HostTopology;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.spi.HeapRanks;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Meeting;
 
@@ -33,7 +34,7 @@ public record NvshmemHeap(long address, NetworkLibrary library, Runnable release
      *     needs is missing on any rank
      */
     public static NvshmemHeap open(
-            CudaHeaps.Ranks ranks,
+            HeapRanks ranks,
             CudaContext context,
             Network.Nvshmem network,
             NvshmemQueues queues,

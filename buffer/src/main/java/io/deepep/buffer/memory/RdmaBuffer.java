@@ -9,6 +9,7 @@ import io.deepep.cuda.ibgda.Ibgda;
 import io.deepep.cuda.memory.RdmaHeaps;
 import io.deepep.cuda.nvshmem.NvshmemWorld;
 import io.deepep.cuda.nvshmem.PeMap;
+import io.deepep.spi.HeapRanks;
 import io.deepep.spi.Layout;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -59,7 +60,7 @@ public record RdmaBuffer(
             CudaContext context,
             CudaStream stream,
             GpuSharing sharing,
-            CudaHeaps.Ranks ranks) {
+            HeapRanks ranks) {
         boolean crosses = options.topology().isInternode();
         if (crosses && options.network() instanceof Network.Ibgda network) {
             return new IbgdaBuffer(options, network).open(sizes, context, ranks);
@@ -137,7 +138,7 @@ public record RdmaBuffer(
     }
 
     /** Opens the memory of new ranks. Collective with their {@link #open}. */
-    public void admit(CudaHeaps.Ranks ranks) {
+    public void admit(HeapRanks ranks) {
         mapped.orElseThrow().admit(ranks);
         if (queues != null) {
             queues.ibgda().admit(ranks.communicator());

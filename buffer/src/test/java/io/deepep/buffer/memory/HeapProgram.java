@@ -13,6 +13,7 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.CommunicatorProvider;
+import io.deepep.spi.HeapRanks;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -79,7 +80,7 @@ final class HeapProgram {
         try {
             heaps =
                     CudaHeaps.open(
-                            new CudaHeaps.Ranks(
+                            new HeapRanks(
                                     options.communicator(), options.topology(), options.timeout()),
                             context,
                             NUM_BYTES,

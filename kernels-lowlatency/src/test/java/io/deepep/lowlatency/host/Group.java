@@ -16,6 +16,7 @@ import io.deepep.host.HostHeaps;
 import io.deepep.host.HostWait;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.CallTimeouts;
+import io.deepep.spi.HeapRanks;
 import io.deepep.spi.Operation;
 import java.time.Duration;
 import java.util.List;
@@ -60,7 +61,8 @@ final class Group {
     private void runRank(Communicator communicator, Body body) throws Exception {
         EpTopology topology = new EpTopology(communicator.rank(), numRanks, 1);
         long bytes = LowLatencyLayout.of(limits, topology).layout().sizeBytes();
-        try (HostHeaps heaps = HostHeaps.open(communicator, topology, 0, bytes, MEETING)) {
+        try (HostHeaps heaps =
+                HostHeaps.open(new HeapRanks(communicator, topology, MEETING), 0, bytes)) {
             HostWait waiter = new HostWait(topology.rank(), heaps.doorbell(), timeouts, departures);
             HostContext context = new HostContext(topology, null, heaps.rdma(), waiter);
             body.run(

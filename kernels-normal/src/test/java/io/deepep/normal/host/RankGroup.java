@@ -9,6 +9,7 @@ import io.deepep.host.HostHeaps;
 import io.deepep.host.HostWait;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.spi.HeapRanks;
 import java.time.Duration;
 
 /**
@@ -46,7 +47,9 @@ record RankGroup(
                                         .sizeBytes();
                         try (HostHeaps heaps =
                                 HostHeaps.open(
-                                        communicator, topology, nvlBytes, rdmaBytes, timeout)) {
+                                        new HeapRanks(communicator, topology, timeout),
+                                        nvlBytes,
+                                        rdmaBytes)) {
                             HostWait waiter =
                                     new HostWait(
                                             topology.rank(), heaps.doorbell(), timeout.toNanos());

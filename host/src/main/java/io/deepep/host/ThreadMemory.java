@@ -1,0 +1,87 @@
+package io.deepep.host;
+
+import io.deepep.spi.HeapRanks;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+
+/**
+ * What ranks that are threads of one process share: memory of each, freed by the last of them, so
+ * that they may close in any order. A new rank takes over the memory of the rank whose place it
+ * takes.
+ *
+ * @param <M> the memory of a rank
+ */
+public final class ThreadMemory<M> {
+    private final AtomicReferenceArray<M> memories;
+    private final AtomicInteger users;
+    private final Consumer<M> free;
+
+    private ThreadMemory(int numRanks, Consumer<M> free) {
+        this.memories = new AtomicReferenceArray<>(numRanks);
+        this.users = new AtomicInteger(numRanks);
+        this.free = free;
+    }
+
+    /**
+     * Allocates this rank's memory and meets the peers or, as one of several new ranks, meets those
+     * that have memory and {@link #meet}. Collective. Afterwards, the rank is one of those that
+     * must {@link #release}.
+     */
+    public static <M> ThreadMemory<M> open(
+            HeapRanks ranks, Supplier<M> allocate, Consumer<M> free) {
+        return ranks.allNew() ? create(ranks, allocate, free) : join(ranks);
+    }
+
+    private static <M> ThreadMemory<M> create(
+            HeapRanks ranks, Supplier<M> allocate, Consumer<M> free) {
+        ThreadMemory<M> mine = new ThreadMemory<>(ranks.topology().numRanks(), free);
+        ThreadMemory<M> all = mine.exchange(ranks, 0);
+        try {
+            all.memories.set(ranks.topology().rank(), allocate.get());
+            ranks.communicator().barrier(ranks.timeout());
+            return all;
+        } catch (RuntimeException | Error failure) {
+            // A rank that fails here will not close; the memory of the others must not wait for it.
+            all.release();
+            throw failure;
+        }
+    }
+
+    /** The others hold the memory meanwhile, and release none while they meet. */
+    private static <M> ThreadMemory<M> join(HeapRanks ranks) {
+        ThreadMemory<M> none = new ThreadMemory<>(0, memory -> {});
+        ThreadMemory<M> all = none.exchange(ranks, ranks.newRanks().nextClearBit(0));
+        all.users.incrementAndGet();
+        return all;
+    }
+
+    /** What {@code rank} shows, when each shows its own. */
+    @SuppressWarnings("unchecked") // all ranks share the same kind of memory
+    private ThreadMemory<M> exchange(HeapRanks ranks, int rank) {
+        return (ThreadMemory<M>)
+                ranks.communicator().exchangeReferences(this, ranks.timeout()).get(rank);
+    }
+
+    /** Shows the memory to new ranks, which open it. Collective. */
+    public void meet(HeapRanks ranks) {
+        exchange(ranks, 0);
+    }
+
+    /** The memory of {@code rank}. */
+    public M of(int rank) {
+        return memories.get(rank);
+    }
+
+    /** Gives up this rank's share. */
+    public void release() {
+        if (users.decrementAndGet() == 0) {
+            for (int rank = 0; rank < memories.length(); rank++) {
+                if (of(rank) != null) {
+                    free.accept(of(rank));
+                }
+            }
+        }
+    }
+}
