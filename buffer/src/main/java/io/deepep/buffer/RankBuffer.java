@@ -16,6 +16,7 @@ import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
+import io.deepep.EpTopology;
 import io.deepep.Event;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
@@ -181,12 +182,8 @@ final class RankBuffer implements Buffer {
     }
 
     private void requireMaskable(int rank, boolean masked) {
-        int numRanks = options.topology().numRanks();
-        if (rank < 0 || rank >= numRanks) {
-            throw new IllegalArgumentException(
-                    "rank=" + rank + " is not in [0, numRanks=" + numRanks + ")");
-        }
-        if (masked && rank == options.topology().rank()) {
+        EpTopology place = options.topology().withRank(rank); // refuses a rank out of range
+        if (masked && place.equals(options.topology())) {
             throw new IllegalArgumentException(
                     "rank=" + rank + " is this rank; it cannot mask itself");
         }

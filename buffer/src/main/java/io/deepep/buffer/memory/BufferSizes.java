@@ -3,9 +3,7 @@ package io.deepep.buffer.memory;
 import io.deepep.BufferOptions;
 import io.deepep.Config;
 import io.deepep.EpTopology;
-import io.deepep.LowLatencyLimits;
 import io.deepep.Network;
-import io.deepep.NormalLimits;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
@@ -57,21 +55,6 @@ public record BufferSizes(
     /** Whether a network carries what kernels compose for ranks of other nodes. */
     private static boolean carries(Network network) {
         return network instanceof Network.Nvshmem || network instanceof Network.Ibgda;
-    }
-
-    /** Bytes of normal mode's NVL buffer. */
-    public static long normalNvl(NormalLimits limits, EpTopology topology) {
-        return NormalNvlLayout.of(limits, topology).layout().sizeBytes();
-    }
-
-    /** Bytes of normal mode's part of the RDMA buffer. */
-    public static long normalRdma(Config config, NormalLimits limits, EpTopology topology) {
-        return NormalRdmaLayout.of(config, limits, topology).layout().sizeBytes();
-    }
-
-    /** Bytes of low-latency mode's part of the RDMA buffer. */
-    public static long lowLatencyRdma(LowLatencyLimits limits, EpTopology topology) {
-        return LowLatencyLayout.of(limits, topology).layout().sizeBytes();
     }
 
     long rdmaBytes() {
