@@ -39,10 +39,10 @@ final class PreparedOperation<R> {
     final DeviceEvent event;
 
     /** Both halves, and one after the other, as objects that are made once. */
-    final HostStream.Work beginWork = this::begin;
+    final Runnable beginWork = this::begin;
 
-    final HostStream.Work completeWork = this::complete;
-    final HostStream.Work wholeWork = this::runWhole;
+    final Runnable completeWork = this::complete;
+    final Runnable wholeWork = this::runWhole;
 
     /** Of the latest call, which its hook goes by. */
     CallOptions options = CallOptions.sync();
@@ -75,7 +75,7 @@ final class PreparedOperation<R> {
     }
 
     /** Streams wait for the GPU alone; the host also learns what went wrong there. */
-    private record GpuEvent(DeviceEvent end, HostStream.Work complete) implements DeviceEvent {
+    private record GpuEvent(DeviceEvent end, Runnable complete) implements DeviceEvent {
         @Override
         public CudaEvent cudaEvent() {
             return end.cudaEvent();

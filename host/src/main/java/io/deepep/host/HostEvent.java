@@ -9,41 +9,28 @@ import io.deepep.Event;
  * belongs to no work and only waits.
  *
  * <p>An event of work that has finished can be used again for other work, see {@link
- * HostStream#submit(HostStream.Work, HostEvent)}: from then on it stands for that work. Streams
- * that were told to wait for it before still wait for the point it was then.
+ * HostStream#submit(Runnable, HostEvent)}: from then on it stands for that work. Streams that were
+ * told to wait for it before still wait for the point it was then.
  */
 public final class HostEvent implements Event {
     private final HostStream stream;
     private long ticket;
-    private HostStream.Work work;
+    private Runnable work;
     private Event awaited;
-    private long awaitedTicket;
+    private final long awaitedTicket;
     private Throwable failure;
 
-    private HostEvent(HostStream stream, long ticket) {
+    /** The event of work, or of a wait for {@code awaited}; of a point if both are null. */
+    HostEvent(HostStream stream, long ticket, Runnable work, Event awaited) {
         this.stream = stream;
         this.ticket = ticket;
-    }
-
-    static HostEvent mark(HostStream stream, long ticket) {
-        return new HostEvent(stream, ticket);
-    }
-
-    static HostEvent of(HostStream stream, long ticket, HostStream.Work work) {
-        HostEvent event = new HostEvent(stream, ticket);
-        event.work = work;
-        return event;
-    }
-
-    static HostEvent waiting(HostStream stream, long ticket, Event awaited) {
-        HostEvent event = new HostEvent(stream, ticket);
-        event.awaited = awaited;
-        event.awaitedTicket = awaited instanceof HostEvent point ? point.ticket : 0;
-        return event;
+        this.work = work;
+        this.awaited = awaited;
+        this.awaitedTicket = awaited instanceof HostEvent point ? point.ticket : 0;
     }
 
     /** Becomes the event of other work of the same stream; the work before has finished. */
-    HostEvent again(long newTicket, HostStream.Work newWork) {
+    HostEvent again(long newTicket, Runnable newWork) {
         ticket = newTicket;
         work = newWork;
         failure = null;

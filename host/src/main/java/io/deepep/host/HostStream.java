@@ -33,13 +33,6 @@ public final class HostStream implements Stream, AutoCloseable {
         this.name = name;
     }
 
-    /** Something a stream runs. */
-    @FunctionalInterface
-    public interface Work {
-        /** Runs once, on one thread. */
-        void run();
-    }
-
     /**
      * Runs {@code work} on the stream's thread, after all work so far. Returns at once, unless 64
      * pieces of work are queued: then it waits for one of them to start.
@@ -47,23 +40,23 @@ public final class HostStream implements Stream, AutoCloseable {
      * @return tells when the work has finished, and rethrows its failure
      * @throws IllegalStateException if the stream is closed
      */
-    public HostEvent submit(Work work) {
+    public HostEvent submit(Runnable work) {
         return submit(work, null);
     }
 
     /**
-     * Like {@link #submit(Work)}, but makes no garbage where {@code event} is of earlier work of
-     * this stream that has finished: then it is used again, and returned.
+     * Like {@link #submit(Runnable)}, but makes no garbage where {@code event} is of earlier work
+     * of this stream that has finished: then it is used again, and returned.
      *
      * @param event may be null or unfinished, which gives a new one
      */
-    public HostEvent submit(Work work, HostEvent event) {
+    public HostEvent submit(Runnable work, HostEvent event) {
         synchronized (lock) {
             awaitRoom();
             long ticket = ++lastTicket;
             boolean reusable = event != null && event.stream() == this && event.isDone();
             HostEvent submitted =
-                    reusable ? event.again(ticket, work) : HostEvent.of(this, ticket, work);
+                    reusable ? event.again(ticket, work) : new HostEvent(this, ticket, work, null);
             enqueue(submitted);
             return submitted;
         }
@@ -76,7 +69,7 @@ public final class HostStream implements Stream, AutoCloseable {
      *
      * @throws IllegalStateException if the stream is closed
      */
-    public void runInline(Work work) {
+    public void runInline(Runnable work) {
         synchronized (lock) {
             requireOpen();
             while (finished < lastTicket) {
@@ -102,7 +95,7 @@ public final class HostStream implements Stream, AutoCloseable {
     @Override
     public HostEvent record() {
         synchronized (lock) {
-            return HostEvent.mark(this, lastTicket);
+            return new HostEvent(this, lastTicket, null, null);
         }
     }
 
@@ -120,7 +113,7 @@ public final class HostStream implements Stream, AutoCloseable {
                 return;
             }
             awaitRoom();
-            enqueue(HostEvent.waiting(this, ++lastTicket, event));
+            enqueue(new HostEvent(this, ++lastTicket, null, event));
         }
     }
 

@@ -66,7 +66,7 @@ class HostStreamTest {
                                                     int number = i;
                                                     // Plain variables: only the stream's order
                                                     // keeps this exact.
-                                                    HostStream.Work work =
+                                                    Runnable work =
                                                             () -> {
                                                                 if (++inside[0] != 1
                                                                         || last[me] != number - 1) {
@@ -200,7 +200,7 @@ class HostStreamTest {
                     int expected = i;
                     // The counter is a plain variable: hand-over from stream to stream has to make
                     // it visible.
-                    HostStream.Work work =
+                    Runnable work =
                             () -> {
                                 if (counter[0]++ != expected) {
                                     wrong.add("step " + expected);
@@ -223,7 +223,7 @@ class HostStreamTest {
         }
     }
 
-    private static Event submitThenRecord(HostStream stream, HostStream.Work work) {
+    private static Event submitThenRecord(HostStream stream, Runnable work) {
         stream.submit(work);
         return stream.record();
     }
@@ -324,8 +324,8 @@ class HostStreamTest {
     @Test
     void workThatWaitsForItsOwnStreamIsRefused() {
         try (HostStream stream = new HostStream("self")) {
-            for (HostStream.Work wait :
-                    List.<HostStream.Work>of(
+            for (Runnable wait :
+                    List.<Runnable>of(
                             stream::synchronize, () -> stream.runInline(() -> {}), stream::close)) {
                 HostEvent event = stream.submit(wait);
                 assertThatThrownBy(event::synchronize)
@@ -343,7 +343,7 @@ class HostStreamTest {
         ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
         try (HostStream stream = new HostStream("garbage")) {
             int[] count = {0};
-            HostStream.Work work = () -> count[0]++;
+            Runnable work = () -> count[0]++;
             stream.runInline(work);
             long least = Long.MAX_VALUE;
             for (int round = 0; round < 20; round++) {
@@ -363,7 +363,7 @@ class HostStreamTest {
         ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
         try (HostStream stream = new HostStream("again")) {
             int[] count = {0};
-            HostStream.Work work = () -> count[0]++;
+            Runnable work = () -> count[0]++;
             HostEvent event = stream.submit(work);
             HostEvent first = event;
             long least = Long.MAX_VALUE;
