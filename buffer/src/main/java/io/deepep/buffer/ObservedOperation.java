@@ -8,6 +8,8 @@ import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RunObservation;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.function.Predicate;
+import java.util.function.Supplier;
 
 /**
  * An operation whose runs are reported to observers. The one place where calls are measured: both
@@ -116,31 +118,33 @@ final class ObservedOperation<R> {
         }
     }
 
-    /** Null if it cannot be: the call is more important. */
     private Run open() {
-        try {
-            RunObservation observation = target.observe();
-            return new Run(resources.waits(), observation, start());
-        } catch (RuntimeException unobservable) {
-            observers.logOnce(this, unobservable);
-            return null;
-        }
+        return measured(
+                () -> {
+                    RunObservation observation = target.observe();
+                    return new Run(resources.waits(), observation, start());
+                });
     }
 
     private DeviceTimer.Span start() {
-        try {
-            return DeviceTimer.start(resources.timer());
-        } catch (RuntimeException untimed) {
-            observers.logOnce(this, untimed);
-            return null;
-        }
+        return measured(() -> DeviceTimer.start(resources.timer()));
     }
 
     private void stop(DeviceTimer.Span span) {
+        measured(
+                () -> {
+                    DeviceTimer.stop(span);
+                    return null;
+                });
+    }
+
+    /** Null if it cannot be measured: the call is more important. */
+    private <T> T measured(Supplier<T> measuring) {
         try {
-            DeviceTimer.stop(span);
-        } catch (RuntimeException untimed) {
-            observers.logOnce(this, untimed);
+            return measuring.get();
+        } catch (RuntimeException failed) {
+            observers.logOnce(this, failed);
+            return null;
         }
     }
 
@@ -216,14 +220,7 @@ final class ObservedOperation<R> {
 
     /** The oldest run whose second half is not enqueued, or null. */
     private Run oldestSent() {
-        synchronized (open) {
-            for (Run run : open) {
-                if (receives && !run.received) {
-                    return run;
-                }
-            }
-            return null;
-        }
+        return receives ? oldest(run -> !run.received) : null;
     }
 
     /**
@@ -232,11 +229,9 @@ final class ObservedOperation<R> {
      */
     void leave() {
         synchronized (open) {
-            for (Run run : open) {
-                if (!run.left) {
-                    run.left = true;
-                    return;
-                }
+            Run run = oldest(each -> !each.left);
+            if (run != null) {
+                run.left = true;
             }
         }
     }
@@ -244,14 +239,16 @@ final class ObservedOperation<R> {
     /** The oldest run whose end the host may ask for, or null. */
     private Run takeOldest() {
         synchronized (open) {
-            Run oldest = null;
-            for (Run run : open) {
-                boolean ends = !run.left && run.received == receives;
-                oldest = oldest == null && ends ? run : oldest;
-            }
+            Run oldest = oldest(run -> !run.left && run.received == receives);
             open.remove(oldest);
             hasOpen = !open.isEmpty();
             return oldest;
+        }
+    }
+
+    private Run oldest(Predicate<Run> which) {
+        synchronized (open) {
+            return open.stream().filter(which).findFirst().orElse(null);
         }
     }
 
@@ -289,7 +286,7 @@ final class ObservedOperation<R> {
                 new ObservedCall(
                         kind,
                         observers.options().device(),
-                        facts,
+                        facts.facts(),
                         run.beginNanos,
                         run.completeNanos,
                         run.spanNanos,

@@ -6,7 +6,10 @@ import java.util.Arrays;
 import java.util.Locale;
 
 /** The facts of a run, filled in by its operation. See {@link Operation#describe}. */
-public final class RecordedFacts implements CallFacts {
+public final class RecordedFacts {
+    /** See {@link CallFacts#UNKNOWN}. */
+    public static final long UNKNOWN = CallFacts.UNKNOWN;
+
     private final EpTopology topology;
     private long[] waitNanos;
     private String format = "";
@@ -23,70 +26,31 @@ public final class RecordedFacts implements CallFacts {
      * Creates facts to be filled in.
      *
      * @param topology the rank that ran the operation, and its place in the group
-     * @param waitNanos see {@link #waitNanos()}
+     * @param waitNanos see {@link CallFacts#waitNanos}
      */
     public RecordedFacts(EpTopology topology, long[] waitNanos) {
         this.topology = topology;
         this.waitNanos = waitNanos;
     }
 
-    @Override
-    public EpTopology topology() {
-        return topology;
-    }
-
-    @Override
-    public String format() {
-        return format;
-    }
-
-    @Override
-    public long rowBytes() {
-        return rowBytes;
-    }
-
-    @Override
-    public long numTokens() {
-        return numTokens;
-    }
-
-    @Override
-    public long numRecvTokens() {
-        return numRecvTokens;
-    }
-
-    @Override
-    public long nvlinkBytes() {
-        return bytes(nvlinkRows);
-    }
-
-    @Override
-    public long rdmaBytes() {
-        return bytes(rdmaRows);
+    /** What has been filled in. */
+    public CallFacts facts() {
+        return new CallFacts(
+                topology,
+                format,
+                rowBytes,
+                numTokens,
+                numRecvTokens,
+                bytes(nvlinkRows),
+                bytes(rdmaRows),
+                sentRows,
+                receivedRows,
+                expertTokens,
+                waitNanos);
     }
 
     private long bytes(long rows) {
         return rows < 0 || rowBytes < 0 ? UNKNOWN : rows * rowBytes;
-    }
-
-    @Override
-    public long[] sentRows() {
-        return sentRows;
-    }
-
-    @Override
-    public long[] receivedRows() {
-        return receivedRows;
-    }
-
-    @Override
-    public int[] expertTokens() {
-        return expertTokens;
-    }
-
-    @Override
-    public long[] waitNanos() {
-        return waitNanos;
     }
 
     /** Sets the format of rows and their size in bytes, without padding. */
@@ -141,7 +105,7 @@ public final class RecordedFacts implements CallFacts {
         return links(overNvlink, overRdma);
     }
 
-    /** Sets {@link #waitNanos()}; the array is not copied. */
+    /** Sets {@link CallFacts#waitNanos}; the array is not copied. */
     public RecordedFacts waits(long[] nanos) {
         this.waitNanos = nanos;
         return this;

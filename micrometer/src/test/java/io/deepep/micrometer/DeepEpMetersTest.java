@@ -124,7 +124,8 @@ class DeepEpMetersTest {
     }
 
     private static ObservedCall onGpu(CallKind kind, RecordedFacts facts, boolean completed) {
-        return new ObservedCall(kind, Device.cuda(0), facts, 4_000, 0, 0, 90_000, completed, null);
+        return new ObservedCall(
+                kind, Device.cuda(0), facts.facts(), 4_000, 0, 0, 90_000, completed, null);
     }
 
     /** A call on a GPU whose end nobody asked for, by a rank that cannot count its rows. */
@@ -151,7 +152,7 @@ class DeepEpMetersTest {
                 new ObservedCall(
                         CallKind.NORMAL_COMBINE,
                         Device.host(),
-                        facts,
+                        facts.facts(),
                         500,
                         500,
                         1000,
