@@ -20,29 +20,14 @@ import java.util.stream.IntStream;
 /**
  * Steps that all ranks take together. A rank that cannot take a step tells the others why, so that
  * none continues and waits for it.
+ *
+ * @param communicator this rank's end of the group
+ * @param timeout how long to wait for the others in each step
+ * @param failure the beginning of the message if a step fails, such as "the ranks cannot share
+ *     memory"
+ * @param cure what to do about it, unless the exception of the failed rank has a cure
  */
-public final class Meeting {
-    private final Communicator communicator;
-    private final Duration timeout;
-    private final String failure;
-    private final String cure;
-
-    /**
-     * Creates a meeting of all ranks.
-     *
-     * @param communicator this rank's end of the group
-     * @param timeout how long to wait for the others in each step
-     * @param failure the beginning of the message if a step fails, such as "the ranks cannot share
-     *     memory"
-     * @param cure what to do about it, unless the exception of the failed rank has a cure
-     */
-    public Meeting(Communicator communicator, Duration timeout, String failure, String cure) {
-        this.communicator = communicator;
-        this.timeout = timeout;
-        this.failure = failure;
-        this.cure = cure;
-    }
-
+public record Meeting(Communicator communicator, Duration timeout, String failure, String cure) {
     /**
      * Runs {@code part} on this rank and returns the results of all ranks, in rank order.
      *

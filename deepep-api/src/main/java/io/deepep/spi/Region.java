@@ -7,39 +7,15 @@ import java.util.Objects;
  * are in bytes from the start of the layout.
  *
  * <p>All index arithmetic on symmetric memory is done here, in 64 bits and with bounds checks.
+ *
+ * @param name the name in diagrams of the layout and in the generated struct
+ * @param offset offset of the first byte
+ * @param recordBytes bytes of one record
+ * @param d0 records along the first dimension
+ * @param d1 records along the second dimension
+ * @param d2 records along the third dimension
  */
-public final class Region {
-    private final String name;
-    private final long offset;
-    private final long recordBytes;
-    private final long d0;
-    private final long d1;
-    private final long d2;
-
-    Region(String name, long offset, long recordBytes, long d0, long d1, long d2) {
-        this.name = name;
-        this.offset = offset;
-        this.recordBytes = recordBytes;
-        this.d0 = d0;
-        this.d1 = d1;
-        this.d2 = d2;
-    }
-
-    /** The name in diagrams of the layout and in the generated struct. */
-    public String name() {
-        return name;
-    }
-
-    /** Offset of the first byte. */
-    public long offset() {
-        return offset;
-    }
-
-    /** Bytes of one record. */
-    public long recordBytes() {
-        return recordBytes;
-    }
-
+public record Region(String name, long offset, long recordBytes, long d0, long d1, long d2) {
     /** Bytes of one step of the first dimension. */
     public long stride0() {
         return recordBytes * d1 * d2;
@@ -58,11 +34,6 @@ public final class Region {
     /** Offset of the first byte after the region. */
     public long end() {
         return offset + sizeBytes();
-    }
-
-    /** Records along the first dimension. */
-    public long count() {
-        return d0;
     }
 
     /** Offset of record {@code [i]}, or {@code [i][0][0]}. */

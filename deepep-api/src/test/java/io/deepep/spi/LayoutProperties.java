@@ -116,7 +116,7 @@ class LayoutProperties {
         assertThatThrownBy(() -> builder.region("huge", Long.MAX_VALUE / 2, 3))
                 .isInstanceOf(ArithmeticException.class);
         Region region = builder.region("small", 4, 2, 3);
-        assertThat(region.count()).isEqualTo(2);
+        assertThat(region.d0()).isEqualTo(2);
         assertThatThrownBy(() -> region.at(2)).isInstanceOf(IndexOutOfBoundsException.class);
         assertThatThrownBy(() -> region.at(0, 3)).isInstanceOf(IndexOutOfBoundsException.class);
         assertThatThrownBy(() -> region.at(0, 0, 1)).isInstanceOf(IndexOutOfBoundsException.class);
