@@ -410,19 +410,11 @@ final class CudaResources implements Resources {
 
     @Override
     public Tensor localTensor(DType dtype, long numElements, long offset, boolean inRdma) {
-        if ((inRdma ? rdma : nvl) == null) {
-            throw new IllegalArgumentException(
-                    inRdma
-                            ? "rdma=true but this buffer needs no RDMA memory; take the NVL buffer"
-                            : "rdma=false but this buffer needs no NVL memory; take the RDMA"
-                                    + " buffer");
-        }
-        long numBytes = Math.multiplyExact(numElements, dtype.sizeBytes());
-        long address = inRdma ? rdma.localAddress() : nvl.localAddress();
+        MemoryRange memory = inRdma ? ownMemory.rdma() : ownMemory.nvl();
         return Tensor.onDevice(
                 context.device(),
-                address + offset,
-                numBytes,
+                memory.start() + offset,
+                Math.multiplyExact(numElements, dtype.sizeBytes()),
                 dtype,
                 new long[] {numElements},
                 new long[] {1});

@@ -6,8 +6,8 @@ import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Reads what launchers tell their processes. */
-final class LauncherVariables {
+/** What launchers tell their processes. */
+record LauncherVariables(Map<String, String> variables) {
     private static final String CURE =
             "; start the process by deepep launch, torchrun, mpirun or srun, or set RANK,"
                     + " WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT";
@@ -66,12 +66,6 @@ final class LauncherVariables {
      * Slurm.
      */
     private static final List<Family> FAMILIES = List.of(TORCHRUN, OPEN_MPI, PMI, SLURM);
-
-    private final Map<String, String> variables;
-
-    LauncherVariables(Map<String, String> variables) {
-        this.variables = variables;
-    }
 
     ProcessEnvironment read() {
         Family family = family();

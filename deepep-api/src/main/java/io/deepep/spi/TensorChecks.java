@@ -9,27 +9,17 @@ import java.util.Arrays;
 /**
  * Checks the tensors of a plan. Each method throws an {@link IllegalArgumentException} that says
  * what was given and what is required.
+ *
+ * @param device where the tensors must be
+ * @param where what requires the device, as part of a sentence: "x is on"
  */
-public final class TensorChecks {
+public record TensorChecks(Device device, String where) {
     /** Stands for any size in a shape. */
     public static final long ANY = -1;
-
-    private final Device device;
-    private final String where;
 
     /** Checks for a buffer whose tensors must be on {@code device}. */
     public TensorChecks(Device device) {
         this(device, "the buffer works on");
-    }
-
-    /**
-     * Checks for tensors that must be on {@code device}.
-     *
-     * @param where what requires the device, as part of a sentence: "x is on"
-     */
-    public TensorChecks(Device device, String where) {
-        this.device = device;
-        this.where = where;
     }
 
     /**
