@@ -5,11 +5,13 @@ import io.deepep.CallOptions;
 import io.deepep.Communicator;
 import io.deepep.DType;
 import io.deepep.Device;
+import io.deepep.EpTopology;
 import io.deepep.Event;
 import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.buffer.memory.BufferSizes;
 import io.deepep.host.HostContext;
+import io.deepep.host.HostHeap;
 import io.deepep.host.HostHeaps;
 import io.deepep.host.HostStream;
 import io.deepep.host.HostWait;
@@ -29,84 +31,57 @@ final class HostResources implements Resources {
     private final HostHeaps heaps;
     private final HostWait waiter;
     private final KnownDepartures departures;
-    private final int numRanks;
     private final HostStream stream;
     private final boolean ownsStream;
     private final NormalKernels normal;
     private final LowLatencyKernels lowLatency;
 
-    private HostResources(
-            BufferOptions options,
-            HostHeaps heaps,
-            HostWait waiter,
-            KnownDepartures departures,
-            NormalKernels normal,
-            LowLatencyKernels lowLatency) {
+    private HostResources(BufferOptions options, BufferSizes sizes, HostHeaps heaps) {
         this.options = options;
         this.heaps = heaps;
-        this.departures = departures;
-        this.waiter = waiter;
-        this.numRanks = options.topology().numRanks();
-        this.ownsStream = options.communicationStream() == null;
-        this.stream =
+        EpTopology topology = options.topology();
+        departures = new KnownDepartures(options.communicator());
+        waiter =
+                new HostWait(
+                        topology.rank(), heaps.doorbell(), options.timeouts(), departures::list);
+        ownsStream = options.communicationStream() == null;
+        stream =
                 ownsStream
-                        ? new HostStream("deepep-comm-" + options.topology().rank())
+                        ? new HostStream("deepep-comm-" + topology.rank())
                         : (HostStream) options.communicationStream();
-        this.normal = normal;
-        this.lowLatency = lowLatency;
+        HostHeap normalRdma = heaps.rdma().window(0, sizes.normalRdmaBytes());
+        normal =
+                options.normal() == null
+                        ? null
+                        : new HostNormalKernels(
+                                new HostContext(topology, heaps.nvl(), normalRdma, waiter),
+                                options.normal(),
+                                options.dispatchConfig(),
+                                options.combineConfig(),
+                                options.maskTimedOutRanks());
+        if (normal != null) {
+            departures.leaveOut(rank -> normal.queryMask()[rank] != 0);
+        }
+        HostHeap lowLatencyRdma =
+                heaps.rdma().window(sizes.normalRdmaBytes(), sizes.lowLatencyRdmaBytes());
+        lowLatency =
+                options.lowLatency() == null
+                        ? null
+                        : new HostLowLatencyKernels(
+                                new HostContext(topology, null, lowLatencyRdma, waiter),
+                                options.lowLatency(),
+                                options.maskTimedOutRanks());
     }
 
     /** Allocates and meets the peers: collective. */
     static HostResources open(BufferOptions options, BufferSizes sizes, HeapRanks ranks) {
         HostHeaps heaps = HostHeaps.open(ranks, options.numNvlBytes(), options.numRdmaBytes());
         try {
-            return over(heaps, options, sizes);
+            return new HostResources(options, sizes, heaps);
         } catch (RuntimeException | Error failure) {
             heaps.close();
             throw failure;
         }
-    }
-
-    private static HostResources over(HostHeaps heaps, BufferOptions options, BufferSizes sizes) {
-        KnownDepartures departures = new KnownDepartures(options.communicator());
-        HostWait waiter =
-                new HostWait(
-                        options.topology().rank(),
-                        heaps.doorbell(),
-                        options.timeouts(),
-                        departures::list);
-        NormalKernels normal = null;
-        if (options.normal() != null) {
-            HostContext context =
-                    new HostContext(
-                            options.topology(),
-                            heaps.nvl(),
-                            heaps.rdma().window(0, sizes.normalRdmaBytes()),
-                            waiter);
-            normal =
-                    new HostNormalKernels(
-                            context,
-                            options.normal(),
-                            options.dispatchConfig(),
-                            options.combineConfig(),
-                            options.maskTimedOutRanks());
-            NormalKernels known = normal;
-            departures.leaveOut(rank -> known.queryMask()[rank] != 0);
-        }
-        LowLatencyKernels lowLatency = null;
-        if (options.lowLatency() != null) {
-            HostContext context =
-                    new HostContext(
-                            options.topology(),
-                            null,
-                            heaps.rdma()
-                                    .window(sizes.normalRdmaBytes(), sizes.lowLatencyRdmaBytes()),
-                            waiter);
-            lowLatency =
-                    new HostLowLatencyKernels(
-                            context, options.lowLatency(), options.maskTimedOutRanks());
-        }
-        return new HostResources(options, heaps, waiter, departures, normal, lowLatency);
     }
 
     @Override
@@ -211,7 +186,7 @@ final class HostResources implements Resources {
 
     @Override
     public long[] waits() {
-        long[] waits = new long[numRanks];
+        long[] waits = new long[options.topology().numRanks()];
         waiter.copyWaited(waits);
         return waits;
     }

@@ -128,18 +128,21 @@ record IbgdaBuffer(BufferOptions options, Network.Ibgda network) {
     /** Normal mode reaches the rank with its place on every other node. */
     private IbgdaOptions.Group normal() {
         EpTopology topology = options.topology();
-        List<Integer> peers =
-                IntStream.range(0, topology.numRdmaRanks())
-                        .map(
-                                node ->
-                                        node == topology.rdmaRank()
-                                                ? -1
-                                                : topology.rankOf(node, topology.nvlRank()))
-                        .boxed()
-                        .toList();
         NvshmemQueues queues =
                 NvshmemQueues.normal(options.dispatchConfig().covering(options.combineConfig()));
-        return group(peers, topology.rdmaRank(), 0, queues);
+        return group(railPeers(topology), topology.rdmaRank(), 0, queues);
+    }
+
+    /** By node; -1 for that of this rank. */
+    static List<Integer> railPeers(EpTopology topology) {
+        return IntStream.range(0, topology.numRdmaRanks())
+                .map(
+                        node ->
+                                node == topology.rdmaRank()
+                                        ? -1
+                                        : topology.rankOf(node, topology.nvlRank()))
+                .boxed()
+                .toList();
     }
 
     /** The ranks of other nodes that forward for this one while its peers are masked. */

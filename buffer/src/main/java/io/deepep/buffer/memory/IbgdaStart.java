@@ -3,8 +3,6 @@ package io.deepep.buffer.memory;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.cuda.ibgda.IbgdaOptions;
-import java.util.List;
-import java.util.stream.IntStream;
 
 /**
  * What a rank needs to start over {@code Network.ibgda()}.
@@ -41,15 +39,14 @@ public record IbgdaStart(int numQueues, long memoryBytes, long messages, long me
      * nodes.
      */
     public static IbgdaStart normal(EpTopology topology, Config config) {
-        List<Integer> peers =
-                IntStream.range(0, topology.numRdmaRanks())
-                        .map(node -> node == topology.rdmaRank() ? -1 : node)
-                        .boxed()
-                        .toList();
         NvshmemQueues queues = NvshmemQueues.normal(config);
         IbgdaOptions.Group group =
                 new IbgdaOptions.Group(
-                        peers, topology.rdmaRank(), 0, queues.numQpsPerPe(), queues.qpDepth());
+                        IbgdaBuffer.railPeers(topology),
+                        topology.rdmaRank(),
+                        0,
+                        queues.numQpsPerPe(),
+                        queues.qpDepth());
         long others = topology.numRanks() - 1L;
         return new IbgdaStart(
                 group.numQueues(),
