@@ -31,7 +31,10 @@ final class Libc {
                     "fallocate",
                     FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG));
     private final MethodHandle fcntl =
-            bind("fcntl", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT), 2);
+            bind(
+                    "fcntl",
+                    FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT),
+                    Linker.Option.firstVariadicArg(2));
     private final MethodHandle ftruncate =
             bind("ftruncate", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG));
     private final MethodHandle geteuid = bind("geteuid", FunctionDescriptor.of(JAVA_INT));
@@ -45,14 +48,17 @@ final class Libc {
                             JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT,
                             JAVA_LONG));
     private final MethodHandle open =
-            bind("open", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT), 2);
+            bind(
+                    "open",
+                    FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT),
+                    Linker.Option.firstVariadicArg(2));
     private final MethodHandle strerror =
             bind("strerror", FunctionDescriptor.of(ADDRESS, JAVA_INT));
     private final MethodHandle syscall =
             bind(
                     "syscall",
                     FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG),
-                    1);
+                    Linker.Option.firstVariadicArg(1));
 
     private Libc() {}
 
@@ -184,28 +190,17 @@ final class Libc {
         }
     }
 
-    private static MethodHandle bind(String name, FunctionDescriptor descriptor) {
-        return bind(name, descriptor, Linker.Option.captureCallState("errno"));
-    }
-
-    /** A function whose arguments from {@code firstVariadic} on are variadic. */
+    /** A function that sets errno. */
     private static MethodHandle bind(
-            String name, FunctionDescriptor descriptor, int firstVariadic) {
-        return bind(
-                name,
-                descriptor,
-                Linker.Option.captureCallState("errno"),
-                Linker.Option.firstVariadicArg(firstVariadic));
-    }
-
-    private static MethodHandle bind(
-            String name, FunctionDescriptor descriptor, Linker.Option... options) {
+            String name, FunctionDescriptor descriptor, Linker.Option... others) {
+        List<Linker.Option> options = new ArrayList<>(List.of(others));
+        options.add(Linker.Option.captureCallState("errno"));
         Linker linker = Linker.nativeLinker();
         MemorySegment function =
                 linker.defaultLookup()
                         .find(name)
                         .orElseThrow(
                                 () -> new UnsupportedOperationException("no function " + name));
-        return linker.downcallHandle(function, descriptor, options);
+        return linker.downcallHandle(function, descriptor, options.toArray(Linker.Option[]::new));
     }
 }
