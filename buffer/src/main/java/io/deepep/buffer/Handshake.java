@@ -25,7 +25,8 @@ final class Handshake {
     private static final String PROTOCOL_VERSION = "1";
 
     private static final String FAILURE = "failure";
-    private static final String OPEN = "open";
+    static final String OPEN = "open";
+    static final String JOIN = "join";
 
     /** Given by ranks that have a buffer: which. */
     private static final String BUFFER = "the buffer";
@@ -36,26 +37,18 @@ final class Handshake {
     private Handshake() {}
 
     /**
-     * Agrees with the other ranks to open a buffer: collective. Throws on every rank if two differ
-     * or one failed.
+     * Agrees with the other ranks to open a buffer, or to join ranks that {@link #admit}:
+     * collective. Throws on every rank if two differ or one failed.
+     *
+     * @param operation {@link #OPEN} or {@link #JOIN}
      */
-    static Agreement open(BufferOptions options, BufferSizes sizes) {
-        return agreeAsNew(OPEN, options, sizes);
-    }
-
-    /** The same as one that joins ranks which {@link #admit}. */
-    static Agreement join(BufferOptions options, BufferSizes sizes) {
-        return agreeAsNew("join", options, sizes);
-    }
-
-    private static Agreement agreeAsNew(
-            String operation, BufferOptions options, BufferSizes sizes) {
+    static Agreement agree(String operation, BufferOptions options, BufferSizes sizes) {
         Map<String, String> mine = describe(options, sizes);
         mine.put(NEW, Long.toHexString(ThreadLocalRandom.current().nextLong()));
         return agree(operation, options, options.communicator(), mine);
     }
 
-    /** The same as one that has the buffer, with those that {@link #join}. */
+    /** The same as one that has the buffer, with those that join. */
     static Agreement admit(
             Communicator group, BufferOptions options, BufferSizes sizes, String buffer) {
         Map<String, String> mine = describe(options, sizes);

@@ -18,7 +18,6 @@ import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.spi.BufferProvider;
 import java.util.Optional;
-import java.util.function.BiFunction;
 
 /** Opens {@link RankBuffer}s. */
 public final class RankBufferProvider implements BufferProvider {
@@ -27,16 +26,15 @@ public final class RankBufferProvider implements BufferProvider {
 
     @Override
     public Buffer open(BufferOptions given) {
-        return open(given, Handshake::open);
+        return open(given, Handshake.OPEN);
     }
 
     @Override
     public Buffer join(BufferOptions given) {
-        return open(given, Handshake::join);
+        return open(given, Handshake.JOIN);
     }
 
-    private static RankBuffer open(
-            BufferOptions given, BiFunction<BufferOptions, BufferSizes, Agreement> meeting) {
+    private static RankBuffer open(BufferOptions given, String operation) {
         BufferOptions options;
         BufferSizes sizes;
         try {
@@ -47,7 +45,7 @@ public final class RankBufferProvider implements BufferProvider {
             Handshake.refuse(given.communicator(), given, unusable);
             throw unusable;
         }
-        Agreement agreement = meeting.apply(options, sizes);
+        Agreement agreement = Handshake.agree(operation, options, sizes);
         Resources resources =
                 options.device().isHost()
                         ? HostResources.open(options, sizes, agreement.ranks())
