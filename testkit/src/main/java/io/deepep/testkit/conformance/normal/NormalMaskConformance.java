@@ -210,7 +210,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
 
     /** A rank that fails is masked at once, and known to be gone no more. */
     @Cases
-    @GroupSource("1, 4")
+    @GroupSource(value = "1, 4", ofThreads = true)
     public void failed() {
         int absent = 1;
         NormalShape shape = shape(4);
@@ -244,7 +244,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
 
     /** Once that rank is masked, one that failed because of it is named and masked itself. */
     @Cases
-    @GroupSource("1, 4")
+    @GroupSource(value = "1, 4", ofThreads = true)
     public void failedBecauseOfAnother() {
         int absent = 3;
         int victim = 2;
