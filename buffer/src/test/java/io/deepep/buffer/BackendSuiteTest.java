@@ -8,7 +8,6 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import java.io.IOException;
@@ -67,8 +66,7 @@ class BackendSuiteTest {
             builder.normal(NormalLimits.of(1, 128, 1, 12));
         }
 
-        @Cases
-        @GroupSource({"1, 3, x", "2, 2, y"})
+        @Cases({"1, 3, x", "2, 2, y"})
         void ranksOfASource(String more, RankContext context) {
             RAN.add(context + more + context.rank());
         }

@@ -17,7 +17,6 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
@@ -42,8 +41,7 @@ record LowLatencySilentRankTest(TestBackend backend) {
      * On a GPU the header comes first and no rows follow it; on the host a word of it does, and the
      * rest follows the rows.
      */
-    @Cases
-    @GroupSource({"1, 3", "2, 2"})
+    @Cases({"1, 3", "2, 2"})
     void inADispatch(int nodes, int ranksPerNode) {
         runWithoutRank1(
                 nodes,
@@ -62,8 +60,7 @@ record LowLatencySilentRankTest(TestBackend backend) {
      * A rank stops within its header, of which one part of two has come: the other is not waited
      * for longer than for a rank that does not begin, and for rows.
      */
-    @Cases
-    @GroupSource({"1, 2", "1, 3", "2, 2"})
+    @Cases({"1, 2", "1, 3", "2, 2"})
     void withinAHeader(int nodes, int ranksPerNode) {
         runWithoutRank1(
                 nodes,
@@ -81,8 +78,7 @@ record LowLatencySilentRankTest(TestBackend backend) {
      * time-out, and waits for the others in the next call. They do not wait for the lost one until
      * the start time-out: rank 0 would give them up.
      */
-    @Cases
-    @GroupSource({"1, 3", "2, 2"})
+    @Cases({"1, 3", "2, 2"})
     void begunAtOneRankAlone(int nodes, int ranksPerNode) {
         runWithoutRank1(
                 nodes,
@@ -102,8 +98,7 @@ record LowLatencySilentRankTest(TestBackend backend) {
      * With masks, one rank does not come, and another begins its wait late. It gives up the lost
      * one later than the others do, and no later than that: these wait for it in the next call.
      */
-    @Cases
-    @GroupSource({"1, 3", "2, 2"})
+    @Cases({"1, 3", "2, 2"})
     void oneWaitsLaterThanTheOthers(int nodes, int ranksPerNode) {
         runWithoutRank1(
                 nodes,

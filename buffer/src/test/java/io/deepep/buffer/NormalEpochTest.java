@@ -9,7 +9,6 @@ import io.deepep.normal.Word;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.normal.NormalRank;
 import io.deepep.testkit.exchange.NormalWorld;
@@ -60,8 +59,7 @@ record NormalEpochTest(TestBackend backend) {
     }
 
     /** Zero is no epoch: memory holds it before anything was stored there. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2", "3, 1"})
+    @Cases({"1, 4", "2, 2", "3, 1"})
     void epochsBeginAgain(int nodes, int ranksPerNode) {
         run(
                 Ranks.topology(nodes, ranksPerNode),
@@ -74,8 +72,7 @@ record NormalEpochTest(TestBackend backend) {
     }
 
     /** What a dispatch stored half of all epochs ago, and no combine since, is of no later call. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2", "3, 1"})
+    @Cases({"1, 4", "2, 2", "3, 1"})
     void flagsOfLongAgo(int nodes, int ranksPerNode) {
         run(
                 Ranks.topology(nodes, ranksPerNode),

@@ -24,7 +24,6 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
@@ -107,15 +106,13 @@ record NormalSilentRankTest(TestBackend backend) {
         return failure;
     }
 
-    @Cases
-    @GroupSource({"2, 1", "3, 1", "4, 1", "5, 1"})
+    @Cases({"2, 1", "3, 1", "4, 1", "5, 1"})
     void inACombine(int nodes, int ranksPerNode) {
         run(nodes, ranksPerNode, LONG, (rank, handle) -> stopAfterHeaders(rank, handle, false));
     }
 
     /** What the rank said before it stopped, that it waits for others, helps it no longer. */
-    @Cases
-    @GroupSource({"2, 1", "3, 1"})
+    @Cases({"2, 1", "3, 1"})
     void afterItWaitedForOthers(int nodes, int ranksPerNode) {
         run(nodes, ranksPerNode, LONG, (rank, handle) -> stopAfterHeaders(rank, handle, true));
     }
@@ -146,8 +143,7 @@ record NormalSilentRankTest(TestBackend backend) {
      * One rank knows that all have begun and waits for ranks that still wait for the last one,
      * longer than it would wait for a rank that says nothing.
      */
-    @Cases
-    @GroupSource("2, 2")
+    @Cases("2, 2")
     void whileOthersWaitForItsHeader(int nodes, int ranksPerNode) {
         run(
                 nodes,
@@ -163,8 +159,7 @@ record NormalSilentRankTest(TestBackend backend) {
     }
 
     /** The same, and the last one never begins: all name it, whomever they waited for. */
-    @Cases
-    @GroupSource("2, 2")
+    @Cases("2, 2")
     void whileOthersWaitForItsHeaderInVain(int nodes, int ranksPerNode) {
         run(
                 nodes,
@@ -184,8 +179,7 @@ record NormalSilentRankTest(TestBackend backend) {
      * time-out, and goes on to the next call. The last one has neither header. It is told, and from
      * then on waits no longer than that for the second, though the start time-out is not over.
      */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     void besideAnotherThatHasNotBegun(int nodes, int ranksPerNode) {
         run(
                 nodes,
@@ -211,8 +205,7 @@ record NormalSilentRankTest(TestBackend backend) {
      * A rank ends the call and gives up the next one, as somebody has left, before another sees
      * that it ended the first: that one has ended well there too.
      */
-    @Cases
-    @GroupSource({"1, 2", "1, 3", "2, 1"})
+    @Cases({"1, 2", "1, 3", "2, 1"})
     void endsAndGivesUpTheNextCallAtOnce(int nodes, int ranksPerNode) {
         int numRanks = nodes * ranksPerNode;
         run(
@@ -251,8 +244,7 @@ record NormalSilentRankTest(TestBackend backend) {
     }
 
     /** A rank stops after it sent its own header, and before it relayed that of its peer. */
-    @Cases
-    @GroupSource("2, 2")
+    @Cases("2, 2")
     void beforeItRelaysAHeader(int nodes, int ranksPerNode) {
         run(
                 nodes,
@@ -272,8 +264,7 @@ record NormalSilentRankTest(TestBackend backend) {
      * A rank waits in the call before still, and says so: ranks that can go on without it do not
      * give it up sooner than others would.
      */
-    @Cases
-    @GroupSource({"1, 2", "2, 1", "2, 2"})
+    @Cases({"1, 2", "2, 1", "2, 2"})
     void whileItWaitsInTheCallBefore(int nodes, int ranksPerNode) {
         run(
                 nodes,
@@ -292,8 +283,7 @@ record NormalSilentRankTest(TestBackend backend) {
     }
 
     /** A rank that has waited may stop before the next call: what it said must not help it then. */
-    @Cases
-    @GroupSource({"1, 2", "2, 1", "2, 2"})
+    @Cases({"1, 2", "2, 1", "2, 2"})
     void whatARankSaysOfItsWaitsEndsWithTheCall(int nodes, int ranksPerNode) {
         run(
                 nodes,
@@ -322,8 +312,7 @@ record NormalSilentRankTest(TestBackend backend) {
     }
 
     /** Otherwise a rank that stopped after one was masked would be waited for twice as long. */
-    @Cases
-    @GroupSource({"1, 3", "3, 1"})
+    @Cases({"1, 3", "3, 1"})
     void whatARankSaysOfItsWaitsEndsWithACallThatMasksAnother(int nodes, int ranksPerNode) {
         run(
                 nodes,

@@ -5,13 +5,26 @@ import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ArgumentsSource;
 
 /**
- * A parameterized test of a {@link BackendSuite} whose source gives only arguments that apply to
- * the suite's backend, so perhaps none: {@link GroupSource}, or a factory of arguments with a
- * {@link io.deepep.testkit.TestBackend} as its parameter.
+ * A parameterized test of a {@link BackendSuite}, with those arguments alone that apply to the
+ * suite's backend, so perhaps none. They are listed here, or come from a {@link
+ * org.junit.jupiter.params.provider.MethodSource}, whose factories may take the {@link
+ * io.deepep.testkit.TestBackend}.
  */
-@Target(ElementType.METHOD)
+@Target({ElementType.METHOD, ElementType.ANNOTATION_TYPE})
 @Retention(RetentionPolicy.RUNTIME)
 @ParameterizedTest(allowZeroInvocations = true)
-public @interface Cases {}
+@ArgumentsSource(GroupArguments.class)
+public @interface Cases {
+    /**
+     * Groups, each {@code "nodes, ranksPerNode"} and, after these, what else the case takes. A
+     * method that is about one group, or that each rank runs with its {@link RankContext}, does not
+     * take the two numbers.
+     */
+    String[] value() default {};
+
+    /** Whether ranks leave the group for good, as none can that others need in later cases. */
+    boolean ofThreads() default false;
+}

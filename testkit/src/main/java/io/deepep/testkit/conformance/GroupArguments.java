@@ -10,16 +10,16 @@ import org.junit.jupiter.params.provider.AnnotationBasedArgumentsProvider;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.support.ParameterDeclarations;
 
-/** Reads {@link GroupSource}. */
-final class GroupArguments extends AnnotationBasedArgumentsProvider<GroupSource> {
+/** Reads the groups of {@link Cases}. */
+final class GroupArguments extends AnnotationBasedArgumentsProvider<Cases> {
     @Override
     protected Stream<Arguments> provideArguments(
-            ParameterDeclarations parameters, ExtensionContext context, GroupSource source) {
-        if (source.ofThreads() && !Ranks.areThreads()) {
+            ParameterDeclarations parameters, ExtensionContext context, Cases cases) {
+        if (cases.ofThreads() && !Ranks.areThreads()) {
             return Stream.empty();
         }
         TestBackend backend = OnEachBackend.backendOf(context);
-        return Arrays.stream(source.value())
+        return Arrays.stream(cases.value())
                 .map(line -> line.split(",\\s*"))
                 .filter(values -> Ranks.fit(backend, topology(values)))
                 .map(values -> arguments(context.getRequiredTestMethod(), backend, values));

@@ -26,8 +26,9 @@ final class OnEachRank implements ParameterResolver, InvocationInterceptor {
     /** {@link GroupArguments} has contexts of its own. */
     @Override
     public boolean supportsParameter(ParameterContext parameter, ExtensionContext context) {
+        Cases cases = parameter.getDeclaringExecutable().getAnnotation(Cases.class);
         return parameter.getParameter().getType() == RankContext.class
-                && !parameter.getDeclaringExecutable().isAnnotationPresent(GroupSource.class);
+                && (cases == null || cases.value().length == 0);
     }
 
     /** Stands for the contexts of the ranks, which exist when the case runs. */

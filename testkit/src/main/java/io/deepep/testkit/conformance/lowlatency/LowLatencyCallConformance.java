@@ -31,7 +31,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
     private static final Duration LATE = Duration.ofMillis(25);
 
     @Cases
-    @MethodSource(ALL_FORMATS)
+    @MethodSource("io.deepep.testkit.conformance.lowlatency.LowLatencyShape#allFormats")
     public void roundTrip(LowLatencyShape shape, LowLatencyFormat format, RankContext context) {
         shape.rank(context).roundTrip(format);
     }
@@ -45,15 +45,14 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
 
     /** As many tokens as the mode allows; then from all ranks but one. */
     @Cases
-    @MethodSource(MOST_TOKENS)
+    @MethodSource("io.deepep.testkit.conformance.lowlatency.LowLatencyShape#mostTokens")
     public void mostTokens(LowLatencyShape shape, RankContext context) {
         shape.rank(context).roundTrip(LowLatencyFormat.FP8);
         shape.rank(context, shape.spec().withIdleRanks(1)).roundTrip(LowLatencyFormat.BF16);
     }
 
     /** Any number of multiprocessors, another on every rank and in every call. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void numberOfSms(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         LowLatencyFormat format = LowLatencyFormat.FP8;
@@ -65,30 +64,27 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
     }
 
     @Cases
-    @MethodSource(ALL_FORMATS)
+    @MethodSource("io.deepep.testkit.conformance.lowlatency.LowLatencyShape#allFormats")
     public void masksDuplicatesAndRaggedTokens(
             LowLatencyShape shape, LowLatencyFormat format, RankContext context) {
         shape.raggedRank(context).roundTrip(format);
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void everythingToOneExpertAndNothingAtAll(LowLatencyShape shape, RankContext context) {
         RoutingSpec one = shape.spec().withGate(new Gate.AllToOne(shape.experts() - 1));
         shape.rank(context, one).roundTrip(LowLatencyFormat.FP8);
         shape.rank(context, shape.spec().withMaskedShare(1)).roundTrip(LowLatencyFormat.FP8);
     }
 
-    @Cases
-    @MethodSource(ALL)
+    @All
     public void logFmt(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         rank.combine(rank.dispatch(LowLatencyFormat.BF16).handle(), CombineFormat.LOGFMT);
     }
 
     /** Twice the same bits, from memory of the caller and of the buffer, in one half and in two. */
-    @Cases
-    @MethodSource(ALL)
+    @All
     public void fp8(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         CombineFormat format = CombineFormat.FP8;
@@ -102,8 +98,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         }
     }
 
-    @Cases
-    @MethodSource(ALL)
+    @All
     public void zeroCopy(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         for (int round = 0; round < 3; round++) {
@@ -114,8 +109,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
     }
 
     /** Experts that do nothing: the received rows go home as they are. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void combineOfTheReceivedRows(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank =
                 new LowLatencyRank(
@@ -127,8 +121,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         rank.combine(rank.home(result.recvX(), result.handle()));
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void outTensor(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         int tokens = rank.world().routing().numTokens(context.rank());
@@ -147,8 +140,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         }
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void stridedTokens(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.rank(context);
         Tensor host = rank.world().tokens().get(context.rank()).x();
@@ -160,8 +152,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         }
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void stridedExpertOutputs(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         Tensor host = rank.world().outputs().get(context.rank());
@@ -172,8 +163,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         }
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void hooks(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         LowLatencyDispatchPlan plan = rank.plan(LowLatencyFormat.FP8).receiveHook(true).build();
@@ -183,8 +173,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         }
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void noHookUnlessAskedFor(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.rank(context);
         LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.FP8);
@@ -195,8 +184,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         rank.verify(combined);
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void asynchronousChain(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         Buffer buffer = context.buffer();
@@ -214,8 +202,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
     }
 
     /** Counts are added to what is there; waiting times grow by those for the rank that is late. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void statistics(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         LowLatencyWorld world = rank.world();

@@ -13,7 +13,6 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
@@ -26,7 +25,6 @@ import java.util.concurrent.FutureTask;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Low-latency mode against the oracle: dispatch and the FP8 cast bit for bit, combine within the
@@ -50,8 +48,7 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
 
     /** Pairs of dispatch and combine of all kinds, one after the other over one buffer. */
     @Tag("manyCalls")
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void chainedPairs(RankContext context) {
         LowLatencyShape shape = shape(context);
         RoutingSpec varying = shape.spec().withVaryingTokens(true);
@@ -71,8 +68,7 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
     }
 
     /** Dispatches whose combine never comes do no harm. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void dispatchesWithoutCombine(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.rank(context);
         for (int i = 0; i < 5; i++) {
@@ -83,8 +79,7 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
 
     /** Both modes share a buffer and need no cleaning in between. */
     @Tag("manyCalls")
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void alternatingWithNormalMode(RankContext context) {
         alternate(context);
     }
@@ -113,8 +108,7 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
      * Ranks with few tokens beside ranks with many, each in turn: results come home in packs or in
      * parts with flags, by the owner.
      */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void fewTokensAndMany() {
         LowLatencyShape shape = new LowLatencyShape(1, 4, 80, 896, 6, 8);
         RoutingSpec varying = shape.spec().withVaryingTokens(true);
@@ -145,8 +139,7 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
     }
 
     /** Two runs with new buffers give the same bits. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void sameBitsOnEveryRun(LowLatencyShape shape) {
         shape.requireSameBits(
                 backend(),
@@ -154,8 +147,7 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
                 rank -> rank.roundTrip(LowLatencyFormat.FP8));
     }
 
-    @Cases
-    @MethodSource(ALL)
+    @All
     public void exactSizeHint(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.spec());
         EpTopology topology = shape.topology();

@@ -7,7 +7,6 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 import java.io.IOException;
@@ -58,14 +57,12 @@ public record LowLatencyDepartureConformance(TestBackend backend) implements Low
                 .hasMessageStartingWith("rank 2 failed: java.io.IOException: disk full; rank ");
     }
 
-    @Cases
-    @GroupSource(value = "1, 4", ofThreads = true)
+    @Cases(value = "1, 4", ofThreads = true)
     public void isNamed() {
         run(false);
     }
 
-    @Cases
-    @GroupSource(value = "1, 4", ofThreads = true)
+    @Cases(value = "1, 4", ofThreads = true)
     public void isMasked() {
         run(true);
     }

@@ -12,10 +12,8 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
-import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import java.util.function.Function;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Send and receive halves in the orders that hooks allow, and two results alive. Part of {@link
@@ -27,8 +25,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
      * Two batches in flight: the second is sent before the first is received, in dispatch and in
      * combine.
      */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void twoInFlight(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rankA = shape.rank(context, 31);
         LowLatencyRank rankB = shape.rank(context, 32);
@@ -80,8 +77,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
      * The later of two is received first. Some ranks do so and some do not, and the fast ones must
      * not overwrite what the slow ones have still to read.
      */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void receivedInAnyOrder(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rankA = shape.rank(context, 35);
         LowLatencyRank rankB = shape.rank(context, 36);
@@ -107,8 +103,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
     }
 
     /** The later of two is received first, and the next call of the kind follows at once. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void sentAgainAfterReceivingTheLaterFirst(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.rank(context, 39);
         LowLatencyFormat format = LowLatencyFormat.FP8;
@@ -133,8 +128,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
     }
 
     /** A handle whose combine was refused is still that of its dispatch, and not of a later one. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void refusedCombine(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.rank(context, 40);
         LowLatencyHandle other = rank.dispatch(LowLatencyFormat.FP8).handle();
@@ -158,8 +152,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
     }
 
     /** A combine is received after its dispatch's memory has been used again. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void combineReceivedAfterTheSecondNextDispatch(
             LowLatencyShape shape, RankContext context) {
         LowLatencyRank rankA = shape.rank(context, 37);
@@ -173,8 +166,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
     }
 
     /** Results and handle of a dispatch survive one more dispatch; the second next ends them. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void resultsLiveForTwoDispatches(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rankA = shape.rank(context, 33);
         LowLatencyRank rankB = shape.rank(context, 34);
@@ -189,8 +181,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
      * Cleaning ends what an engine abandoned midway: its sends are not taken for later ones, its
      * hooks and its handle are refused; its plans can be used again.
      */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void cleaning(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.rank(context, 41);
         LowLatencyRank loser = shape.rank(context, 42);

@@ -145,8 +145,7 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
         all.rejoin();
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void rowsOfALateDispatch(LowLatencyShape shape, RankContext context) {
         Exchanges all = new Exchanges(context, shape);
         Buffer buffer = context.buffer();

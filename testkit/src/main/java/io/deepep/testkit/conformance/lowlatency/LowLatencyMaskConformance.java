@@ -12,7 +12,6 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
@@ -21,7 +20,6 @@ import java.time.Duration;
 import java.util.Set;
 import java.util.function.BiPredicate;
 import java.util.function.Consumer;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /** Ranks that are masked, dead or late. */
 @BackendSuite
@@ -48,8 +46,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
     }
 
     /** A masked rank is neither sent to nor waited for; back again, it takes part. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void maskedRank(LowLatencyShape shape, RankContext context) {
         leaveOutTheLast(
                 shape,
@@ -87,8 +84,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
      * nothing for them, so they must not be counted with what an earlier combine left in their
      * slots.
      */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void unmaskedBetweenDispatchAndCombine(RankContext context) {
         LowLatencyRank rank = SHAPE.rank(context, 53);
         boolean dead = context.rank() == DEAD;
@@ -108,8 +104,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
     }
 
     /** The same between the halves of either call, whose headers were not sent to them. */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void unmaskedBetweenTheHalves(RankContext context) {
         LowLatencyRank rank = SHAPE.rank(context, 57);
         Set<Integer> unheard = context.rank() == DEAD ? OTHERS : Set.of(DEAD);
@@ -133,8 +128,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
     }
 
     /** Only a receiver had masked: the source sent its tokens, but nobody computed on them. */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void tokensThatTheReceiverDidNotTake(RankContext context) {
         LowLatencyRank rank = SHAPE.rank(context, 54);
         LowLatencyRank some = losing(context, (src, peer) -> src == DEAD && peer == 0);
@@ -172,8 +166,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
      * With masking on, a rank that stops in the middle of a loop is masked, and the others go on
      * without it.
      */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void timedOutRankIsMasked() {
         runMaskingTimedOut(LowLatencyMaskConformance::goOnWithoutTheDead);
     }
@@ -195,8 +188,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
     }
 
     /** A rank dies with tokens on it: they are combined without what its experts owe. */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void timedOutInCombine() {
         runMaskingTimedOut(LowLatencyMaskConformance::combineWithoutTheDead);
     }

@@ -31,8 +31,7 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
     private static final LowLatencyFormat FP8 = LowLatencyFormat.FP8;
 
     /** All ways to combine one dispatch, then a pair without weights. */
-    @Cases
-    @MethodSource(ALL)
+    @All
     public void preReduced(LowLatencyShape shape, RankContext context) {
         for (RoutingSpec spec : new RoutingSpec[] {shape.raggedSpec(), shape.spec()}) {
             LowLatencyRank rank = shape.rank(context, spec);
@@ -62,7 +61,7 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
 
     /** As many tokens as the mode allows, and any number of multiprocessors. */
     @Cases
-    @MethodSource(MOST_TOKENS)
+    @MethodSource("io.deepep.testkit.conformance.lowlatency.LowLatencyShape#mostTokens")
     public void preReducedWithMostTokens(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         for (int sms = 1; sms < 8; sms += 3) {
@@ -72,8 +71,7 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
     }
 
     /** Two batches in flight, one combined by selections and one by ranks. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void preReducedWithHooks(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rankA = shape.rank(context, 61);
         LowLatencyRank rankB = shape.raggedRank(context);
@@ -88,8 +86,7 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
     }
 
     /** A weight of no selection is of no account, not even one that is no number. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void weightsOfNoSelection(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         Tensor weights = context.download(rank.weights());
@@ -105,8 +102,7 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
     }
 
     /** Rows in the buffer's own memory, rows that begin anywhere, an output that is given. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void preReducedFromAndToOtherMemory(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         Buffer buffer = context.buffer();
@@ -131,8 +127,7 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
     }
 
     /** What a masked rank owes is left out; it sums for nobody. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void preReducedWithoutAMaskedRank(LowLatencyShape shape, RankContext context) {
         leaveOutTheLast(
                 shape,

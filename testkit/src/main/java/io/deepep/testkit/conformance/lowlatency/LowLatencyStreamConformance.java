@@ -20,19 +20,18 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestStream;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.LowLatencyWorld;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Low-latency calls in the order of a stream: the buffer's own or the engine's, with nothing
  * between them but that order.
  */
 @BackendSuite
-public record LowLatencyStreamConformance(TestBackend backend) implements RankGroup {
+public record LowLatencyStreamConformance(TestBackend backend)
+        implements LowLatencySuite, RankGroup {
     private static final LowLatencyFormat FORMAT = LowLatencyFormat.FP8;
     private static final LowLatencyShape SHAPE = new LowLatencyShape(1, 4, 12, 256, 6, 8);
 
@@ -42,8 +41,7 @@ public record LowLatencyStreamConformance(TestBackend backend) implements RankGr
     }
 
     /** Several pairs that nobody waits for; the tensors of the last two dispatches are alive. */
-    @Cases
-    @MethodSource(LowLatencySuite.FEW)
+    @Few
     public void chainOnTheBuffersStream(LowLatencyShape shape, RankContext context) {
         chain(shape.raggedRank(context));
     }
@@ -67,8 +65,7 @@ public record LowLatencyStreamConformance(TestBackend backend) implements RankGr
     }
 
     /** The engine's stream makes the tokens, runs the calls and uses what they give. */
-    @Cases
-    @GroupSource({"1, 4, false", "1, 4, true"})
+    @Cases({"1, 4, false", "1, 4, true"})
     public void callsOnTheEnginesStream(int nodes, int ranksPerNode, boolean hook) {
         LowLatencyWorld world = SHAPE.world(7);
         Ranks.runBare(
@@ -124,8 +121,7 @@ public record LowLatencyStreamConformance(TestBackend backend) implements RankGr
     }
 
     /** What went wrong is told when the event is asked for, and the ranks go on in step. */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void aBadRoutingInTheChain(RankContext context) {
         LowLatencyRank rank = SHAPE.rank(context, 7);
         Buffer buffer = context.buffer();
@@ -144,8 +140,7 @@ public record LowLatencyStreamConformance(TestBackend backend) implements RankGr
     }
 
     /** A stream of another device is refused on all ranks before they wait for each other. */
-    @Cases
-    @GroupSource("1, 2")
+    @Cases("1, 2")
     public void aStreamOfAnotherDevice() {
         Ranks.runBare(
                 backend(),

@@ -16,7 +16,6 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import java.time.Duration;
@@ -55,8 +54,7 @@ public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLa
     }
 
     /** A rank that is late by less than the call's time-out changes nothing. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void longerThanTheBuffers(int nodes, int ranksPerNode) {
         late(nodes, ranksPerNode, _ -> {}, plan -> plan.timeout(TIMEOUT));
     }
@@ -76,15 +74,13 @@ public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLa
     }
 
     /** A rank that begins later than after the time-out, but within that of the start. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void startsLate(int nodes, int ranksPerNode) {
         late(nodes, ranksPerNode, builder -> builder.startTimeout(TIMEOUT), plan -> {});
     }
 
     /** The same where plans say it, and the ranks that are waited for in vain would be masked. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void startsOfPlansAreLate(int nodes, int ranksPerNode) {
         late(
                 nodes,
@@ -94,15 +90,13 @@ public record LowLatencyTimeoutConformance(TestBackend backend) implements LowLa
     }
 
     /** Who stays away is named after the call's time-out, whatever the buffer's. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void shorterThanTheBuffers(int nodes, int ranksPerNode) {
         withoutOne(nodes, ranksPerNode, plan -> plan.timeout(SHORT));
     }
 
     /** Who never begins is named after the start time-out, be the time-out shorter or longer. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void neverStarts(int nodes, int ranksPerNode) {
         withoutOne(nodes, ranksPerNode, plan -> plan.startTimeout(SHORT));
         Duration shorter = SHORT.dividedBy(3);

@@ -18,7 +18,6 @@ import io.deepep.error.RoutingException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
@@ -55,8 +54,7 @@ public record MutatedRequestConformance(TestBackend backend) {
         return backend.kind() == Device.Kind.HOST ? 200 : 40;
     }
 
-    @Cases
-    @GroupSource({"1, 2", "2, 1"})
+    @Cases({"1, 2", "2, 1"})
     public void fewDamagedRequests(int nodes, int ranksPerNode) {
         run(Ranks.topology(nodes, ranksPerNode), few(), 1);
     }

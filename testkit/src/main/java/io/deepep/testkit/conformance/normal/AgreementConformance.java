@@ -13,7 +13,6 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 
 /**
@@ -21,8 +20,7 @@ import io.deepep.testkit.conformance.RankContext;
  */
 @BackendSuite
 public record AgreementConformance(TestBackend backend) implements NormalMisuses.Group {
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void differentExperts(RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
         Tensor nowhere = context.upload(HostTensors.poison(HostTensors.allocate(DType.I64, 10, 4)));
@@ -32,8 +30,7 @@ public record AgreementConformance(TestBackend backend) implements NormalMisuses
         rank.roundTrip();
     }
 
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void differentHiddenSizes(RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
         Tensor narrow = context.upload(HostTensors.allocate(DType.BF16, 10, 64));
@@ -46,8 +43,7 @@ public record AgreementConformance(TestBackend backend) implements NormalMisuses
     }
 
     /** One rank combines while the others dispatch. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void differentOperations(RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
         DispatchResult result = rank.dispatch();
@@ -67,8 +63,7 @@ public record AgreementConformance(TestBackend backend) implements NormalMisuses
     }
 
     /** Ranks use the routings of two dispatches that delivered the same. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void differentHandles(RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
         DispatchHandle first = rank.dispatch().handle();

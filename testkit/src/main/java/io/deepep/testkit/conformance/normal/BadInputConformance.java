@@ -20,7 +20,6 @@ import io.deepep.error.RankMismatchException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
@@ -38,8 +37,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 @BackendSuite
 public record BadInputConformance(TestBackend backend) implements NormalMisuses.Group {
-    @Cases
-    @GroupSource({"1, 4", "2, 2", "4, 1"})
+    @Cases({"1, 4", "2, 2", "4, 1"})
     public void absentFromDispatch(RankContext context) {
         withoutOneRank(
                 context,
@@ -55,8 +53,7 @@ public record BadInputConformance(TestBackend backend) implements NormalMisuses.
         NormalMisuses.rank(context).roundTrip();
     }
 
-    @Cases
-    @GroupSource({"1, 4", "2, 2", "4, 1"})
+    @Cases({"1, 4", "2, 2", "4, 1"})
     public void absentFromCombine(RankContext context) {
         withoutOneRank(
                 context,
@@ -75,8 +72,7 @@ public record BadInputConformance(TestBackend backend) implements NormalMisuses.
     }
 
     /** A rank that comes when the others have given up learns it, soon. */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void cameTooLate(RankContext context) {
         CountDownLatch over =
                 context.shared("over", _ -> new CountDownLatch(context.topology().numRanks() - 1));
@@ -110,8 +106,7 @@ public record BadInputConformance(TestBackend backend) implements NormalMisuses.
         }
     }
 
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void absentFromOpen() {
         EpTopology topology = Ranks.topology(1, 4);
         Ranks.runBare(
@@ -174,8 +169,7 @@ public record BadInputConformance(TestBackend backend) implements NormalMisuses.
     }
 
     /** A rank whose own options are impossible says so; the others are told whose. */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void tooSmallAnExplicitSizeOnOneRank() {
         EpTopology topology = Ranks.topology(1, 4);
         Ranks.runBare(
@@ -194,8 +188,7 @@ public record BadInputConformance(TestBackend backend) implements NormalMisuses.
                 });
     }
 
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void impossibleOptions() {
         EpTopology topology = Ranks.topology(1, 4);
         Ranks.runBare(

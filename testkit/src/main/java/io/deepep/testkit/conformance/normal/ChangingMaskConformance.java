@@ -6,7 +6,6 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
@@ -38,16 +37,14 @@ public record ChangingMaskConformance(TestBackend backend) {
     private static final int CALLS_OF_A_TURN = 4;
 
     /** A few hundred calls. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2", "3, 2"})
+    @Cases({"1, 4", "2, 2", "3, 2"})
     public void few(int nodes, int ranksPerNode) {
         run(Ranks.topology(nodes, ranksPerNode), 400, 40);
     }
 
     /** 100,000 calls, with another mask after each thousand. */
     @Tag("hour")
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void many(int nodes, int ranksPerNode) {
         run(Ranks.topology(nodes, ranksPerNode), 100_000, 1000);
     }

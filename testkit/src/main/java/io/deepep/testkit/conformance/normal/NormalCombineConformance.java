@@ -14,14 +14,12 @@ import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
-import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.util.List;
 import java.util.function.Function;
 import java.util.stream.IntStream;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /** Normal-mode combine in all its forms. */
 @BackendSuite
@@ -35,8 +33,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
         return rank.context().buffer().combine(extend.apply(builder).build());
     }
 
-    @Cases
-    @MethodSource(ALL)
+    @All
     public void biases(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchResult result = rank.dispatch();
@@ -48,8 +45,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
         rank.verify(combine(rank, result, b -> b.bias(one, two)), first, second);
     }
 
-    @Cases
-    @MethodSource(ALL)
+    @All
     public void combinedWeights(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         rank.combineWithWeights(rank.dispatch().handle(), CombineFormat.BF16);
@@ -59,8 +55,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     }
 
     /** Rows that are summed into the combine region must not be read from there meanwhile. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void expandedRowsInTheCombineRegion(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         Buffer buffer = context.buffer();
@@ -76,8 +71,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     }
 
     /** What was received with a token comes back as it was sent. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void receivedWeightsComeHome(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         DispatchResult result = rank.dispatch();
@@ -89,8 +83,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
         assertThat(HostTensors.firstDifference(sent, home)).isEqualTo(-1);
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void outTensor(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchResult result = rank.dispatch();
@@ -104,8 +97,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     }
 
     /** What is computed into the buffer's own memory is combined from there. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void combineBuffer(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         NormalDispatchCheck check = rank.check();
@@ -121,8 +113,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     }
 
     /** An engine whose experts do nothing may hand back the received view itself. */
-    @Cases
-    @MethodSource(FEW_BF16)
+    @FewBf16
     public void combineOfTheReceivedView(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         List<Tensor> received =
@@ -144,8 +135,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
      * A view that a later dispatch has overwritten is refused. A dispatch that was refused itself
      * has overwritten nothing.
      */
-    @Cases
-    @MethodSource(FEW_BF16)
+    @FewBf16
     public void combineOfAnOverwrittenView(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         Buffer buffer = context.buffer();
@@ -167,8 +157,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     }
 
     /** One plan combines again and again, each time what its tensors hold then. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void combinePlanReuse(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         NormalDispatchCheck check = rank.check();

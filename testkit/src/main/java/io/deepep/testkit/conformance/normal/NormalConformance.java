@@ -18,7 +18,6 @@ import io.deepep.Tensor;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
@@ -27,7 +26,6 @@ import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Normal mode against the oracle: dispatch bit for bit, combine within the rounding that its
@@ -45,8 +43,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     }
 
     /** Each call starts after the one before it, and nobody waits on the way. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void asynchronousChain(NormalShape shape, RankContext context) {
         chain(shape.rank(context), CombineFormat.BF16);
     }
@@ -68,8 +65,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     }
 
     /** Two micro-batches in flight: both are dispatched before either is combined. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void twoMicroBatches(NormalShape shape, RankContext context) {
         NormalRank rankA = shape.rank(context, 11);
         NormalRank rankB = shape.rank(context, 12);
@@ -98,8 +94,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
 
     /** Many small exchanges of random shapes, one after the other over one buffer. */
     @Tag("manyCalls")
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void soak(int nodes, int ranksPerNode) {
         EpTopology topology = Ranks.topology(nodes, ranksPerNode);
         NormalLimits limits = NormalLimits.of(24, 384, 8, 32);
@@ -126,8 +121,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     }
 
     /** Two runs with new buffers give the same bits. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void sameBitsOnEveryRun(NormalShape shape) {
         shape.requireSameBits(backend(), shape.world(), NormalRank::roundTrip);
     }
@@ -136,8 +130,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
      * A call may use other chunk sizes than its buffer; one slot per queue makes every queue run
      * full.
      */
-    @Cases
-    @MethodSource(ALL)
+    @All
     public void configOverride(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         DispatchResult result = rank.dispatch(rank.plan().config(TINY));
@@ -150,8 +143,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
         rank.roundTrip();
     }
 
-    @Cases
-    @MethodSource(ALL)
+    @All
     public void tinyQueues(NormalShape shape) {
         shape.run(
                 backend(),
@@ -164,16 +156,14 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     }
 
     /** Buffers of exactly the hinted sizes suffice, and one byte less is refused. */
-    @Cases
-    @MethodSource(ALL)
+    @All
     public void exactSizeHints(NormalShape shape) {
         Config config = new Config(4, 2, 16);
         requireHintsSuffice(shape, config, config);
     }
 
     /** The larger of the hints of two configurations is enough for both. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void largerOfTwoSizeHints(NormalShape shape) {
         requireHintsSuffice(shape, new Config(4, 2, 16), new Config(8, 3, 6));
     }
@@ -216,8 +206,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     }
 
     /** A receiver with room for exactly what arrives has enough. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void exactRecvCapacity(NormalShape shape) {
         NormalWorld world = shape.world();
         NormalLimits loose = world.limits();
@@ -236,8 +225,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     }
 
     /** Two buffers of one group do not disturb each other. */
-    @Cases
-    @GroupSource("2, 2")
+    @Cases("2, 2")
     public void twoBuffers(RankContext context) {
         Buffer.Builder second =
                 Ranks.builder(backend(), context.communicator(), context.topology());

@@ -8,7 +8,6 @@ import io.deepep.DispatchHandle;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Ranks;
 import java.io.IOException;
 import java.time.Duration;
@@ -72,24 +71,21 @@ public record NormalDepartureConformance(TestBackend backend) implements NormalS
         rank.dispatch();
     }
 
-    @Cases
-    @GroupSource(
+    @Cases(
             value = {"1, 4", "2, 2", "3, 2"},
             ofThreads = true)
     public void failedBeforeADispatch(int nodes, int ranksPerNode) {
         requireNamed(nodes, ranksPerNode, false, NormalDepartureConformance::dispatch);
     }
 
-    @Cases
-    @GroupSource(
+    @Cases(
             value = {"1, 4", "2, 2", "3, 2"},
             ofThreads = true)
     public void failedBeforeACombine(int nodes, int ranksPerNode) {
         requireNamed(nodes, ranksPerNode, false, NormalDepartureConformance::combine);
     }
 
-    @Cases
-    @GroupSource(
+    @Cases(
             value = {"1, 2", "2, 1"},
             ofThreads = true)
     public void leftBeforeADispatch(int nodes, int ranksPerNode) {

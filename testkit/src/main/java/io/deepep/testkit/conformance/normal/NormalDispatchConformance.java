@@ -16,8 +16,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** Normal-mode dispatch in all its forms, each followed by a combine with the handle it gave. */
 @BackendSuite
 public record NormalDispatchConformance(TestBackend backend) implements NormalSuite {
-    @Cases
-    @MethodSource(ALL)
+    @All
     public void roundTrip(NormalShape shape, RankContext context) {
         shape.rank(context).roundTrip();
     }
@@ -29,33 +28,28 @@ public record NormalDispatchConformance(TestBackend backend) implements NormalSu
         shape.raggedRank(context).roundTrip();
     }
 
-    @Cases
-    @MethodSource(ALL)
+    @All
     public void masksDuplicatesAndRaggedTokens(NormalShape shape, RankContext context) {
         shape.raggedRank(context).roundTrip();
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void everythingToOneExpert(NormalShape shape, RankContext context) {
         int last = shape.experts() - 1;
         shape.rank(context, shape.spec().withGate(new Gate.AllToOne(last))).roundTrip();
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void skewedExperts(NormalShape shape, RankContext context) {
         shape.rank(context, shape.spec().withGate(new Gate.Zipf(1.2))).roundTrip();
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void nothingAtAll(NormalShape shape, RankContext context) {
         shape.rank(context, shape.spec().withMaskedShare(1)).roundTrip();
     }
 
-    @Cases
-    @MethodSource(ALL)
+    @All
     public void layoutCounts(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchLayout layout = context.buffer().getDispatchLayout(rank.topkIdx(), shape.experts());
@@ -63,8 +57,7 @@ public record NormalDispatchConformance(TestBackend backend) implements NormalSu
         LayoutCheck.check(rank.world().oracle(), context.topology(), layout, context::download);
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void byLayoutAloneAndWithTopk(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchLayout layout =
@@ -76,8 +69,7 @@ public record NormalDispatchConformance(TestBackend backend) implements NormalSu
         rank.roundTrip(rank.plan().expectLayout(layout));
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void withoutWeights(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         NormalDispatchCheck check = rank.check().withoutWeights();
@@ -85,16 +77,14 @@ public record NormalDispatchConformance(TestBackend backend) implements NormalSu
         rank.roundTrip(plan, check);
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void alignedCounts(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         NormalDispatchCheck check = rank.check().aligned(16);
         rank.roundTrip(rank.plan().expertAlignment(16), check);
     }
 
-    @Cases
-    @MethodSource(ALL)
+    @All
     public void worstCase(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         NormalWorld world = rank.world();
@@ -103,8 +93,7 @@ public record NormalDispatchConformance(TestBackend backend) implements NormalSu
         rank.roundTrip(rank.plan().numWorstTokens(rows), check);
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void worstCaseJustLargeEnough(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         NormalWorld world = rank.world();
@@ -113,8 +102,7 @@ public record NormalDispatchConformance(TestBackend backend) implements NormalSu
         rank.roundTrip(rank.plan().numWorstTokens(most), check);
     }
 
-    @Cases
-    @MethodSource(ALL)
+    @All
     public void expanded(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         for (int alignment : new int[] {1, 8, 128}) {
@@ -124,8 +112,7 @@ public record NormalDispatchConformance(TestBackend backend) implements NormalSu
         }
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void expandedWorstCaseWithoutWeights(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         NormalWorld world = rank.world();

@@ -10,7 +10,6 @@ import io.deepep.CombineResult;
 import io.deepep.DType;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
-import io.deepep.Fp8E4m3;
 import io.deepep.ScaledRows;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
@@ -32,15 +31,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 public record NormalFp8CombineConformance(TestBackend backend) implements NormalSuite {
     /** Those whose channels come in whole groups. */
     static Stream<NormalShape> shapes(TestBackend backend) {
-        return NormalShape.all(backend).filter(NormalFp8CombineConformance::hasWholeGroups);
-    }
-
-    static Stream<NormalShape> fewShapes(TestBackend backend) {
-        return NormalShape.few(backend).filter(NormalFp8CombineConformance::hasWholeGroups);
-    }
-
-    private static boolean hasWholeGroups(NormalShape shape) {
-        return shape.hidden() % Fp8E4m3.CHANNELS_PER_SCALE == 0;
+        return NormalShape.all(backend).filter(NormalShape::hasWholeGroups);
     }
 
     private static CombineResult combine(NormalRank rank, Tensor x, DispatchResult result) {
@@ -76,8 +67,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         rank.combineWithWeights(result.handle(), CombineFormat.FP8);
     }
 
-    @Cases
-    @MethodSource("fewShapes")
+    @FewForFp8
     public void biasesWeightsAndOut(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchResult result = rank.dispatch();
@@ -103,8 +93,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** Rows that begin anywhere. */
-    @Cases
-    @MethodSource("fewShapes")
+    @FewForFp8
     public void rowsWithGaps(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         NormalDispatchCheck check = rank.check();
@@ -132,8 +121,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         }
     }
 
-    @Cases
-    @MethodSource("fewShapes")
+    @FewForFp8
     public void givenRowsWithBiasesWeightsAndOut(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchResult result = rank.dispatch();
@@ -185,8 +173,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** Rows that begin on any byte, and scales with any strides. */
-    @Cases
-    @MethodSource("fewShapes")
+    @FewForFp8
     public void givenRowsAnywhere(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchResult result = rank.dispatch();
@@ -204,8 +191,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** Each rank has its rows in another form; the sums are the same. */
-    @Cases
-    @MethodSource("fewShapes")
+    @FewForFp8
     public void ranksGiveDifferentForms(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchResult result = rank.dispatch();
@@ -243,12 +229,11 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     static Stream<NormalShape> fp8Shapes(TestBackend backend) {
-        return fewShapes(backend).filter(shape -> shape.dtype() == DType.FP8_E4M3);
+        return NormalShape.fewForFp8(backend).filter(shape -> shape.dtype() == DType.FP8_E4M3);
     }
 
     /** The expanded layout is summed as BF16. */
-    @Cases
-    @MethodSource("fewShapes")
+    @FewForFp8
     public void givenRowsOfTheExpandedLayoutAreRefused(NormalShape shape, RankContext context) {
         NormalRank plain = shape.rank(context);
         NormalRank rank = plain.expecting(plain.check().expanded(4));
@@ -264,8 +249,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** A scale is of 128 channels; LogFMT is low-latency mode's. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void whatCannotTravelIsRefused(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         DispatchResult result = rank.dispatch();
@@ -274,7 +258,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
                         () -> CombinePlan.builder(x, result.handle()).format(CombineFormat.LOGFMT))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("LOGFMT");
-        if (!hasWholeGroups(shape)) {
+        if (!shape.hasWholeGroups()) {
             assertThatThrownBy(() -> context.buffer().getFp8CombineBuffer(result.handle()))
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("hidden=" + shape.hidden());
@@ -287,8 +271,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** The region that rows are cast into cannot hold what is cast. */
-    @Cases
-    @MethodSource("fewShapes")
+    @FewForFp8
     public void combineRegionIsRefused(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         NormalDispatchCheck check = rank.check();
@@ -311,8 +294,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** NaN stays where it is; infinity outshines its group; zeros and tiny numbers. */
-    @Cases
-    @MethodSource("fewShapes")
+    @FewForFp8
     public void specialValues(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         NormalDispatchCheck check = rank.check();
@@ -344,8 +326,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** Nothing at all, everything to one expert. */
-    @Cases
-    @MethodSource("fewShapes")
+    @FewForFp8
     public void nothingAndEverything(NormalShape shape, RankContext context) {
         for (NormalRank rank :
                 List.of(
@@ -359,15 +340,13 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         }
     }
 
-    @Cases
-    @MethodSource("fewShapes")
+    @FewForFp8
     public void asynchronousChain(NormalShape shape, RankContext context) {
         NormalConformance.chain(shape.raggedRank(context), CombineFormat.FP8);
     }
 
     /** One rank combines as FP8, the others as BF16: all learn it. */
-    @Cases
-    @MethodSource("fewShapes")
+    @FewForFp8
     public void differentFormats(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         DispatchResult result = rank.dispatch();

@@ -11,10 +11,8 @@ import io.deepep.Tensor;
 import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
-import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import java.util.List;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /** Normal-mode combines recorded into a graph by themselves. For backends that can record. */
 @BackendSuite(recording = true)
@@ -23,8 +21,7 @@ public record NormalGraphCombineConformance(TestBackend backend) implements Norm
      * A combine recorded without its dispatch, which was called before: kernels that need not look
      * at masks left its handle to those of the recording, which do.
      */
-    @Cases
-    @MethodSource("io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes")
+    @FewForFp8
     public void afterADispatchOutsideTheGraph(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         Buffer buffer = context.buffer();

@@ -226,26 +226,22 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         return shape.tokens() * shape.topology().numRanks();
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void views(NormalShape shape, RankContext context) {
         replay(shape, context, Home.BF16, Place.BUFFER);
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void inOrder(NormalShape shape, RankContext context) {
         replay(shape, context, Home.BF16, Place.BUFFER_IN_ORDER);
     }
 
-    @Cases
-    @MethodSource("io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes")
+    @FewForFp8
     public void fp8HomeInOrder(NormalShape shape, RankContext context) {
         replay(shape, context, Home.CAST, Place.BUFFER_IN_ORDER);
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void copiesOnAnEnginesStream(NormalShape shape, RankContext context) {
         int rows = worstRows(shape);
         replay(
@@ -258,28 +254,24 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     }
 
     /** What is cast on the way home is cast again by each replay. */
-    @Cases
-    @MethodSource("io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes")
+    @FewForFp8
     public void fp8Home(NormalShape shape, RankContext context) {
         replay(shape, context, Home.CAST, Place.ENGINE);
     }
 
     /** What is FP8 already is copied into the buffer by each replay. */
-    @Cases
-    @MethodSource("io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes")
+    @FewForFp8
     public void fp8Rows(NormalShape shape, RankContext context) {
         replay(shape, context, Home.FP8, Place.ENGINE);
     }
 
     /** What is FP8 already and lies in the buffer is read there by each replay. */
-    @Cases
-    @MethodSource("io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes")
+    @FewForFp8
     public void fp8RowsInPlace(NormalShape shape, RankContext context) {
         replay(shape, context, Home.FP8_IN_PLACE, Place.ENGINE);
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void expanded(NormalShape shape, RankContext context) {
         int rows = 2 * worstRows(shape) * shape.topk();
         replay(
@@ -382,8 +374,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     }
 
     /** Nothing is asked of the GPU for observers while calls are recorded. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void observed(NormalShape shape) {
         shape.run(
                 backend,

@@ -12,7 +12,6 @@ import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
@@ -97,8 +96,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     /**
      * A masked rank is neither sent to nor waited for, also the first; back again, it takes part.
      */
-    @Cases
-    @GroupSource({"1, 4, 3", "1, 4, 0", "1, 3, 1", "1, 8, 5", "1, 2, 0"})
+    @Cases({"1, 4, 3", "1, 4, 0", "1, 3, 1", "1, 8, 5", "1, 2, 0"})
     public void byHand(int nodes, int numRanks, int absent) {
         byHand(backend, shape(numRanks), Set.of(absent), ROUNDS, _ -> {});
     }
@@ -122,8 +120,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     }
 
     /** What was dispatched to other ranks than take part now is refused on all of them. */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void handlesOfOtherMasks() {
         NormalNodeMaskConformance.handlesOfOtherMasks(backend, shape(4), 2);
     }
@@ -156,8 +153,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     }
 
     /** Of ranks that leave out different ones, those that hear of each other learn it. */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void differentMasks() {
         NormalShape shape = shape(4);
         shape.run(
@@ -179,8 +175,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     }
 
     /** A rank that stops is named, masked, left out and taken back. */
-    @Cases
-    @GroupSource({"1, 4, 2", "1, 3, 0"})
+    @Cases({"1, 4, 2", "1, 3, 0"})
     public void byTimeout(int nodes, int numRanks, int absent) {
         byTimeout(backend, shape(numRanks), absent, Ranks.TIMEOUT);
     }
@@ -209,8 +204,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     }
 
     /** A rank that fails is masked at once, and known to be gone no more. */
-    @Cases
-    @GroupSource(value = "1, 4", ofThreads = true)
+    @Cases(value = "1, 4", ofThreads = true)
     public void failed() {
         int absent = 1;
         NormalShape shape = shape(4);
@@ -243,8 +237,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     }
 
     /** Once that rank is masked, one that failed because of it is named and masked itself. */
-    @Cases
-    @GroupSource(value = "1, 4", ofThreads = true)
+    @Cases(value = "1, 4", ofThreads = true)
     public void failedBecauseOfAnother() {
         int absent = 3;
         int victim = 2;
@@ -281,8 +274,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     }
 
     /** A pause that is shorter than the time-out changes nothing. */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void slowIsNotDead() {
         slowIsNotDead(backend, shape(4));
     }

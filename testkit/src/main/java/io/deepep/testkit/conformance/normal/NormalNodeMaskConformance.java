@@ -17,7 +17,6 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
@@ -52,8 +51,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     }
 
     /** Tokens whose forwarder is masked take another way, and get to all ranks that are left. */
-    @Cases
-    @GroupSource({
+    @Cases({
         "2, 2, 1",
         "2, 2, 2",
         "2, 4, 5",
@@ -78,8 +76,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     }
 
     /** One after the other goes, and all return. */
-    @Cases
-    @GroupSource({"2, 4, 5", "3, 2, 3"})
+    @Cases({"2, 4, 5", "3, 2, 3"})
     public void moreAndMore(int nodes, int ranksPerNode, int first) {
         NormalShape shape = shape(nodes, ranksPerNode);
         NormalWorld whole = shape.world();
@@ -108,8 +105,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
      * place of the first for the first rank elsewhere; selections that the others make there are
      * absent.
      */
-    @Cases
-    @GroupSource("3, 3")
+    @Cases("3, 3")
     public void noCellToSpare() {
         NormalShape shape = shape(3, 3);
         NormalWorld whole = shape.world();
@@ -138,8 +134,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
      * A rank stopped after a call of which one other rank alone saw no end: that one has masked it.
      * The others hear that, are refused with it, and mask the rank too; nobody else is given up.
      */
-    @Cases
-    @GroupSource({"2, 2", "3, 2"})
+    @Cases({"2, 2", "3, 2"})
     public void maskedByOneRank(int nodes, int ranksPerNode) {
         NormalShape shape = shape(nodes, ranksPerNode);
         NormalWorld whole = shape.world();
@@ -208,8 +203,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     }
 
     /** What went by other forwarders is refused on all ranks. */
-    @Cases
-    @GroupSource("2, 2")
+    @Cases("2, 2")
     public void handlesOfOtherMasks() {
         handlesOfOtherMasks(backend, shape(2, 2), 3);
     }
@@ -240,23 +234,13 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     }
 
     /** Ranks that stop before a call are named by all others, masked, left out and taken back. */
-    @Cases
-    @GroupSource({
-        "2, 2, 2",
-        "2, 2, 0",
-        "2, 4, 7",
-        "3, 2, 1",
-        "2, 2, 2+3",
-        "3, 2, 2+5",
-        "2, 4, 1+6"
-    })
+    @Cases({"2, 2, 2", "2, 2, 0", "2, 4, 7", "3, 2, 1", "2, 2, 2+3", "3, 2, 2+5", "2, 4, 1+6"})
     public void byTimeout(int nodes, int ranksPerNode, String stopped) {
         lose(shape(nodes, ranksPerNode), ranks(stopped), _ -> {}, NormalRank::dispatch);
     }
 
     /** A rank stops when it has dispatched: the others combine in vain. */
-    @Cases
-    @GroupSource({"2, 2, 2", "3, 2, 1"})
+    @Cases({"2, 2, 2", "3, 2, 1"})
     public void inCombine(int nodes, int ranksPerNode, int stopped) {
         lose(
                 shape(nodes, ranksPerNode),
@@ -335,8 +319,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     }
 
     /** Slow is not dead: what a rank does between calls takes up to the time-out. */
-    @Cases
-    @GroupSource("2, 2")
+    @Cases("2, 2")
     public void slowIsNotDead() {
         NormalMaskConformance.slowIsNotDead(backend, shape(2, 2));
     }

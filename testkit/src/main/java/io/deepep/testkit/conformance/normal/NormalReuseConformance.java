@@ -12,11 +12,9 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.exchange.NormalWorld;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /** What becomes of a dispatch's plan, handle and received rows over several calls. */
 @BackendSuite
@@ -33,8 +31,7 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
      * A handle serves again and again, also when other routings have gone through the buffer
      * meanwhile.
      */
-    @Cases
-    @MethodSource(ALL)
+    @All
     public void cachedHandle(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context, 5);
         NormalRank interloper = shape.rank(context, 6);
@@ -50,8 +47,7 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
     }
 
     /** A cached dispatch has the layout of its handle, and says where experts begin. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void cachedExpandedHandle(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context, 5);
         NormalRank expanded = rank.expecting(rank.check().expanded(4));
@@ -62,8 +58,7 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
     }
 
     /** What was received as a copy survives later dispatches of other plans. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void copyOutlivesOtherDispatches(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context, 5);
         NormalRank interloper = shape.rank(context, 6);
@@ -76,8 +71,7 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
     }
 
     /** Views and copies of every layout of rows have the same content. */
-    @Cases
-    @GroupSource({"2, 2, VIEW", "2, 2, COPY"})
+    @Cases({"2, 2, VIEW", "2, 2, COPY"})
     public void receivedAs(DispatchPlan.Receive how, RankContext context) {
         NormalRank rank = RECEIVED.raggedRank(context);
         NormalWorld world = rank.world();
@@ -89,8 +83,7 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
                 .dispatch(rank.plan().receive(how).expanded(true).expertAlignment(4));
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void stridedInputs(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         NormalWorld world = rank.world();
@@ -115,8 +108,7 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
      * The same plan object carries new content each time, and its result is the same object where
      * nothing in it changed.
      */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void planReuse(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context, 1);
         NormalRank later = shape.rank(context, 2);

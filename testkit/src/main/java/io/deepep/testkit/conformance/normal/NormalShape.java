@@ -3,6 +3,7 @@ package io.deepep.testkit.conformance.normal;
 import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.EpTopology;
+import io.deepep.Fp8E4m3;
 import io.deepep.NormalLimits;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.ExchangeShape;
@@ -122,6 +123,16 @@ record NormalShape(
     /** Those whose rows combine takes. */
     static Stream<NormalShape> fewBf16(TestBackend backend) {
         return few(backend).filter(shape -> shape.dtype() == DType.BF16);
+    }
+
+    /** Those whose rows combine takes in FP8. */
+    static Stream<NormalShape> fewForFp8(TestBackend backend) {
+        return few(backend).filter(NormalShape::hasWholeGroups);
+    }
+
+    /** Whether a scale never stands for fewer channels than 128. */
+    boolean hasWholeGroups() {
+        return hidden % Fp8E4m3.CHANNELS_PER_SCALE == 0;
     }
 
     /** Whether the backend has such a group, and room for all its ranks. */

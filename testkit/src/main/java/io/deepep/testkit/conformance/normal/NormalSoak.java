@@ -18,7 +18,6 @@ import io.deepep.Tensor;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.NormalWorld;
@@ -48,8 +47,7 @@ public record NormalSoak(TestBackend backend) {
     private static final int MAX_PENDING = 3;
 
     @Tag("manyCalls")
-    @Cases
-    @GroupSource({"1, 1", "1, 2", "1, 3", "1, 4", "1, 8", "2, 2", "2, 4"})
+    @Cases({"1, 1", "1, 2", "1, 3", "1, 4", "1, 8", "2, 2", "2, 4"})
     public void mixedCalls(int nodes, int ranksPerNode) {
         int iterations = Integer.getInteger("deepep.soak", 100);
         long seed = Long.getLong("deepep.soak.seed", 1);

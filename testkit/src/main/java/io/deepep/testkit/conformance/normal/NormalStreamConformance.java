@@ -16,11 +16,9 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestStream;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.NormalWorld;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * The order of normal-mode calls against work of an engine's stream: inputs come into being on it
@@ -58,8 +56,7 @@ public record NormalStreamConformance(TestBackend backend)
         return stream;
     }
 
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void afterAnEvent(NormalShape shape, RankContext context) {
         Engine engine = Engine.of(context, shape);
         NormalRank rank = engine.rank();
@@ -83,8 +80,7 @@ public record NormalStreamConformance(TestBackend backend)
     }
 
     /** The engine's stream waits for the calls, and they for it; the host need not. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void onAStream(NormalShape shape, RankContext context) {
         Engine engine = Engine.of(context, shape);
         NormalRank rank = engine.rank();
@@ -107,8 +103,7 @@ public record NormalStreamConformance(TestBackend backend)
     }
 
     /** An engine that leaves waiting to its stream sizes its experts' work by them. */
-    @Cases
-    @MethodSource(FEW)
+    @Few
     public void exactCountsAreKnownAtOnce(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         DispatchResult result = context.buffer().dispatch(rank.plan().build(), CallOptions.async());
@@ -120,8 +115,7 @@ public record NormalStreamConformance(TestBackend backend)
     }
 
     /** A peer that does not come to calls nobody waits for: the event or the next call tells. */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void absentFromCallsOnAStream(RankContext context) {
         Misbehaviour.withoutOneRank(
                 context,
@@ -146,8 +140,7 @@ public record NormalStreamConformance(TestBackend backend)
         NormalMisuses.rank(context).roundTrip();
     }
 
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void absentFromAsynchronousCalls(RankContext context) {
         Misbehaviour.withoutOneRank(
                 context,

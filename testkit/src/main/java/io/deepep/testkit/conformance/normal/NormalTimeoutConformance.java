@@ -15,7 +15,6 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Ranks;
 import java.time.Duration;
 import java.util.function.Consumer;
@@ -52,8 +51,7 @@ public record NormalTimeoutConformance(TestBackend backend) implements NormalSui
     }
 
     /** A rank that is late by less than the call's time-out changes nothing. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void longerThanTheBuffers(int nodes, int ranksPerNode) {
         late(nodes, ranksPerNode, _ -> {}, plan -> plan.timeout(TIMEOUT));
     }
@@ -74,15 +72,13 @@ public record NormalTimeoutConformance(TestBackend backend) implements NormalSui
     }
 
     /** A rank that begins later than after the time-out, but within that of the start. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2", "3, 1"})
+    @Cases({"1, 4", "2, 2", "3, 1"})
     public void startsLate(int nodes, int ranksPerNode) {
         late(nodes, ranksPerNode, builder -> builder.startTimeout(TIMEOUT), plan -> {});
     }
 
     /** The same where plans say it, and the ranks that are waited for in vain would be masked. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void startsOfPlansAreLate(int nodes, int ranksPerNode) {
         late(
                 nodes,
@@ -92,16 +88,14 @@ public record NormalTimeoutConformance(TestBackend backend) implements NormalSui
     }
 
     /** Who stays away is named after the call's time-out, whatever the buffer's. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void shorterThanTheBuffers(int nodes, int ranksPerNode) {
         away(nodes, ranksPerNode, rank -> withoutDispatch(rank, plan -> plan.timeout(SHORT)));
         away(nodes, ranksPerNode, rank -> withoutCombine(rank, plan -> plan.timeout(SHORT)));
     }
 
     /** Who never begins is named after the start time-out, be the time-out shorter or longer. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void neverStarts(int nodes, int ranksPerNode) {
         away(nodes, ranksPerNode, rank -> withoutDispatch(rank, plan -> plan.startTimeout(SHORT)));
         away(

@@ -24,7 +24,6 @@ import io.deepep.error.RoutingException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.NormalWorld;
@@ -35,8 +34,7 @@ import java.util.function.Function;
 /** What one rank does wrong and all must learn, after which the buffer still works. */
 @BackendSuite
 public record RoutingErrorConformance(TestBackend backend) implements NormalMisuses.Group {
-    @Cases
-    @GroupSource({
+    @Cases({
         "1, 4, 16",
         "1, 4, -2",
         "1, 4, 9223372036854775807",
@@ -56,13 +54,7 @@ public record RoutingErrorConformance(TestBackend backend) implements NormalMisu
         rank.roundTrip();
     }
 
-    @Cases
-    @GroupSource({
-        "1, 2, 16",
-        "1, 2, -2",
-        "1, 2, 9223372036854775807",
-        "1, 2, -9223372036854775808"
-    })
+    @Cases({"1, 2, 16", "1, 2, -2", "1, 2, 9223372036854775807", "1, 2, -9223372036854775808"})
     public void layoutOfExpertOutOfRange(long expert, RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
         Tensor host = context.download(rank.topkIdx());
@@ -80,8 +72,7 @@ public record RoutingErrorConformance(TestBackend backend) implements NormalMisu
     }
 
     /** A layout that is not that of the indices, in one of its parts. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void contradictoryLayout(RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
         DispatchLayout good = context.buffer().getDispatchLayout(rank.topkIdx(), EXPERTS);
@@ -129,8 +120,7 @@ public record RoutingErrorConformance(TestBackend backend) implements NormalMisu
     }
 
     /** More than the caller has room for in the expanded layout, which only the receiver sees. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void moreExpandedThanFits(RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
         int room = 9;
@@ -145,8 +135,7 @@ public record RoutingErrorConformance(TestBackend backend) implements NormalMisu
     }
 
     /** A handle without a routing: combines and cached dispatches with it fail on every rank. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void handleOfFailedDispatch(RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
         int rows = NormalMisuses.LIMITS.recvCapacity(4);
@@ -179,8 +168,7 @@ public record RoutingErrorConformance(TestBackend backend) implements NormalMisu
                 .hasMessageContaining("the dispatch of the handle has not run, or failed");
     }
 
-    @Cases
-    @GroupSource({"1, 4, false", "2, 2, false", "1, 4, true", "2, 2, true"})
+    @Cases({"1, 4, false", "2, 2, false", "1, 4, true", "2, 2, true"})
     public void moreThanFits(int nodes, int ranksPerNode, boolean worstCase) {
         NormalWorld large = NormalMisuses.world(4);
         NormalWorld small = NormalWorld.bf16(RoutingSpec.of(4, 1, EXPERTS, 4), large.hidden());

@@ -28,7 +28,6 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
@@ -123,8 +122,7 @@ public final class ObservationConformance implements RankGroup {
         return LowLatencyShape.of(context.topology(), 8, HIDDEN, 4, 8).raggedRank(context);
     }
 
-    @Cases
-    @GroupSource({"1, 4, BF16", "1, 4, FP8_E4M3", "2, 2, BF16"})
+    @Cases({"1, 4, BF16", "1, 4, FP8_E4M3", "2, 2, BF16"})
     public void normalCalls(DType dtype, RankContext context) {
         int me = context.rank();
         NormalRank rank = normal(context, dtype);
@@ -180,8 +178,7 @@ public final class ObservationConformance implements RankGroup {
     }
 
     /** Cached and worst-case dispatches, of which the host does not learn what arrives. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void dispatchesWithoutCounts(RankContext context) {
         int me = context.rank();
         NormalRank exact = normal(context, DType.BF16);
@@ -212,8 +209,7 @@ public final class ObservationConformance implements RankGroup {
     }
 
     /** Asynchronous calls are reported when their end has been seen, not when they return. */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void asynchronousCalls(RankContext context) {
         NormalRank rank = normal(context, DType.BF16);
         DispatchPlan plan = rank.plan().build();
@@ -228,8 +224,7 @@ public final class ObservationConformance implements RankGroup {
         }
     }
 
-    @Cases
-    @GroupSource({"1, 4, false", "1, 4, true", "2, 2, false"})
+    @Cases({"1, 4, false", "1, 4, true", "2, 2, false"})
     public void lowLatencyCalls(boolean hook, RankContext context) {
         int me = context.rank();
         LowLatencyRank rank = lowLatency(context);
@@ -292,8 +287,7 @@ public final class ObservationConformance implements RankGroup {
     }
 
     /** A call that fails is reported with its failure, on every rank, and so is the next one. */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void failedCalls(RankContext context) {
         NormalRank rank = normal(context, DType.BF16);
         long tokens = rank.world().routing().numTokens(context.rank());
@@ -312,8 +306,7 @@ public final class ObservationConformance implements RankGroup {
     }
 
     /** What is known of a combine with an expert that does not exist is told all the same. */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void failedCombine(RankContext context) {
         LowLatencyRank rank = lowLatency(context);
         LowLatencyDispatchResult received = rank.dispatch(LowLatencyFormat.BF16);
@@ -339,8 +332,7 @@ public final class ObservationConformance implements RankGroup {
     }
 
     /** What an observer throws harms nobody. */
-    @Cases
-    @GroupSource("1, 4")
+    @Cases("1, 4")
     public void failingObserver() {
         Ranks.run(
                 backend,
@@ -363,8 +355,7 @@ public final class ObservationConformance implements RankGroup {
     }
 
     /** A rank that comes late is the one that the others say they waited for. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void waitsForTheLateRank(RankContext context) {
         int late = 2;
         NormalRank rank = normal(context, DType.BF16);
@@ -381,8 +372,7 @@ public final class ObservationConformance implements RankGroup {
         requireWaits(told.of(context.rank()), context, late);
     }
 
-    @Cases
-    @GroupSource({"1, 4, false", "1, 4, true"})
+    @Cases({"1, 4, false", "1, 4, true"})
     public void lowLatencyWaitsForTheLateRank(boolean hook, RankContext context) {
         int late = 1;
         LowLatencyRank rank = lowLatency(context);
