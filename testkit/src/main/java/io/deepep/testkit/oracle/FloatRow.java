@@ -64,13 +64,8 @@ final class FloatRow {
             long seen = actual.getLong(row, h) & 0xffffL;
             if (expected != seen) {
                 throw new OracleMismatch(
-                        what
-                                + ", channel "
-                                + h
-                                + ": expected bits 0x"
-                                + Long.toHexString(expected)
-                                + ", saw 0x"
-                                + Long.toHexString(seen));
+                        "%s, channel %s: expected bits 0x%x, saw 0x%x"
+                                .formatted(what, h, expected, seen));
             }
         }
     }

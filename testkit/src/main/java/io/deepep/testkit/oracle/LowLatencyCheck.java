@@ -76,15 +76,8 @@ public record LowLatencyCheck(
         }
         Fp8Cast cast = Fp8Cast.of(sent, source.token(), format);
         byte[] codes = cast.codes();
-        long at = x.offsetBytes(row, 0);
-        long h =
-                MemorySegment.mismatch(
-                        MemorySegment.ofArray(codes),
-                        0,
-                        codes.length,
-                        x.segment(),
-                        at,
-                        at + codes.length);
+        MemorySegment seenCodes = x.segment().asSlice(x.offsetBytes(row, 0), codes.length);
+        long h = MemorySegment.ofArray(codes).mismatch(seenCodes);
         if (h >= 0) {
             throw new OracleMismatch(
                     "%s, code of channel %s: expected %s, saw %s"
@@ -95,12 +88,8 @@ public record LowLatencyCheck(
             long seen = scales.getLong(expert, row, i);
             if (seen != expected[i]) {
                 throw new OracleMismatch(
-                        "%s, bits of scale %s: expected %s, saw %s"
-                                .formatted(
-                                        what,
-                                        i,
-                                        Long.toHexString(expected[i]),
-                                        Long.toHexString(seen)));
+                        "%s, bits of scale %s: expected %x, saw %x"
+                                .formatted(what, i, expected[i], seen));
             }
         }
     }

@@ -83,6 +83,11 @@ public final class LowLatencyOracle {
         return (int) rows(rank, localExpert).stream().filter(r -> r.srcRank() < src).count();
     }
 
+    /** Takes row {@code row} of {@code rows}, BF16 [N,H]. */
+    interface RowVisitor {
+        void add(Tensor rows, long row, double weight);
+    }
+
     /**
      * Visits the rows of a token's selections that come from {@code ranks}, in their order.
      *

@@ -126,6 +126,11 @@ public record NormalDispatchCheck(
             return download.apply(tensor);
         }
 
+        private Tensor fetchWeights(long... shape) {
+            return fetch(
+                    "recvTopkWeights", withWeights, result.recvTopkWeights(), DType.F32, shape);
+        }
+
         private void checkRows() {
             Tokens own = tokens.get(rank);
             boolean scaled = own.scales() != null;
@@ -152,14 +157,7 @@ public record NormalDispatchCheck(
             int numTopk = routing.numTopk();
             Tensor idx =
                     fetch("recvTopkIdx", withTopk, result.recvTopkIdx(), DType.I64, rows, numTopk);
-            Tensor weights =
-                    fetch(
-                            "recvTopkWeights",
-                            withWeights,
-                            result.recvTopkWeights(),
-                            DType.F32,
-                            rows,
-                            numTopk);
+            Tensor weights = fetchWeights(rows, numTopk);
             for (int row = 0; withTopk && row < rows; row++) {
                 boolean tail = row >= sources.size();
                 long[] experts = tail ? null : oracle.localExperts(rank, sources.get(row));
@@ -175,13 +173,7 @@ public record NormalDispatchCheck(
         }
 
         private void checkExpandedWeights() {
-            Tensor weights =
-                    fetch(
-                            "recvTopkWeights",
-                            withWeights,
-                            result.recvTopkWeights(),
-                            DType.F32,
-                            rows);
+            Tensor weights = fetchWeights(rows);
             for (int row = 0; withWeights && row < sources.size(); row++) {
                 SourceRow s = sources.get(row);
                 float sent =

@@ -23,25 +23,18 @@ final class RowBits {
      */
     static void requireRow(Tensor expected, long from, Tensor actual, long row, String what) {
         long bytes = expected.size(1) * expected.dtype().sizeBytes();
-        long at = expected.offsetBytes(from, 0);
-        long seenAt = actual.offsetBytes(row, 0);
-        long difference =
-                MemorySegment.mismatch(
-                        expected.segment(),
-                        at,
-                        at + bytes,
-                        actual.segment(),
-                        seenAt,
-                        seenAt + bytes);
+        MemorySegment wanted = expected.segment().asSlice(expected.offsetBytes(from, 0), bytes);
+        MemorySegment seen = actual.segment().asSlice(actual.offsetBytes(row, 0), bytes);
+        long difference = wanted.mismatch(seen);
         if (difference >= 0) {
             long channel = difference / expected.dtype().sizeBytes();
             throw new OracleMismatch(
-                    "%s, channel %s: expected bits 0x%s, saw 0x%s; the row begins %s"
+                    "%s, channel %s: expected bits 0x%x, saw 0x%x; the row begins %s"
                             .formatted(
                                     what,
                                     channel,
-                                    Long.toHexString(expected.getLong(from, channel)),
-                                    Long.toHexString(actual.getLong(row, channel)),
+                                    expected.getLong(from, channel),
+                                    actual.getLong(row, channel),
                                     Tokens.describe(beginning(actual, row))));
         }
     }

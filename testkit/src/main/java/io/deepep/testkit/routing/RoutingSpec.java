@@ -76,56 +76,54 @@ public record RoutingSpec(
 
     /** With another gate. */
     public RoutingSpec withGate(Gate other) {
-        return with(numTokens, other, maskedShare, duplicateShare, varyingTokens, numIdleRanks);
+        return with(
+                numTokens, other, maskedShare, duplicateShare, varyingTokens, numIdleRanks, seed);
     }
 
     /** With another number of tokens per rank. */
     public RoutingSpec withNumTokens(int number) {
-        return with(number, gate, maskedShare, duplicateShare, varyingTokens, numIdleRanks);
+        return with(number, gate, maskedShare, duplicateShare, varyingTokens, numIdleRanks, seed);
     }
 
     /** With a chance that a selection becomes -1. */
     public RoutingSpec withMaskedShare(double share) {
-        return with(numTokens, gate, share, duplicateShare, varyingTokens, numIdleRanks);
+        return with(numTokens, gate, share, duplicateShare, varyingTokens, numIdleRanks, seed);
     }
 
     /** With a chance that a selection repeats the one before. */
     public RoutingSpec withDuplicateShare(double share) {
-        return with(numTokens, gate, maskedShare, share, varyingTokens, numIdleRanks);
+        return with(numTokens, gate, maskedShare, share, varyingTokens, numIdleRanks, seed);
     }
 
     /** With numbers of tokens drawn from 0 to {@code numTokens} for each rank. */
     public RoutingSpec withVaryingTokens(boolean on) {
-        return with(numTokens, gate, maskedShare, duplicateShare, on, numIdleRanks);
+        return with(numTokens, gate, maskedShare, duplicateShare, on, numIdleRanks, seed);
     }
 
     /** With the last {@code number} ranks having no tokens. */
     public RoutingSpec withIdleRanks(int number) {
-        return with(numTokens, gate, maskedShare, duplicateShare, varyingTokens, number);
+        return with(numTokens, gate, maskedShare, duplicateShare, varyingTokens, number, seed);
     }
 
     /** Masked and repeated selections, different numbers of tokens, one rank without any. */
     public RoutingSpec ragged() {
-        return with(numTokens, gate, 0.3, 0.3, true, numRanks > 1 ? 1 : 0);
+        return with(numTokens, gate, 0.3, 0.3, true, numRanks > 1 ? 1 : 0, seed);
     }
 
     /** With another seed. */
     public RoutingSpec withSeed(long other) {
-        return new RoutingSpec(
-                numRanks,
-                numTokens,
-                numExperts,
-                numTopk,
-                gate,
-                maskedShare,
-                duplicateShare,
-                varyingTokens,
-                numIdleRanks,
-                other);
+        return with(
+                numTokens, gate, maskedShare, duplicateShare, varyingTokens, numIdleRanks, other);
     }
 
     private RoutingSpec with(
-            int number, Gate other, double masked, double duplicate, boolean varying, int idle) {
+            int number,
+            Gate other,
+            double masked,
+            double duplicate,
+            boolean varying,
+            int idle,
+            long another) {
         return new RoutingSpec(
                 numRanks,
                 number,
@@ -136,7 +134,7 @@ public record RoutingSpec(
                 duplicate,
                 varying,
                 idle,
-                seed);
+                another);
     }
 
     /** The routing of this recipe. */
