@@ -55,14 +55,12 @@ public final class HostTensors {
 
     /** A copy whose rows, along the last dimension, are {@code gap} poisoned elements apart. */
     public static Tensor withRowGap(Tensor tensor, long gap) {
-        long[] strides = tensor.strides();
-        long next = 1;
-        for (int dim = strides.length - 1; dim >= 0; dim--) {
-            strides[dim] = next;
-            long size = tensor.size(dim);
-            next *= dim == strides.length - 1 ? size + gap : Math.max(size, 1);
-        }
-        return strided(tensor, strides, next);
+        long[] padded = tensor.shape();
+        padded[padded.length - 1] += gap;
+        return strided(
+                tensor,
+                Tensor.contiguousStrides(padded),
+                Arrays.stream(padded).reduce(1, (a, b) -> a * Math.max(b, 1)));
     }
 
     /** A copy of a matrix in column-major order. */

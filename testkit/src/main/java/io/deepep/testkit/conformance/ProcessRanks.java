@@ -76,13 +76,13 @@ final class ProcessRanks {
         Communicator[] ranks = own();
         AssertionError failure = null;
         try {
-            onThreads(ranks.length, thread -> body.run(ranks[thread]));
+            onThreads(ranks.length, thread -> body.run(ranks[thread.rank()]));
         } catch (AssertionError failed) {
             failure = failed;
         }
         try {
             String outcome = failure == null ? WELL : failure.getMessage();
-            onThreads(ranks.length, thread -> requireAllWell(ranks[thread], outcome));
+            onThreads(ranks.length, thread -> requireAllWell(ranks[thread.rank()], outcome));
         } catch (AssertionError elsewhere) {
             meetAgain();
             throw failure == null ? elsewhere : failure;
@@ -114,7 +114,7 @@ final class ProcessRanks {
             onThreads(
                     perProcess,
                     thread -> {
-                        Map<String, String> variables = variables(perProcess, thread);
+                        Map<String, String> variables = variables(perProcess, thread.rank());
                         if (port > 0) {
                             String first =
                                     variables.getOrDefault(
@@ -122,7 +122,7 @@ final class ProcessRanks {
                             variables.put(
                                     MASTER_PORT, Integer.toString(Integer.parseInt(first) + port));
                         }
-                        joined[thread] = CommunicatorProvider.load().open(variables, START);
+                        joined[thread.rank()] = CommunicatorProvider.load().open(variables, START);
                     });
             return joined;
         } catch (InterruptedException interrupted) {
@@ -145,14 +145,10 @@ final class ProcessRanks {
         return Integer.toString(Integer.parseInt(number) * perProcess + thread);
     }
 
-    @FunctionalInterface
-    private interface Act {
-        void run(int thread) throws Exception;
-    }
-
-    private static void onThreads(int number, Act act) throws InterruptedException {
+    private static void onThreads(int number, InProcessGroup.RankTask act)
+            throws InterruptedException {
         try (InProcessGroup threads = InProcessGroup.of(number)) {
-            threads.run(thread -> act.run(thread.rank()));
+            threads.run(act);
         } catch (RankFailedException failed) {
             throw new AssertionError(
                     "thread " + failed.rank() + " of this process: " + failed.getCause(), failed);

@@ -165,7 +165,7 @@ final class TensorMutations {
         long offset = 128 * random.nextLong((room - bytes) / 128 + 1);
         long elements = (room - offset) / good.dtype().sizeBytes();
         Tensor own = buffer.getLocalBufferTensor(good.dtype(), elements, offset, rdma);
-        return at(own, good);
+        return at(own, 0, good);
     }
 
     private Tensor over(Tensor good, List<Tensor> others) {
@@ -177,7 +177,7 @@ final class TensorMutations {
                                         other.extentBytes()
                                                 >= good.numElements() * good.dtype().sizeBytes())
                         .toList();
-        return large.isEmpty() ? null : at(large.get(random.nextInt(large.size())), good);
+        return large.isEmpty() ? null : at(large.get(random.nextInt(large.size())), 0, good);
     }
 
     private Tensor misaligned(Tensor good) {
@@ -185,13 +185,7 @@ final class TensorMutations {
         shape[0]++;
         Tensor longer = allocate(good.dtype(), shape);
         long off = good.device().isHost() ? 1 : good.dtype().sizeBytes();
-        return view(
-                longer,
-                longer.address() + off,
-                longer.capacityBytes() - off,
-                good.dtype(),
-                good.shape(),
-                Tensor.contiguousStrides(good.shape()));
+        return at(longer, off, good);
     }
 
     private Tensor revalued(Tensor good) {
@@ -233,22 +227,17 @@ final class TensorMutations {
         return memory.byteSize() < bytes ? null : Tensor.of(memory, good.dtype(), good.shape());
     }
 
-    private static Tensor at(Tensor memory, Tensor good) {
-        return view(
-                memory,
-                memory.address(),
-                memory.capacityBytes(),
-                good.dtype(),
-                good.shape(),
-                Tensor.contiguousStrides(good.shape()));
-    }
-
-    private static Tensor view(
-            Tensor memory, long address, long bytes, DType dtype, long[] shape, long[] strides) {
+    /** The same from so many bytes on behind the first of another tensor. */
+    private static Tensor at(Tensor memory, long offset, Tensor good) {
         return memory.device().isHost()
-                ? Tensor.strided(
-                        memory.segment().asSlice(address - memory.address()), dtype, shape, strides)
+                ? Tensor.of(memory.segment().asSlice(offset), good.dtype(), good.shape())
                 : Tensor.onDevice(
-                        memory.device(), address, bytes, dtype, shape, strides, memory.owner());
+                        memory.device(),
+                        memory.address() + offset,
+                        memory.capacityBytes() - offset,
+                        good.dtype(),
+                        good.shape(),
+                        Tensor.contiguousStrides(good.shape()),
+                        memory.owner());
     }
 }
