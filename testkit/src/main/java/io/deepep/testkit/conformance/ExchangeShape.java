@@ -7,13 +7,13 @@ import io.deepep.EpTopology;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.exchange.Exchange;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.function.Consumer;
-import java.util.function.Function;
 
 /**
  * The shape of cases: a group, exchanges that its buffers take, and each rank's share of them.
@@ -21,12 +21,27 @@ import java.util.function.Function;
  * @param <W> an exchange
  * @param <R> one rank's share
  */
-public interface ExchangeShape<W, R> extends RankGroup {
-    /** The group. */
-    EpTopology topology();
+public interface ExchangeShape<W extends Exchange, R extends ExchangeRank<W, ?>> extends RankGroup {
+    int nodes();
 
-    /** The routing of an exchange of this shape. */
-    RoutingSpec spec();
+    int ranksPerNode();
+
+    int tokens();
+
+    int experts();
+
+    int topk();
+
+    /** The group. */
+    default EpTopology topology() {
+        return Ranks.topology(nodes(), ranksPerNode());
+    }
+
+    /** The routing of an exchange of this shape: uniform, unless the mode says otherwise. */
+    default RoutingSpec spec() {
+        return RoutingSpec.of(nodes() * ranksPerNode(), tokens(), experts(), topk())
+                .withSeed(toString().hashCode());
+    }
 
     /** The exchange of a routing of this shape. */
     W world(RoutingSpec spec);
@@ -84,7 +99,7 @@ public interface ExchangeShape<W, R> extends RankGroup {
     }
 
     /** Two runs with new buffers, each of two equal calls, give the same bits. */
-    default void requireSameBits(TestBackend backend, W world, Function<R, Tensor> call) {
+    default void requireSameBits(TestBackend backend, W world) {
         ConcurrentMap<Integer, List<Tensor>> runs = new ConcurrentHashMap<>();
         for (int i = 0; i < 2; i++) {
             run(
@@ -94,8 +109,8 @@ public interface ExchangeShape<W, R> extends RankGroup {
                         R rank = share(context, world);
                         List<Tensor> seen =
                                 runs.computeIfAbsent(context.rank(), _ -> new ArrayList<>());
-                        seen.add(call.apply(rank));
-                        seen.add(call.apply(rank));
+                        seen.add(rank.roundTrip());
+                        seen.add(rank.roundTrip());
                     });
         }
         // Those of this process's ranks.

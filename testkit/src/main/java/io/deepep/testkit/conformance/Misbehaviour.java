@@ -5,15 +5,18 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.Buffer;
-import io.deepep.EpTopology;
+import io.deepep.Communicator;
+import io.deepep.Plan;
 import io.deepep.Stream;
+import io.deepep.Tensor;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
-import io.deepep.testkit.TestBackend;
+import java.io.IOException;
 import java.time.Duration;
 import java.util.Locale;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.regex.Matcher;
@@ -71,7 +74,7 @@ public final class Misbehaviour {
     }
 
     public static void requireForeign(ThrowingCallable call) {
-        requireRefused(IllegalArgumentException.class, "handle", call);
+        requireIllegal(call, "handle");
     }
 
     public static void requireClosed(ThrowingCallable call) {
@@ -83,15 +86,24 @@ public final class Misbehaviour {
         assertThatThrownBy(call).isInstanceOf(type).hasMessageContaining(mentions);
     }
 
+    /** The call is refused because of an argument. */
+    public static void requireIllegal(ThrowingCallable call, String... mentions) {
+        assertThatThrownBy(call)
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContainingAll(mentions);
+    }
+
     /** What a call of every rank concerned throws. */
-    private static <T extends Throwable> T caught(Class<T> type, ThrowingCallable call) {
+    public static <T extends Throwable> T caught(Class<T> type, ThrowingCallable call) {
         T error = catchThrowableOfType(type, call);
         assertThat(error).as("a %s on every rank", type.getSimpleName()).isNotNull();
         return error;
     }
 
-    public static void requireMismatch(ThrowingCallable call, String... mentions) {
-        assertThat(caught(RankMismatchException.class, call)).hasMessageContainingAll(mentions);
+    public static RankMismatchException requireMismatch(ThrowingCallable call, String... mentions) {
+        RankMismatchException error = caught(RankMismatchException.class, call);
+        assertThat(error).hasMessageContainingAll(mentions);
+        return error;
     }
 
     public static void requireRouting(ThrowingCallable call, String... mentions) {
@@ -103,6 +115,15 @@ public final class Misbehaviour {
         RoutingException error = caught(RoutingException.class, call);
         assertThat(error.rank()).isEqualTo(culprit);
         assertThat(error).hasMessageContaining("rank " + culprit).hasMessageContainingAll(mentions);
+    }
+
+    /** A dispatch with these indices fails because of {@code culprit}, again too; others work. */
+    public static void requireBadIndices(
+            ExchangeRank<?, ?> rank, Tensor idx, int culprit, String mentions) {
+        Plan plan = rank.planOf(idx);
+        requireRouting(culprit, () -> rank.call(plan), mentions);
+        requireRouting(culprit, () -> rank.call(plan), mentions);
+        rank.roundTrip();
     }
 
     public static void requireTooMany(ThrowingCallable call, int rank, int needed, int capacity) {
@@ -171,45 +192,37 @@ public final class Misbehaviour {
      */
     public static void withoutOneRank(
             RankContext context, RankGroup group, Consumer<RankContext> act) {
-        Buffer.Builder builder =
-                Ranks.builder(context.backend(), context.communicator(), context.topology());
-        group.limit(builder);
-        try (Buffer hasty = builder.timeout(SHORT).open()) {
+        try (Buffer hasty = context.builder(group).timeout(SHORT).open()) {
             act.accept(context.with(hasty));
             context.meet();
         }
     }
 
-    /** How ranks fill in their options. */
-    public interface Options {
-        void fill(Buffer.Builder builder, boolean culprit);
+    /** A way to leave a group. */
+    public static void fail(Communicator communicator) {
+        communicator.fail(new IOException("disk full"));
     }
 
     /**
-     * Ranks that want different buffers all learn it; afterwards they can open those of {@code
-     * group}, given to {@code afterwards}.
+     * All meet; then {@code leaving} leaves the group, and stays there until the others have done
+     * {@code act}. For ranks that are threads.
      */
-    public static void requireOpenMismatch(
-            TestBackend backend,
-            Options options,
-            RankGroup group,
-            Ranks.Body afterwards,
-            String... mentions) {
-        EpTopology topology = Ranks.four(backend);
-        Ranks.runBare(
-                backend,
-                topology,
-                communicator -> {
-                    Buffer.Builder builder = Ranks.builder(backend, communicator, topology);
-                    options.fill(builder, communicator.rank() == CULPRIT);
-                    assertThat(caught(RankMismatchException.class, builder::open))
-                            .hasMessageContainingAll(mentions)
-                            .hasMessageContaining("rank " + CULPRIT);
-                    Buffer.Builder agreed = Ranks.builder(backend, communicator, topology);
-                    group.limit(agreed);
-                    try (Buffer buffer = agreed.open()) {
-                        afterwards.run(new RankContext(backend, communicator, buffer));
-                    }
-                });
+    public static void whileGone(
+            RankContext context, int leaving, Consumer<Communicator> departure, Ranks.Body act)
+            throws Exception {
+        CountDownLatch others =
+                context.shared(
+                        "others", _ -> new CountDownLatch(context.topology().numRanks() - 1));
+        context.meet();
+        if (context.rank() == leaving) {
+            departure.accept(context.communicator());
+            others.await();
+            return;
+        }
+        try {
+            act.run(context);
+        } finally {
+            others.countDown();
+        }
     }
 }

@@ -93,6 +93,13 @@ public record RankContext(
         return upload(copy);
     }
 
+    /** Opens another buffer of these ranks. */
+    public Buffer.Builder builder(RankGroup group) {
+        Buffer.Builder builder = Ranks.builder(backend, communicator, topology);
+        group.limit(builder);
+        return builder;
+    }
+
     /** The same rank with another buffer. */
     public RankContext with(Buffer other) {
         return new RankContext(backend, topology, communicator, other, common);

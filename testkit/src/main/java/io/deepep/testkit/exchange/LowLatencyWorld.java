@@ -27,10 +27,8 @@ import java.util.function.BiPredicate;
  * @param outputs for each rank what its experts computed, BF16 [El, R*maxTokens, H]
  */
 public record LowLatencyWorld(
-        LowLatencyOracle oracle,
-        LowLatencyLimits limits,
-        List<Tokens> tokens,
-        List<Tensor> outputs) {
+        LowLatencyOracle oracle, LowLatencyLimits limits, List<Tokens> tokens, List<Tensor> outputs)
+        implements Exchange {
     private static LowLatencyWorld of(LowLatencyOracle oracle, LowLatencyLimits limits, long seed) {
         Routing routing = oracle.routing();
         List<Tokens> tokens = new ArrayList<>();
@@ -95,6 +93,7 @@ public record LowLatencyWorld(
         return this;
     }
 
+    @Override
     public Routing routing() {
         return oracle.routing();
     }

@@ -1,11 +1,9 @@
 package io.deepep.testkit.exchange;
 
 import io.deepep.DType;
-import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
-import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.NormalOracle;
 import io.deepep.testkit.oracle.SourceRow;
@@ -19,12 +17,14 @@ import java.util.Map;
 import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.function.BiPredicate;
+import java.util.function.IntFunction;
+import java.util.stream.IntStream;
 
 /**
  * Everything about one normal-mode exchange that no single rank knows: routing, tokens, expert
  * outputs, and what must come of them. Shared by the rank threads.
  */
-public final class NormalWorld {
+public final class NormalWorld implements Exchange {
     private final Routing routing;
     private final NormalOracle oracle;
     private final List<Tokens> tokens = new ArrayList<>();
@@ -73,8 +73,17 @@ public final class NormalWorld {
 
     /** The limits that just suffice. */
     public NormalLimits limits() {
-        return NormalLimits.of(
-                Math.max(1, routing.maxTokens()), hidden, routing.numTopk(), routing.numExperts());
+        return limits(NormalLimits.WORST_CASE);
+    }
+
+    /** The same, of buffers with room for so many rows. */
+    public NormalLimits limits(int maxRecvTokens) {
+        return new NormalLimits(
+                Math.max(1, routing.maxTokens()),
+                hidden,
+                routing.numTopk(),
+                routing.numExperts(),
+                maxRecvTokens);
     }
 
     /** Rows of the rank that receives most, at least one. */
@@ -86,6 +95,7 @@ public final class NormalWorld {
         return most;
     }
 
+    @Override
     public Routing routing() {
         return routing;
     }
@@ -94,6 +104,7 @@ public final class NormalWorld {
         return oracle;
     }
 
+    @Override
     public List<Tokens> tokens() {
         return tokens;
     }
@@ -106,63 +117,54 @@ public final class NormalWorld {
         return NormalDispatchCheck.of(oracle, tokens);
     }
 
-    public NormalCombineOracle combineOracle(EpTopology topology, NormalDispatchCheck check) {
-        return NormalCombineOracle.of(check, topology.numNvlRanks());
-    }
-
     /**
      * For each rank what its experts computed for the rows of {@code check}; NaN in rows that hold
      * no token.
      */
     public synchronized List<Tensor> outputs(NormalDispatchCheck check) {
-        return outputs.computeIfAbsent(
-                check,
-                key -> {
-                    List<Tensor> all = new ArrayList<>();
-                    for (int rank = 0; rank < routing.numRanks(); rank++) {
-                        Tensor output =
-                                Tokens.expertOutputs(
-                                        check.numRows(rank), hidden, seed + 77L * rank);
-                        for (int row = 0; row < check.numRows(rank); row++) {
-                            if (!holdsToken(check, rank, row)) {
-                                HostTensors.poison(output.select(0, row));
-                            }
-                        }
-                        all.add(output);
-                    }
-                    return all;
-                });
+        return outputs.computeIfAbsent(check, _ -> ofEachRank(rank -> outputs(check, rank)));
+    }
+
+    private Tensor outputs(NormalDispatchCheck check, int rank) {
+        int rows = check.numRows(rank);
+        Tensor output = Tokens.expertOutputs(rows, hidden, seed + 77L * rank);
+        for (int row = 0; row < rows; row++) {
+            if (!holdsToken(check, rank, row)) {
+                HostTensors.poison(output.select(0, row));
+            }
+        }
+        return output;
     }
 
     /** For each rank weights to combine, of any sign; NaN in rows that hold no token. */
     public synchronized List<Tensor> weights(NormalDispatchCheck check) {
-        return weights.computeIfAbsent(
-                check,
-                key -> {
-                    List<Tensor> all = new ArrayList<>();
-                    for (int rank = 0; rank < routing.numRanks(); rank++) {
-                        boolean flat = check.expanded();
-                        int columns = flat ? 1 : routing.numTopk();
-                        int rows = check.numRows(rank);
-                        long[] shape = flat ? new long[] {rows} : new long[] {rows, columns};
-                        SplittableRandom random = new SplittableRandom(seed + rank);
-                        Tensor given = HostTensors.allocate(DType.F32, shape);
-                        for (int row = 0; row < rows; row++) {
-                            for (int k = 0; k < columns; k++) {
-                                boolean holds = holdsToken(check, rank, row);
-                                double weight = holds ? random.nextDouble(-1, 1) : Double.NaN;
-                                long[] at = flat ? new long[] {row} : new long[] {row, k};
-                                given.setFloat((float) weight, at);
-                            }
-                        }
-                        all.add(given);
-                    }
-                    return all;
-                });
+        return weights.computeIfAbsent(check, _ -> ofEachRank(rank -> weights(check, rank)));
     }
 
-    /** What {@code rank} receives of the tokens, in the dispatch's row order. */
-    public Tokens received(int rank) {
+    private Tensor weights(NormalDispatchCheck check, int rank) {
+        int rows = check.numRows(rank);
+        int columns = check.expanded() ? 1 : routing.numTopk();
+        SplittableRandom random = new SplittableRandom(seed + rank);
+        Tensor given = HostTensors.allocate(DType.F32, rows, columns);
+        for (int row = 0; row < rows; row++) {
+            for (int k = 0; k < columns; k++) {
+                boolean holds = holdsToken(check, rank, row);
+                given.setFloat(holds ? (float) random.nextDouble(-1, 1) : Float.NaN, row, k);
+            }
+        }
+        return check.expanded() ? given.select(1, 0) : given;
+    }
+
+    private <T> List<T> ofEachRank(IntFunction<T> make) {
+        return IntStream.range(0, routing.numRanks()).mapToObj(make).toList();
+    }
+
+    /** What each rank receives of the tokens, in the dispatch's row order. */
+    public List<Tokens> received() {
+        return ofEachRank(this::received);
+    }
+
+    private Tokens received(int rank) {
         List<SourceRow> rows = oracle.rows(rank);
         Tokens like = tokens.get(rank);
         Tensor x = HostTensors.allocate(like.x().dtype(), rows.size(), hidden);

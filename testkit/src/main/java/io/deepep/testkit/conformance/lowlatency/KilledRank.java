@@ -79,41 +79,35 @@ public final class KilledRank {
 
     private void run() {
         for (int round = 0; round < CHECKED; round++) {
-            whole.roundTrip(LowLatencyFormat.FP8);
+            whole.roundTrip();
         }
         out.println(LOOPING);
         try {
-            exchangeUntilMasked();
+            while (context.buffer().queryMask()[VICTIM] == 0) {
+                exchange(whole, 1);
+            }
             goOn();
         } catch (DeepEpTimeoutException late) {
             out.println(TIMED_OUT + late.peer());
         }
     }
 
-    private void exchangeUntilMasked() {
-        while (context.buffer().queryMask()[VICTIM] == 0) {
-            exchange(whole);
-        }
-    }
-
-    private void exchange(LowLatencyRank rank) {
-        Buffer buffer = context.buffer();
-        LowLatencyDispatchResult received =
-                buffer.lowLatencyDispatch(rank.plan(LowLatencyFormat.FP8).build());
-        buffer.lowLatencyCombine(rank.home(received.handle()).build());
-    }
-
     private void goOn() {
-        for (int round = 0; round < UNCHECKED; round++) {
-            exchange(rest);
-        }
+        exchange(rest, UNCHECKED);
         for (int round = 0; round < CHECKED; round++) {
-            rest.roundTrip(LowLatencyFormat.FP8);
+            rest.roundTrip();
         }
         out.println(WENT_ON);
         // For the other survivor, who may be an exchange behind.
-        for (int round = 0; round < UNCHECKED; round++) {
-            exchange(rest);
+        exchange(rest, UNCHECKED);
+    }
+
+    private void exchange(LowLatencyRank rank, int rounds) {
+        Buffer buffer = context.buffer();
+        for (int round = 0; round < rounds; round++) {
+            LowLatencyDispatchResult received =
+                    buffer.lowLatencyDispatch(rank.plan(LowLatencyFormat.FP8).build());
+            buffer.lowLatencyCombine(rank.home(received.handle()).build());
         }
     }
 }

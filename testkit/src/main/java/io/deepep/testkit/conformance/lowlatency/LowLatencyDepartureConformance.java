@@ -1,18 +1,17 @@
 package io.deepep.testkit.conformance.lowlatency;
 
 import static io.deepep.testkit.conformance.Misbehaviour.requirePeer;
+import static io.deepep.testkit.conformance.Misbehaviour.whileGone;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.LowLatencyFormat;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.exchange.LowLatencyWorld;
-import java.io.IOException;
 import java.time.Duration;
 import java.util.Set;
-import java.util.concurrent.CountDownLatch;
+import java.util.function.Consumer;
 
 /**
  * A rank that fails is known to all at once: the time-out here is so long that only this ends the
@@ -21,49 +20,32 @@ import java.util.concurrent.CountDownLatch;
 @BackendSuite
 public record LowLatencyDepartureConformance(TestBackend backend) implements LowLatencySuite {
     private static final LowLatencyShape SHAPE = new LowLatencyShape(1, 4, 6, 128, 4, 8);
-    private static final Duration LONG = Duration.ofHours(1);
-    private static final int CULPRIT = 2;
+    private static final int LEAVING = 2;
 
-    private void run(boolean masks) {
-        LowLatencyWorld whole = SHAPE.world(81);
-        LowLatencyWorld rest = SHAPE.without(Set.of(CULPRIT));
-        CountDownLatch others = new CountDownLatch(SHAPE.topology().numRanks() - 1);
+    private void run(boolean masks, Consumer<LowLatencyRank> others) {
         SHAPE.run(
                 backend,
-                builder -> builder.timeout(LONG).maskTimedOutRanks(masks),
+                builder -> builder.timeout(Duration.ofHours(1)).maskTimedOutRanks(masks),
                 context -> {
-                    new LowLatencyRank(context, whole).roundTrip(LowLatencyFormat.BF16);
-                    context.communicator().barrier(Ranks.TIMEOUT);
-                    if (context.rank() == CULPRIT) {
-                        context.communicator().fail(new IOException("disk full"));
-                        others.await();
-                        return;
-                    }
-                    try {
-                        LowLatencyRank survivor = new LowLatencyRank(context, rest);
-                        if (masks) {
-                            survivor.roundTrip(LowLatencyFormat.BF16);
-                        } else {
-                            requireNamed(survivor);
-                        }
-                    } finally {
-                        others.countDown();
-                    }
+                    SHAPE.rank(context, 81).roundTrip();
+                    LowLatencyWorld rest = SHAPE.without(Set.of(LEAVING));
+                    LowLatencyRank survivor = new LowLatencyRank(context, rest);
+                    whileGone(context, LEAVING, Misbehaviour::fail, _ -> others.accept(survivor));
                 });
-    }
-
-    private static void requireNamed(LowLatencyRank survivor) {
-        assertThat(requirePeer(CULPRIT, () -> survivor.dispatch(LowLatencyFormat.BF16)))
-                .hasMessageStartingWith("rank 2 failed: java.io.IOException: disk full; rank ");
     }
 
     @Cases(value = "1, 4", ofThreads = true)
     public void isNamed() {
-        run(false);
+        run(
+                false,
+                survivor ->
+                        assertThat(requirePeer(LEAVING, survivor::roundTrip))
+                                .hasMessageStartingWith(
+                                        "rank 2 failed: java.io.IOException: disk full; rank "));
     }
 
     @Cases(value = "1, 4", ofThreads = true)
     public void isMasked() {
-        run(true);
+        run(true, LowLatencyRank::roundTrip);
     }
 }

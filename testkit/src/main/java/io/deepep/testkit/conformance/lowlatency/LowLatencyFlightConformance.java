@@ -131,7 +131,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
     @Few
     public void refusedCombine(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.rank(context, 40);
-        LowLatencyHandle other = rank.dispatch(LowLatencyFormat.FP8).handle();
+        LowLatencyHandle other = rank.newHandle();
         LowLatencyDispatchPlan plan = rank.plan(LowLatencyFormat.BF16).build();
         LowLatencyCombineResult one = rank.sendHome(other);
         LowLatencyCombineResult two = rank.sendHome(other);
@@ -188,24 +188,19 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
         Buffer buffer = context.buffer();
         LowLatencyDispatchPlan plan = loser.plan(LowLatencyFormat.FP8).receiveHook(true).build();
         for (int round = 0; round < 3; round++) {
-            rank.roundTrip(LowLatencyFormat.FP8);
+            rank.roundTrip();
             LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
             LowLatencyCombineResult home = rank.sendHome(result.handle());
             LowLatencyDispatchResult lost = buffer.lowLatencyDispatch(plan);
             buffer.cleanLowLatencyBuffer();
-            refuseHook(home.receiveHook());
-            refuseHook(lost.receiveHook());
+            String why = "there is nothing to receive";
+            requireRefused(IllegalStateException.class, why, home.receiveHook()::run);
+            requireRefused(IllegalStateException.class, why, lost.receiveHook()::run);
             LowLatencyCombinePlan late = loser.home(lost.handle()).build();
             assertThatThrownBy(() -> buffer.lowLatencyCombine(late))
                     .isInstanceOfAny(IllegalArgumentException.class, IllegalStateException.class);
             loser.dispatch(plan);
             rank.roundTrip(LowLatencyFormat.BF16);
         }
-    }
-
-    private static void refuseHook(Runnable hook) {
-        assertThatThrownBy(hook::run)
-                .isInstanceOf(IllegalStateException.class)
-                .hasMessageContaining("there is nothing to receive");
     }
 }

@@ -1,9 +1,8 @@
 package io.deepep.testkit.conformance.lowlatency;
 
-import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
+import static io.deepep.testkit.conformance.Misbehaviour.requireBadIndices;
 
 import io.deepep.CombineFormat;
-import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.testkit.TestBackend;
@@ -53,7 +52,7 @@ public record LowLatencyLargeConformance(TestBackend backend) implements LowLate
     @MethodSource("large")
     public void roundTrips(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
-        rank.roundTrip(LowLatencyFormat.FP8);
+        rank.roundTrip();
         rank.combine(rank.dispatch(LowLatencyFormat.BF16).handle(), CombineFormat.FP8);
         rank.combinePreReduced(rank.dispatchWeighted(LowLatencyFormat.FP8).handle());
     }
@@ -70,26 +69,19 @@ public record LowLatencyLargeConformance(TestBackend backend) implements LowLate
     @Cases
     @MethodSource("smallest")
     public void maskedRank(LowLatencyShape shape, RankContext context) {
-        LowLatencyMaskConformance.leaveOutTheLast(
-                shape, context, rank -> rank.roundTrip(LowLatencyFormat.FP8));
+        LowLatencyMaskConformance.leaveOutTheLast(shape, context, LowLatencyRank::roundTrip);
     }
 
     /** Two ranks name experts that do not exist: all ranks learn of the first. */
     @Cases
     @MethodSource("smallest")
     public void expertOutOfRange(LowLatencyShape shape, RankContext context) {
-        int numRanks = shape.topology().numRanks();
+        int culprit = shape.topology().numRanks() - 2;
         LowLatencyRank rank = shape.rank(context);
         Tensor idx = context.download(rank.topkIdx());
-        if (context.rank() >= numRanks - 2) {
+        if (context.rank() >= culprit) {
             idx.setLong(shape.experts() + context.rank(), 2, 1);
         }
-        LowLatencyDispatchPlan plan =
-                LowLatencyDispatchPlan.builder(rank.x(), context.upload(idx)).build();
-        for (int i = 0; i < 2; i++) {
-            requireRouting(
-                    numRanks - 2, () -> rank.call(plan), "=" + (shape.experts() + numRanks - 2));
-        }
-        rank.roundTrip(LowLatencyFormat.FP8);
+        requireBadIndices(rank, context.upload(idx), culprit, "=" + (shape.experts() + culprit));
     }
 }

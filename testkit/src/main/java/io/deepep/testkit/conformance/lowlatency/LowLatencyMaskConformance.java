@@ -52,7 +52,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
                 shape,
                 context,
                 rank -> {
-                    rank.roundTrip(LowLatencyFormat.FP8);
+                    rank.roundTrip();
                     rank.combine(rank.dispatch(BF16).handle(), CombineFormat.FP8);
                 });
     }
@@ -152,14 +152,16 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
         SHAPE.run(
                 backend(),
                 builder -> builder.timeout(Duration.ofSeconds(2)).maskTimedOutRanks(true),
-                body);
-    }
-
-    /** Takes back a rank that is out of step, once all have met. */
-    private static void rejoin(RankContext context) {
-        context.meet();
-        context.buffer().rejoin();
-        assertThat(context.buffer().queryMask()).containsOnly(0);
+                context -> {
+                    LowLatencyRank rank = SHAPE.rank(context, 55);
+                    rank.roundTrip(BF16);
+                    body.run(context);
+                    // One is out of step until all have met.
+                    context.meet();
+                    context.buffer().rejoin();
+                    assertThat(context.buffer().queryMask()).containsOnly(0);
+                    rank.roundTrip();
+                });
     }
 
     /**
@@ -172,19 +174,18 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
     }
 
     private static void goOnWithoutTheDead(RankContext context) {
-        for (int round = 0; round < 7; round++) {
-            SHAPE.rank(context, 55).roundTrip(BF16);
+        LowLatencyRank rank = SHAPE.rank(context, 55);
+        for (int round = 0; round < 6; round++) {
+            rank.roundTrip(BF16);
         }
         if (context.rank() != DEAD) {
             LowLatencyRank survivor = without(context, Set.of(DEAD));
             survivor.dispatch(BF16);
             assertThat(context.buffer().queryMask()).containsExactly(0, 0, 1, 0);
             for (int round = 0; round < 5; round++) {
-                survivor.roundTrip(LowLatencyFormat.FP8);
+                survivor.roundTrip();
             }
         }
-        rejoin(context);
-        SHAPE.rank(context, 55).roundTrip(LowLatencyFormat.FP8);
     }
 
     /** A rank dies with tokens on it: they are combined without what its experts owe. */
@@ -194,7 +195,6 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
     }
 
     private static void combineWithoutTheDead(RankContext context) {
-        SHAPE.rank(context, 56).roundTrip(BF16);
         LowLatencyRank rank = losing(context, (src, peer) -> peer == DEAD);
         if (context.rank() == DEAD) {
             context.buffer().lowLatencyDispatch(rank.plan(BF16).build());
@@ -207,7 +207,5 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
                 survivor.roundTrip(BF16);
             }
         }
-        rejoin(context);
-        SHAPE.rank(context, 56).roundTrip(LowLatencyFormat.FP8);
     }
 }

@@ -1,7 +1,6 @@
 package io.deepep.testkit.conformance.lowlatency;
 
 import static io.deepep.DType.BF16;
-import static io.deepep.DType.F32;
 import static io.deepep.DType.FP8_E4M3;
 import static io.deepep.DType.I32;
 import static io.deepep.DType.I64;
@@ -12,11 +11,9 @@ import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
-import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.conformance.Misuse;
 import io.deepep.testkit.conformance.MisusedRank;
 import io.deepep.testkit.conformance.Misuses;
-import io.deepep.testkit.conformance.RankContext;
 import java.util.function.Function;
 import java.util.stream.Stream;
 
@@ -39,26 +36,8 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
 
     /** One rank that has dispatched: its inputs and the handle. */
     record Rank(LowLatencyRank inputs, LowLatencyHandle handle) implements MisusedRank {
-        @Override
-        public RankContext context() {
-            return inputs.context();
-        }
-
         Tensor inBuffer(DType dtype, long... shape) {
             return Misuse.inBuffer(context(), true, dtype, shape);
-        }
-
-        /** The good inputs. */
-        Tensor x() {
-            return inputs.x();
-        }
-
-        Tensor topkIdx() {
-            return inputs.topkIdx();
-        }
-
-        Tensor weights() {
-            return inputs.weights();
         }
 
         Tensor outputs() {
@@ -109,40 +88,33 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
 
     private void dispatches() {
         String hidden = "128, which is LowLatencyLimits.hidden";
-        dispatch("x has another hidden size", hidden, r -> r.withX(r.tensor(BF16, 10, 256)));
+        dispatch("x has another hidden size", hidden, r -> r.withX(r.bf16(10, 256)));
         dispatch("x is FP8", "x", r -> r.withX(r.tensor(FP8_E4M3, 10, 128)));
-        dispatch("x has one dimension", "x", r -> r.withX(r.tensor(BF16, 10)));
+        dispatch("x has one dimension", "x", r -> r.withX(r.bf16(10)));
         dispatch(
                 "too many tokens",
                 "11",
-                r -> LowLatencyDispatchPlan.builder(r.tensor(BF16, 11, 128), r.tensor(I64, 11, 3)));
-        dispatch(
-                "rows of x are not contiguous",
-                "x",
-                r ->
-                        r.withX(
-                                r.upload(
-                                        HostTensors.withColumnGap(
-                                                HostTensors.allocate(BF16, 10, 128)))));
+                r -> LowLatencyDispatchPlan.builder(r.bf16(11, 128), r.i64(11, 3)));
+        dispatch("rows of x are not contiguous", "x", r -> r.withX(r.withColumnGap(BF16, 10, 128)));
         dispatch(
                 "x lies in the RDMA buffer",
                 "lies in the buffer (RDMA)",
                 r -> r.withX(r.inBuffer(BF16, 10, 128)));
         dispatch("x lies elsewhere", "x", r -> r.withX(r.elsewhere(r.x())));
-        dispatch("topkIdx is I32", "topkIdx", r -> r.withTopkIdx(r.tensor(I32, 10, 3)));
-        dispatch("topkIdx has too few rows", "topkIdx", r -> r.withTopkIdx(r.tensor(I64, 9, 3)));
-        dispatch("too many selections", "4", r -> r.withTopkIdx(r.tensor(I64, 10, 4)));
+        dispatch("topkIdx is I32", "topkIdx", r -> r.withTopkIdx(r.i32(10, 3)));
+        dispatch("topkIdx has too few rows", "topkIdx", r -> r.withTopkIdx(r.i64(9, 3)));
+        dispatch("too many selections", "4", r -> r.withTopkIdx(r.i64(10, 4)));
         dispatch("topkIdx lies elsewhere", "topkIdx", r -> r.withTopkIdx(r.elsewhere(r.topkIdx())));
         missing("no x", "x", r -> LowLatencyDispatchPlan.builder(null, r.topkIdx()));
         missing("no indices", "topkIdx", r -> LowLatencyDispatchPlan.builder(r.x(), null));
         dispatch(
                 "dispatched weights of another shape",
                 "topkWeights",
-                r -> r.good().topkWeights(r.tensor(F32, 10, 2)));
+                r -> r.good().topkWeights(r.f32(10, 2)));
         dispatch(
                 "dispatched weights are BF16",
                 "topkWeights",
-                r -> r.good().topkWeights(r.tensor(BF16, 10, 3)));
+                r -> r.good().topkWeights(r.bf16(10, 3)));
         dispatch(
                 "dispatched weights lie elsewhere",
                 "topkWeights",
@@ -155,16 +127,10 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
         dispatch(
                 "counts of too many experts",
                 "umulativeStats",
-                r -> r.good().cumulativeStats(r.tensor(I32, 3)));
-        dispatch(
-                "counts are I64",
-                "umulativeStats",
-                r -> r.good().cumulativeStats(r.tensor(I64, EXPERTS)));
-        dispatch(
-                "waits of too few ranks",
-                "aitCostStats",
-                r -> r.good().waitCostStats(r.tensor(I64, 3)));
-        dispatch("waits are I32", "aitCostStats", r -> r.good().waitCostStats(r.tensor(I32, 4)));
+                r -> r.good().cumulativeStats(r.i32(3)));
+        dispatch("counts are I64", "umulativeStats", r -> r.good().cumulativeStats(r.i64(EXPERTS)));
+        dispatch("waits of too few ranks", "aitCostStats", r -> r.good().waitCostStats(r.i64(3)));
+        dispatch("waits are I32", "aitCostStats", r -> r.good().waitCostStats(r.i32(4)));
         dispatch(
                 "counts lie in the RDMA buffer",
                 "cumulativeStats is I32[2]",
@@ -180,13 +146,13 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
         combine(
                 "combine waits of too few ranks",
                 "aitCostStats",
-                r -> r.home().waitCostStats(r.tensor(I64, 3)));
+                r -> r.home().waitCostStats(r.i64(3)));
     }
 
     private void combinedRows() {
-        combine("combined rows of too few experts", "x", r -> r.home(r.tensor(BF16, 1, ROWS, 128)));
-        combine("too few combined rows", "x", r -> r.home(r.tensor(BF16, EXPERTS, ROWS - 1, 128)));
-        combine("combined rows are F32", "x", r -> r.home(r.tensor(F32, EXPERTS, ROWS, 128)));
+        combine("combined rows of too few experts", "x", r -> r.home(r.bf16(1, ROWS, 128)));
+        combine("too few combined rows", "x", r -> r.home(r.bf16(EXPERTS, ROWS - 1, 128)));
+        combine("combined rows are F32", "x", r -> r.home(r.f32(EXPERTS, ROWS, 128)));
         combine("combined rows lie elsewhere", "x", r -> r.home(r.elsewhere(r.outputs())));
     }
 
@@ -194,21 +160,21 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
         combine(
                 "indices of another shape",
                 "topkIdx",
-                r -> r.home(r.outputs(), r.tensor(I64, 10, 2), r.weights()));
+                r -> r.home(r.outputs(), r.i64(10, 2), r.weights()));
         combine(
                 "weights of another shape",
                 "topkWeights",
-                r -> r.home(r.outputs(), r.topkIdx(), r.tensor(F32, 10, 2)));
+                r -> r.home(r.outputs(), r.topkIdx(), r.f32(10, 2)));
         combine(
                 "weights are BF16",
                 "topkWeights",
-                r -> r.home(r.outputs(), r.topkIdx(), r.tensor(BF16, 10, 3)));
+                r -> r.home(r.outputs(), r.topkIdx(), r.bf16(10, 3)));
         combine(
                 "pre-reduced without dispatched weights",
                 "give them to LowLatencyDispatchPlan",
                 r -> r.inputs().preReduced(r.handle()));
         missing("pre-reduced rows of no handle", "handle", r -> r.inputs().preReduced(null));
-        combine("out of too few tokens", "out", r -> r.home().out(r.tensor(BF16, 9, 128)));
+        combine("out of too few tokens", "out", r -> r.home().out(r.bf16(9, 128)));
         combine(
                 "out lies in the RDMA buffer",
                 "lies in the buffer (RDMA)",
@@ -216,12 +182,12 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
         combine(
                 "out has all rows at one address",
                 "elements overlap",
-                r -> r.home().out(Misuse.repeated(r.tensor(BF16, 10, 128))));
+                r -> r.home().out(Misuse.repeated(r.bf16(10, 128))));
         combine(
                 "out is x",
                 "out overlaps x",
                 r -> r.home().out(r.outputs().select(0, 0).slice(0, 0, 10)));
-        combine("out is F32", "out", r -> r.home().out(r.tensor(F32, 10, 128)));
+        combine("out is F32", "out", r -> r.home().out(r.f32(10, 128)));
         missing("no combined rows", "x", r -> r.home(null));
         missing("no weights", "topkWeights", r -> r.home(r.outputs(), r.topkIdx(), null));
         missing("no handle", "handle", r -> r.inputs().home(null));

@@ -9,49 +9,17 @@ import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
+import io.deepep.testkit.conformance.ExchangeRank;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 
-/**
- * One rank's share of a {@link LowLatencyWorld}: its inputs on its device, and its results held
- * against the oracle.
- */
-public final class LowLatencyRank {
-    private final RankContext context;
-    private final LowLatencyWorld world;
-    private final Tensor x;
-    private final Tensor topkIdx;
-    private final Tensor weights;
+/** One rank's share of a {@link LowLatencyWorld}; calls of which nothing is said travel as FP8. */
+public final class LowLatencyRank extends ExchangeRank<LowLatencyWorld, LowLatencyHandle> {
     private final Tensor outputs;
 
     public LowLatencyRank(RankContext context, LowLatencyWorld world) {
-        this.context = context;
-        this.world = world;
-        int rank = context.rank();
-        x = context.upload(world.tokens().get(rank).x());
-        topkIdx = context.upload(world.routing().topkIdxTensor(rank));
-        weights = context.upload(world.routing().weightsTensor(rank));
-        outputs = context.upload(world.outputs().get(rank));
-    }
-
-    public RankContext context() {
-        return context;
-    }
-
-    public LowLatencyWorld world() {
-        return world;
-    }
-
-    public Tensor x() {
-        return x;
-    }
-
-    public Tensor topkIdx() {
-        return topkIdx;
-    }
-
-    public Tensor weights() {
-        return weights;
+        super(context, world);
+        outputs = context().upload(world.outputs().get(context.rank()));
     }
 
     public Tensor outputs() {
@@ -60,14 +28,12 @@ public final class LowLatencyRank {
 
     /** Writes another exchange of the same shape over this one. */
     public void load(LowLatencyRank other) {
-        context.copy(other.x, x);
-        context.copy(other.topkIdx, topkIdx);
-        context.copy(other.weights, weights);
-        context.copy(other.outputs, outputs);
+        loadInputs(other);
+        context().copy(other.outputs, outputs);
     }
 
     public LowLatencyDispatchPlan.Builder plan(LowLatencyFormat format) {
-        return LowLatencyDispatchPlan.builder(x, topkIdx).format(format);
+        return LowLatencyDispatchPlan.builder(x(), topkIdx()).format(format);
     }
 
     public LowLatencyCombinePlan.Builder home(LowLatencyHandle handle) {
@@ -76,16 +42,16 @@ public final class LowLatencyRank {
 
     /** A combine of other rows than the expert outputs. */
     LowLatencyCombinePlan.Builder home(Tensor rows, LowLatencyHandle handle) {
-        return LowLatencyCombinePlan.builder(rows, topkIdx, weights, handle);
+        return LowLatencyCombinePlan.builder(rows, topkIdx(), weights(), handle);
     }
 
     /** A dispatch whose combine may be pre-reduced. */
     public LowLatencyDispatchPlan.Builder weighted(LowLatencyFormat format) {
-        return plan(format).topkWeights(weights);
+        return plan(format).topkWeights(weights());
     }
 
     public LowLatencyCombinePlan.Builder preReduced(LowLatencyHandle handle) {
-        return LowLatencyCombinePlan.preReduced(outputs, topkIdx, handle);
+        return LowLatencyCombinePlan.preReduced(outputs, topkIdx(), handle);
     }
 
     public LowLatencyDispatchResult dispatch(LowLatencyFormat format) {
@@ -98,7 +64,7 @@ public final class LowLatencyRank {
 
     /** Makes both halves of a dispatch and compares. */
     LowLatencyDispatchResult dispatch(LowLatencyDispatchPlan plan) {
-        LowLatencyDispatchResult result = context.buffer().lowLatencyDispatch(plan);
+        LowLatencyDispatchResult result = context().buffer().lowLatencyDispatch(plan);
         receive(result.receiveHook());
         return verify(result, plan.format());
     }
@@ -107,11 +73,16 @@ public final class LowLatencyRank {
     public LowLatencyDispatchResult verify(
             LowLatencyDispatchResult result, LowLatencyFormat format) {
         result.event().synchronize();
-        world.check(format).checkDispatch(context.rank(), result, context::download);
+        world().check(format).checkDispatch(context().rank(), result, context()::download);
         return result;
     }
 
-    /** Combines the expert outputs and compares. */
+    @Override
+    public LowLatencyHandle newHandle() {
+        return dispatch(LowLatencyFormat.FP8).handle();
+    }
+
+    @Override
     public Tensor combine(LowLatencyHandle handle) {
         return combine(home(handle));
     }
@@ -137,7 +108,7 @@ public final class LowLatencyRank {
 
     /** Makes both halves of a combine, compares, and returns it on the host. */
     Tensor combine(LowLatencyCombinePlan plan) {
-        LowLatencyCombineResult result = context.buffer().lowLatencyCombine(plan);
+        LowLatencyCombineResult result = context().buffer().lowLatencyCombine(plan);
         receive(result.receiveHook());
         return verify(result, plan);
     }
@@ -154,34 +125,19 @@ public final class LowLatencyRank {
 
     Tensor verify(LowLatencyCombineResult result, CombineFormat format, boolean preReduced) {
         result.event().synchronize();
-        Tensor combined = context.download(result.x());
-        world.checkCombine(context.rank(), format, preReduced, combined);
+        Tensor combined = context().download(result.x());
+        world().checkCombine(context().rank(), format, preReduced, combined);
         return combined;
     }
 
     /** Sends the expert outputs home; the hook receives what the others send. */
     LowLatencyCombineResult sendHome(LowLatencyHandle handle) {
-        return context.buffer().lowLatencyCombine(home(handle).receiveHook(true).build());
+        return context().buffer().lowLatencyCombine(home(handle).receiveHook(true).build());
     }
 
-    /** Makes both halves of a call and waits for their end. */
-    public void call(LowLatencyDispatchPlan plan) {
-        LowLatencyDispatchResult result = context.buffer().lowLatencyDispatch(plan);
-        result.event().synchronize();
-        receive(result.receiveHook());
-    }
-
-    /** Makes both halves of a call and waits for their end. */
-    public void call(LowLatencyCombinePlan plan) {
-        LowLatencyCombineResult result = context.buffer().lowLatencyCombine(plan);
-        result.event().synchronize();
-        receive(result.receiveHook());
-    }
-
-    private static void receive(Runnable hook) {
-        if (hook != null) {
-            hook.run();
-        }
+    @Override
+    public LowLatencyDispatchPlan planOf(Tensor idx) {
+        return LowLatencyDispatchPlan.builder(x(), idx).build();
     }
 
     /** Dispatches, combines the expert outputs, compares both, and returns what was combined. */
@@ -191,12 +147,13 @@ public final class LowLatencyRank {
 
     /** The buffer's combine input of {@code handle}, filled with the expert outputs. */
     public Tensor filledCombineBuffer(LowLatencyHandle handle) {
-        Buffer buffer = context.buffer();
+        Buffer buffer = context().buffer();
         Tensor own = buffer.getLowLatencyCombineBuffer(handle);
-        for (int expert = 0; expert < world.routing().numLocalExperts(); expert++) {
-            int count = world.oracle().rows(context.rank(), expert).size();
-            Tensor made = world.outputs().get(context.rank()).select(0, expert).slice(0, 0, count);
-            context.backend().write(made, own.select(0, expert).slice(0, 0, count));
+        for (int expert = 0; expert < world().routing().numLocalExperts(); expert++) {
+            int count = world().oracle().rows(context().rank(), expert).size();
+            Tensor made =
+                    world().outputs().get(context().rank()).select(0, expert).slice(0, 0, count);
+            context().backend().write(made, own.select(0, expert).slice(0, 0, count));
         }
         return own;
     }

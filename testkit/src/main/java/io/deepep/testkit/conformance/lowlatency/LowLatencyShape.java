@@ -92,23 +92,12 @@ public record LowLatencyShape(
     }
 
     @Override
-    public EpTopology topology() {
-        return Ranks.topology(nodes, ranksPerNode);
-    }
-
-    @Override
     public void limit(Buffer.Builder builder) {
         builder.lowLatency(limits());
     }
 
     public LowLatencyLimits limits() {
         return new LowLatencyLimits(tokens, hidden, topk, experts);
-    }
-
-    @Override
-    public RoutingSpec spec() {
-        return RoutingSpec.of(nodes * ranksPerNode, tokens, experts, topk)
-                .withSeed(toString().hashCode());
     }
 
     @Override
@@ -121,7 +110,7 @@ public record LowLatencyShape(
         return LowLatencyWorld.without(absent, spec().withSeed(seed), limits());
     }
 
-    LowLatencyWorld without(Set<Integer> absent) {
+    public LowLatencyWorld without(Set<Integer> absent) {
         return LowLatencyWorld.without(absent, spec(), limits());
     }
 

@@ -1,8 +1,8 @@
 package io.deepep.testkit.conformance.lowlatency;
 
+import static io.deepep.testkit.conformance.Misbehaviour.requireIllegal;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
@@ -20,6 +20,7 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestStream;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.ExchangeRank;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
@@ -37,7 +38,7 @@ public record LowLatencyStreamConformance(TestBackend backend)
 
     @Override
     public void limit(Buffer.Builder builder) {
-        builder.lowLatency(SHAPE.limits());
+        SHAPE.limit(builder);
     }
 
     /** Several pairs that nobody waits for; the tensors of the last two dispatches are alive. */
@@ -106,14 +107,10 @@ public record LowLatencyStreamConformance(TestBackend backend)
                                 .receiveHook(hook)
                                 .build(),
                         options);
-        if (hook) {
-            received.receiveHook().run();
-        }
+        ExchangeRank.receive(received.receiveHook());
         LowLatencyCombinePlan home = rank.home(received.handle()).receiveHook(hook).build();
         LowLatencyCombineResult combined = buffer.lowLatencyCombine(home, options);
-        if (hook) {
-            combined.receiveHook().run();
-        }
+        ExchangeRank.receive(combined.receiveHook());
         stream.copy(combined.x(), seen);
         stream.stream().synchronize();
         rank.verify(received, FORMAT);
@@ -151,9 +148,7 @@ public record LowLatencyStreamConformance(TestBackend backend)
                             Ranks.builder(backend(), communicator, Ranks.topology(1, 2))
                                     .lowLatency(SHAPE.limits())
                                     .communicationStream(new Elsewhere(other));
-                    assertThatThrownBy(builder::open)
-                            .isInstanceOf(IllegalArgumentException.class)
-                            .hasMessageContaining("communicationStream runs on " + other);
+                    requireIllegal(builder::open, "communicationStream runs on " + other);
                 });
     }
 

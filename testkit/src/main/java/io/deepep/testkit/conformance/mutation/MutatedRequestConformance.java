@@ -8,7 +8,6 @@ import io.deepep.CombinePlan;
 import io.deepep.Device;
 import io.deepep.DispatchHandle;
 import io.deepep.EpTopology;
-import io.deepep.Event;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
@@ -18,6 +17,7 @@ import io.deepep.error.RoutingException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.ExchangeRank;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
@@ -181,7 +181,8 @@ public record MutatedRequestConformance(TestBackend backend) {
                     () -> {
                         var result =
                                 buffer().lowLatencyDispatch(damage.dispatch(lowLatency), options);
-                        receive(result.event(), result.receiveHook());
+                        result.event().synchronize();
+                        ExchangeRank.receive(result.receiveHook());
                     },
                     () -> {
                         var result = buffer().lowLatencyDispatch(lowLatency.plan(FORMAT).build());
@@ -199,20 +200,14 @@ public record MutatedRequestConformance(TestBackend backend) {
                         var result =
                                 buffer().lowLatencyCombine(
                                                 damage.combine(lowLatency, handle), options);
-                        receive(result.event(), result.receiveHook());
+                        result.event().synchronize();
+                        ExchangeRank.receive(result.receiveHook());
                     },
                     () -> {
                         var result = buffer().lowLatencyCombine(lowLatency.home(handle).build());
                         return () -> lowLatency.verify(result);
                     });
             lowLatency.roundTrip(FORMAT);
-        }
-
-        private static void receive(Event event, Runnable hook) {
-            event.synchronize();
-            if (hook != null) {
-                hook.run();
-            }
         }
 
         /** A good call, which gives the comparison of its result. */

@@ -3,11 +3,10 @@ package io.deepep.testkit.conformance.normal;
 import static io.deepep.testkit.conformance.Misbehaviour.requireMismatch;
 import static io.deepep.testkit.conformance.normal.NormalMisuses.EXPERTS;
 
-import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
-import io.deepep.DispatchResult;
+import io.deepep.Plan;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
@@ -46,19 +45,9 @@ public record AgreementConformance(TestBackend backend) implements NormalMisuses
     @Cases({"1, 4", "2, 2"})
     public void differentOperations(RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
-        DispatchResult result = rank.dispatch();
-        CombinePlan combine = CombinePlan.builder(rank.outputs(), result.handle()).build();
-        DispatchPlan dispatch = rank.plan().build();
-        requireMismatch(
-                () -> {
-                    if (context.isCulprit()) {
-                        rank.call(combine);
-                    } else {
-                        rank.call(dispatch);
-                    }
-                },
-                "combine",
-                "dispatch");
+        Plan combine = rank.home(rank.newHandle()).build();
+        Plan plan = context.isCulprit() ? combine : rank.plan().build();
+        requireMismatch(() -> rank.call(plan), "combine", "dispatch");
         rank.roundTrip();
     }
 
@@ -66,8 +55,8 @@ public record AgreementConformance(TestBackend backend) implements NormalMisuses
     @Cases({"1, 4", "2, 2"})
     public void differentHandles(RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
-        DispatchHandle first = rank.dispatch().handle();
-        DispatchHandle second = rank.dispatch().handle();
+        DispatchHandle first = rank.newHandle();
+        DispatchHandle second = rank.newHandle();
         DispatchHandle mixed = context.isCulprit() ? first : second;
         requireMismatch(() -> rank.combine(mixed), "dispatch of the handle", "rank 1");
         DispatchPlan cached = rank.bare().cached(mixed).build();

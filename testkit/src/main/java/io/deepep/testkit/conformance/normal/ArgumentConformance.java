@@ -12,8 +12,6 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Misuse;
 import io.deepep.testkit.conformance.RankContext;
-import io.deepep.testkit.conformance.Ranks;
-import io.deepep.testkit.exchange.NormalWorld;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -28,7 +26,7 @@ public record ArgumentConformance(TestBackend backend) implements NormalMisuses.
     @MethodSource("io.deepep.testkit.conformance.normal.NormalMisuses#all")
     public void normalMisuse(Misuse<NormalMisuses.Rank> misuse, RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
-        DispatchHandle handle = rank.dispatch().handle();
+        DispatchHandle handle = rank.newHandle();
         if (context.isCulprit()) {
             requireRefused(misuse, new NormalMisuses.Rank(rank, handle));
         }
@@ -40,12 +38,8 @@ public record ArgumentConformance(TestBackend backend) implements NormalMisuses.
     @Test
     public void foreignHandle(RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
-        NormalWorld world = rank.world();
-        Buffer.Builder second =
-                Ranks.builder(backend(), context.communicator(), context.topology());
-        try (Buffer other = second.normal(NormalMisuses.LIMITS).open()) {
-            NormalRank stranger = new NormalRank(context.with(other), world);
-            DispatchHandle handle = stranger.dispatch().handle();
+        try (Buffer other = context.builder(this).open()) {
+            DispatchHandle handle = NormalMisuses.rank(context.with(other)).newHandle();
             DispatchPlan cached = rank.bare().cached(handle).build();
             requireForeign(() -> rank.combine(handle));
             requireForeign(() -> context.buffer().dispatch(cached));
@@ -58,7 +52,7 @@ public record ArgumentConformance(TestBackend backend) implements NormalMisuses.
     @Test
     public void closedBuffer(RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
-        DispatchHandle handle = rank.dispatch().handle();
+        DispatchHandle handle = rank.newHandle();
         Buffer buffer = context.buffer();
         buffer.close();
         buffer.close();

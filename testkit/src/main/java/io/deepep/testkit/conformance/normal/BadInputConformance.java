@@ -2,14 +2,15 @@ package io.deepep.testkit.conformance.normal;
 
 import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.SHORT;
+import static io.deepep.testkit.conformance.Misbehaviour.caught;
 import static io.deepep.testkit.conformance.Misbehaviour.requireFailed;
+import static io.deepep.testkit.conformance.Misbehaviour.requireIllegal;
 import static io.deepep.testkit.conformance.Misbehaviour.requirePeer;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRefused;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
 import static io.deepep.testkit.conformance.Misbehaviour.withoutOneRank;
 import static io.deepep.testkit.conformance.normal.NormalMisuses.LIMITS;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.Buffer;
 import io.deepep.DispatchHandle;
@@ -18,9 +19,9 @@ import io.deepep.NormalLimits;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.AbsenceCases;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import java.time.Duration;
@@ -36,39 +37,11 @@ import org.junit.jupiter.params.provider.MethodSource;
  * error on every rank concerned, and nothing hangs.
  */
 @BackendSuite
-public record BadInputConformance(TestBackend backend) implements NormalMisuses.Group {
-    @Cases({"1, 4", "2, 2", "4, 1"})
-    public void absentFromDispatch(RankContext context) {
-        withoutOneRank(
-                context,
-                this,
-                hasty -> {
-                    NormalRank rank = NormalMisuses.rank(hasty);
-                    hasty.meet();
-                    if (!hasty.isCulprit()) {
-                        requireTimeout(hasty.rank(), "dispatch", rank::roundTrip);
-                        requireFailed(rank::roundTrip);
-                    }
-                });
-        NormalMisuses.rank(context).roundTrip();
-    }
-
-    @Cases({"1, 4", "2, 2", "4, 1"})
-    public void absentFromCombine(RankContext context) {
-        withoutOneRank(
-                context,
-                this,
-                hasty -> {
-                    NormalRank rank = NormalMisuses.rank(hasty);
-                    hasty.meet();
-                    DispatchHandle handle = rank.dispatch().handle();
-                    hasty.meet();
-                    if (!hasty.isCulprit()) {
-                        requireTimeout(hasty.rank(), "combine", () -> rank.combine(handle));
-                        requireFailed(() -> rank.combine(handle));
-                    }
-                });
-        NormalMisuses.rank(context).roundTrip();
+public record BadInputConformance(TestBackend backend)
+        implements NormalMisuses.Group, AbsenceCases<DispatchHandle> {
+    @Override
+    public NormalRank rank(RankContext context) {
+        return NormalMisuses.rank(context);
     }
 
     /** A rank that comes when the others have given up learns it, soon. */
@@ -80,7 +53,7 @@ public record BadInputConformance(TestBackend backend) implements NormalMisuses.
                 context,
                 this,
                 hasty -> {
-                    NormalRank rank = NormalMisuses.rank(hasty);
+                    NormalRank rank = rank(hasty);
                     hasty.meet();
                     if (!hasty.isCulprit()) {
                         requireTimeout(hasty.rank(), "dispatch", rank::roundTrip);
@@ -89,13 +62,12 @@ public record BadInputConformance(TestBackend backend) implements NormalMisuses.
                     }
                     awaitQuietly(over);
                     DeepEpTimeoutException error =
-                            catchThrowableOfType(DeepEpTimeoutException.class, rank::roundTrip);
-                    assertThat(error).as("a DeepEpTimeoutException on the late rank").isNotNull();
+                            caught(DeepEpTimeoutException.class, rank::roundTrip);
                     assertThat(error.rank()).isEqualTo(CULPRIT);
                     assertThat(error.peer()).isNotEqualTo(CULPRIT);
                     requireFailed(rank::roundTrip);
                 });
-        NormalMisuses.rank(context).roundTrip();
+        rank(context).roundTrip();
     }
 
     private static void awaitQuietly(CountDownLatch latch) {
@@ -128,10 +100,6 @@ public record BadInputConformance(TestBackend backend) implements NormalMisuses.
                 });
     }
 
-    /**
-     * Ranks that want different buffers all learn it, with both values; afterwards the group can
-     * open one.
-     */
     @Test
     public void differentLimitsAtOpen() {
         NormalLimits other = NormalLimits.of(17, 256, 4, 16);
@@ -157,15 +125,6 @@ public record BadInputConformance(TestBackend backend) implements NormalMisuses.
                 "ranksPerNode",
                 "2",
                 "4");
-    }
-
-    private void requireOpenMismatch(Misbehaviour.Options options, String... mentions) {
-        Misbehaviour.requireOpenMismatch(
-                backend(),
-                options,
-                this,
-                context -> NormalMisuses.rank(context).roundTrip(),
-                mentions);
     }
 
     /** A rank whose own options are impossible says so; the others are told whose. */
@@ -198,21 +157,18 @@ public record BadInputConformance(TestBackend backend) implements NormalMisuses.
                     Supplier<Buffer.Builder> fresh =
                             () -> Ranks.builder(backend(), communicator, topology);
                     Supplier<Buffer.Builder> normal = () -> fresh.get().normal(LIMITS);
-                    requireImpossible(fresh.get(), "lowLatency");
-                    requireImpossible(
-                            normal.get().ranksPerNode(3),
+                    requireIllegal(fresh.get()::open, "lowLatency");
+                    requireIllegal(
+                            normal.get().ranksPerNode(3)::open,
                             "ranksPerNode=3 does not divide the 4 ranks of the group");
-                    requireImpossible(normal.get().timeout(Duration.ZERO), "timeout=PT0S");
-                    requireImpossible(
-                            normal.get().timeout(ChronoUnit.FOREVER.getDuration()),
+                    requireIllegal(normal.get().timeout(Duration.ZERO)::open, "timeout=PT0S");
+                    requireIllegal(
+                            normal.get().timeout(ChronoUnit.FOREVER.getDuration())::open,
                             "at most PT8760H");
-                    requireImpossible(
-                            fresh.get().normal(NormalLimits.of(Integer.MAX_VALUE, 256, 4, 16)),
+                    requireIllegal(
+                            fresh.get().normal(NormalLimits.of(Integer.MAX_VALUE, 256, 4, 16))
+                                    ::open,
                             "lower maxTokens or give maxRecvTokens");
                 });
-    }
-
-    private static void requireImpossible(Buffer.Builder builder, String mentions) {
-        requireRefused(IllegalArgumentException.class, mentions, builder::open);
     }
 }

@@ -15,8 +15,6 @@ import io.deepep.testkit.exchange.NormalWorld;
 import java.time.Duration;
 import java.util.Set;
 import java.util.SplittableRandom;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
@@ -50,13 +48,19 @@ public record ChangingMaskConformance(TestBackend backend) {
     }
 
     private void run(EpTopology topology, int calls, int callsOfAMask) {
-        Worlds worlds = new Worlds(topology);
+        int nodes = topology.numRdmaRanks();
+        int perNode = topology.numNvlRanks();
+        int experts = 2 * topology.numRanks();
+        NormalShape normal =
+                new NormalShape(nodes, perNode, TOKENS, HIDDEN, DType.BF16, TOPK, experts);
+        LowLatencyShape lowLatency =
+                new LowLatencyShape(nodes, perNode, TOKENS, HIDDEN, TOPK, experts);
         Ranks.run(
                 backend,
                 topology,
                 builder ->
-                        builder.normal(worlds.normal.limits())
-                                .lowLatency(worlds.shape.limits())
+                        builder.normal(normal.limits())
+                                .lowLatency(lowLatency.limits())
                                 .network(backend.networkWithMasks())
                                 .timeout(PATIENCE),
                 context -> {
@@ -68,53 +72,38 @@ public record ChangingMaskConformance(TestBackend backend) {
                             if (!whole) {
                                 context.buffer().updateMask(masked, true);
                             }
-                            exchange(context, worlds, masked, callsOfAMask);
+                            exchange(
+                                    shareOf(context, normal, masked),
+                                    shareOf(context, lowLatency, masked),
+                                    callsOfAMask);
                         }
                         context.buffer().rejoin();
                     }
                 });
     }
 
+    /** The rank's share of what is exchanged while nobody, or a rank, is masked. */
+    private static NormalRank shareOf(RankContext context, NormalShape shape, int masked) {
+        NormalWorld world =
+                context.shared(
+                        "normal " + masked,
+                        _ -> masked < 0 ? shape.world() : shape.world().without(masked));
+        return new NormalRank(context, world);
+    }
+
+    private static LowLatencyRank shareOf(RankContext context, LowLatencyShape shape, int masked) {
+        LowLatencyWorld world =
+                context.shared(
+                        "low-latency " + masked,
+                        _ -> masked < 0 ? shape.world() : shape.without(Set.of(masked)));
+        return new LowLatencyRank(context, world);
+    }
+
     /** A dispatch and a combine of each mode in turn, all checked. */
-    private static void exchange(RankContext context, Worlds worlds, int masked, int calls) {
-        NormalRank normal = new NormalRank(context, worlds.normal(masked));
-        LowLatencyRank lowLatency = new LowLatencyRank(context, worlds.lowLatency(masked));
+    private static void exchange(NormalRank normal, LowLatencyRank lowLatency, int calls) {
         for (int made = 0; made < calls; made += CALLS_OF_A_TURN) {
             normal.roundTrip();
             lowLatency.roundTrip(LowLatencyFormat.BF16);
-        }
-    }
-
-    /** What is exchanged while nobody, or a rank, is masked. */
-    private static final class Worlds {
-        private final NormalWorld normal;
-        private final LowLatencyShape shape;
-        private final ConcurrentMap<Integer, NormalWorld> normals = new ConcurrentHashMap<>();
-        private final ConcurrentMap<Integer, LowLatencyWorld> lowLatencies =
-                new ConcurrentHashMap<>();
-
-        Worlds(EpTopology topology) {
-            int nodes = topology.numRdmaRanks();
-            int perNode = topology.numNvlRanks();
-            int experts = 2 * topology.numRanks();
-            normal =
-                    new NormalShape(nodes, perNode, TOKENS, HIDDEN, DType.BF16, TOPK, experts)
-                            .world();
-            shape = new LowLatencyShape(nodes, perNode, TOKENS, HIDDEN, TOPK, experts);
-        }
-
-        NormalWorld normal(int masked) {
-            return masked < 0 ? normal : normals.computeIfAbsent(masked, normal::without);
-        }
-
-        LowLatencyWorld lowLatency(int masked) {
-            return lowLatencies.computeIfAbsent(
-                    masked,
-                    rank ->
-                            rank < 0
-                                    ? shape.world()
-                                    : LowLatencyWorld.without(
-                                            Set.of(rank), shape.spec(), shape.limits()));
         }
     }
 }

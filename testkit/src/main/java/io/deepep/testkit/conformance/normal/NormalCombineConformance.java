@@ -1,13 +1,14 @@
 package io.deepep.testkit.conformance.normal;
 
+import static io.deepep.testkit.conformance.Misbehaviour.requireIllegal;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DType;
+import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
@@ -16,39 +17,28 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
-import io.deepep.testkit.oracle.NormalDispatchCheck;
+import io.deepep.testkit.routing.Tokens;
 import java.util.List;
-import java.util.function.Function;
-import java.util.stream.IntStream;
 
 /** Normal-mode combine in all its forms. */
 @BackendSuite
 public record NormalCombineConformance(TestBackend backend) implements NormalSuite {
-    /** Combines with what {@code extend} adds to the plan. */
-    private static CombineResult combine(
-            NormalRank rank,
-            DispatchResult result,
-            Function<CombinePlan.Builder, CombinePlan.Builder> extend) {
-        CombinePlan.Builder builder = CombinePlan.builder(rank.outputs(), result.handle());
-        return rank.context().buffer().combine(extend.apply(builder).build());
-    }
-
     @All
     public void biases(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
-        DispatchResult result = rank.dispatch();
+        DispatchHandle handle = rank.newHandle();
         Tensor first = rank.world().bias(context.rank(), 0);
         Tensor second = rank.world().bias(context.rank(), 1);
         Tensor one = context.upload(first);
         Tensor two = context.upload(second);
-        rank.verify(combine(rank, result, b -> b.bias(one)), first);
-        rank.verify(combine(rank, result, b -> b.bias(one, two)), first, second);
+        rank.combine(rank.home(handle).bias(one), first);
+        rank.combine(rank.home(handle).bias(one, two), first, second);
     }
 
     @All
     public void combinedWeights(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
-        rank.combineWithWeights(rank.dispatch().handle(), CombineFormat.BF16);
+        rank.combineWithWeights(rank.newHandle(), CombineFormat.BF16);
         DispatchPlan.Builder plan = rank.plan().expanded(true).expertAlignment(4);
         NormalRank expanded = rank.expecting(rank.check().expanded(4));
         expanded.combineWithWeights(expanded.dispatch(plan).handle(), CombineFormat.BF16);
@@ -59,14 +49,11 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     public void expandedRowsInTheCombineRegion(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         Buffer buffer = context.buffer();
-        DispatchResult plain = rank.dispatch();
-        Tensor region = buffer.getCombineBuffer(plain.handle());
+        Tensor region = buffer.getCombineBuffer(rank.newHandle());
         DispatchResult expanded = buffer.dispatch(rank.plan().expanded(true).build());
         Tensor x = HostTensors.view(region, expanded.recvX().shape(), new long[] {0, 1});
         CombinePlan plan = CombinePlan.builder(x, expanded.handle()).build();
-        assertThatThrownBy(() -> buffer.combine(plan))
-                .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("combine region");
+        requireIllegal(() -> buffer.combine(plan), "combine region");
         rank.roundTrip();
     }
 
@@ -75,8 +62,8 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     public void receivedWeightsComeHome(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         DispatchResult result = rank.dispatch();
-        CombineResult combined =
-                combine(rank, result, b -> b.topkWeights(result.recvTopkWeights()));
+        CombinePlan plan = rank.home(result.handle()).topkWeights(result.recvTopkWeights()).build();
+        CombineResult combined = context.buffer().combine(plan);
         rank.verify(combined);
         Tensor home = context.download(combined.topkWeights());
         Tensor sent = context.download(rank.weights());
@@ -86,29 +73,26 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     @Few
     public void outTensor(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
-        DispatchResult result = rank.dispatch();
+        DispatchHandle handle = rank.newHandle();
         int tokens = rank.world().routing().numTokens(context.rank());
         Tensor out = context.poisoned(DType.BF16, tokens, shape.hidden());
-        CombineResult combined = combine(rank, result, b -> b.out(out));
+        CombineResult combined = context.buffer().combine(rank.home(handle).out(out).build());
         rank.verify(combined);
         assertThat(combined.x().address()).isEqualTo(out.address());
         Tensor strided = context.poisonedWithRowGap(8, DType.BF16, tokens, shape.hidden());
-        rank.verify(combine(rank, result, b -> b.out(strided)));
+        rank.combine(rank.home(handle).out(strided));
     }
 
     /** What is computed into the buffer's own memory is combined from there. */
     @Few
     public void combineBuffer(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
-        NormalDispatchCheck check = rank.check();
-        DispatchResult result = rank.dispatch();
-        Buffer buffer = context.buffer();
+        DispatchHandle handle = rank.newHandle();
         for (int round = 0; round < 2; round++) {
-            Tensor x = buffer.getCombineBuffer(result.handle());
-            assertThat(x.shape()).containsExactly(check.numRows(context.rank()), shape.hidden());
-            context.backend().write(rank.world().outputs(check).get(context.rank()), x);
-            CombinePlan plan = CombinePlan.builder(x, result.handle()).build();
-            rank.verify(buffer.combine(plan));
+            Tensor x = context.buffer().getCombineBuffer(handle);
+            assertThat(x.shape()).isEqualTo(rank.hostOutputs().shape());
+            context.backend().write(rank.hostOutputs(), x);
+            rank.combine(CombinePlan.builder(x, handle));
         }
     }
 
@@ -118,11 +102,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
         NormalRank rank = shape.rank(context);
         List<Tensor> received =
                 context.shared(
-                        "received",
-                        _ ->
-                                IntStream.range(0, context.topology().numRanks())
-                                        .mapToObj(peer -> rank.world().received(peer).x())
-                                        .toList());
+                        "received", _ -> rank.world().received().stream().map(Tokens::x).toList());
         for (DispatchPlan.Receive how : DispatchPlan.Receive.values()) {
             DispatchResult result = rank.dispatch(rank.plan().receive(how));
             CombinePlan plan = CombinePlan.builder(result.recvX(), result.handle()).build();
@@ -142,8 +122,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
         DispatchResult first = rank.dispatch();
         CombinePlan overwritten = CombinePlan.builder(first.recvX(), first.handle()).build();
         DispatchResult second = rank.dispatch();
-        Misbehaviour.requireRefused(
-                IllegalArgumentException.class, "overwritten", () -> buffer.combine(overwritten));
+        requireIllegal(() -> buffer.combine(overwritten), "overwritten");
         Tensor wrong = context.download(rank.topkIdx());
         int culprit = context.topology().numRanks() - 1;
         if (context.rank() == culprit) {
@@ -160,12 +139,10 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     @Few
     public void combinePlanReuse(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
-        NormalDispatchCheck check = rank.check();
-        DispatchResult result = rank.dispatch();
-        Tensor x = context.poisoned(DType.BF16, check.numRows(context.rank()), shape.hidden());
-        CombinePlan plan = CombinePlan.builder(x, result.handle()).build();
+        Tensor x = context.poisoned(DType.BF16, rank.hostOutputs().shape());
+        CombinePlan plan = CombinePlan.builder(x, rank.newHandle()).build();
         rank.call(plan);
-        context.backend().write(rank.world().outputs(check).get(context.rank()), x);
+        context.backend().write(rank.hostOutputs(), x);
         Tensor once = rank.verify(context.buffer().combine(plan));
         Tensor twice = rank.verify(context.buffer().combine(plan));
         assertThat(HostTensors.firstDifference(once, twice)).isEqualTo(-1);

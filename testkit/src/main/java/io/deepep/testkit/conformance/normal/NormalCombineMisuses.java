@@ -1,9 +1,7 @@
 package io.deepep.testkit.conformance.normal;
 
 import static io.deepep.DType.BF16;
-import static io.deepep.DType.F32;
 import static io.deepep.DType.FP8_E4M3;
-import static io.deepep.DType.I32;
 
 import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
@@ -33,25 +31,16 @@ final class NormalCombineMisuses extends Misuses<Rank> {
     }
 
     private void inputs() {
-        combine(
-                "combined rows are missing",
-                "x",
-                r -> r.home(r.tensor(BF16, r.numRows() - 1, HIDDEN)));
-        combine(
-                "combined rows are too narrow",
-                "120",
-                r -> r.home(r.tensor(BF16, r.numRows(), 120)));
-        combine("combined rows are F32", "F32", r -> r.home(r.tensor(F32, r.numRows(), HIDDEN)));
+        combine("combined rows are missing", "x", r -> r.home(r.bf16(r.numRows() - 1, HIDDEN)));
+        combine("combined rows are too narrow", "120", r -> r.home(r.bf16(r.numRows(), 120)));
+        combine("combined rows are F32", "F32", r -> r.home(r.f32(r.numRows(), HIDDEN)));
         combine("combined rows lie elsewhere", "x", r -> r.home(r.elsewhere(r.good())));
-        combine(
-                "weights of too few rows",
-                "eights",
-                r -> r.home().topkWeights(r.tensor(F32, 1, 4)));
-        combine("bias of too few tokens", "bias", r -> r.home().bias(r.tensor(BF16, 9, HIDDEN)));
+        combine("weights of too few rows", "eights", r -> r.home().topkWeights(r.f32(1, 4)));
+        combine("bias of too few tokens", "bias", r -> r.home().bias(r.bf16(9, HIDDEN)));
         combine(
                 "second bias is F32",
                 "bias",
-                r -> r.home().bias(r.tensor(BF16, TOKENS, HIDDEN), r.tensor(F32, TOKENS, HIDDEN)));
+                r -> r.home().bias(r.bf16(TOKENS, HIDDEN), r.f32(TOKENS, HIDDEN)));
     }
 
     private void fp8Rows() {
@@ -78,7 +67,7 @@ final class NormalCombineMisuses extends Misuses<Rank> {
         combine(
                 "scales of combined rows are BF16",
                 "scales is BF16",
-                r -> homeFp8(r, r.tensor(BF16, r.numRows(), 1), CombineFormat.FP8));
+                r -> homeFp8(r, r.bf16(r.numRows(), 1), CombineFormat.FP8));
         combine(
                 "scales of combined rows lie elsewhere",
                 "scales is on",
@@ -100,7 +89,7 @@ final class NormalCombineMisuses extends Misuses<Rank> {
     }
 
     private static Tensor scales(Rank r, int numRows) {
-        return r.tensor(F32, numRows, 1);
+        return r.f32(numRows, 1);
     }
 
     private static CombinePlan.Builder homeFp8(Rank r, Tensor scales, CombineFormat format) {
@@ -108,7 +97,7 @@ final class NormalCombineMisuses extends Misuses<Rank> {
     }
 
     private void outputs() {
-        combine("out of too few tokens", "out", r -> r.home().out(r.tensor(BF16, 9, HIDDEN)));
+        combine("out of too few tokens", "out", r -> r.home().out(r.bf16(9, HIDDEN)));
         combine(
                 "out lies in the NVL buffer",
                 "out is BF16[10, 128]",
@@ -120,9 +109,9 @@ final class NormalCombineMisuses extends Misuses<Rank> {
         combine(
                 "out has all rows at one address",
                 "elements overlap",
-                r -> r.home().out(Misuse.repeated(r.tensor(BF16, TOKENS, HIDDEN))));
+                r -> r.home().out(Misuse.repeated(r.bf16(TOKENS, HIDDEN))));
         combine("out is x", "out overlaps x", NormalCombineMisuses::homeInto);
-        combine("out is F32", "out", r -> r.home().out(r.tensor(F32, TOKENS, HIDDEN)));
+        combine("out is F32", "out", r -> r.home().out(r.f32(TOKENS, HIDDEN)));
         missing("no combined rows", "x", r -> r.home(null));
         missing("no handle", "handle", r -> CombinePlan.builder(r.good(), null));
         missing("no combine plan", "plan", r -> r.buffer().combine(null));
@@ -130,7 +119,7 @@ final class NormalCombineMisuses extends Misuses<Rank> {
 
     /** The sums into the rows that are summed. */
     private static CombinePlan.Builder homeInto(Rank r) {
-        Tensor both = r.tensor(BF16, TOKENS + r.numRows(), HIDDEN);
+        Tensor both = r.bf16(TOKENS + r.numRows(), HIDDEN);
         return r.home(both.slice(0, 0, r.numRows())).out(both.slice(0, r.numRows() - 1, TOKENS));
     }
 
@@ -138,7 +127,7 @@ final class NormalCombineMisuses extends Misuses<Rank> {
         argument(
                 "layout of I32 indices",
                 "topkIdx",
-                r -> r.buffer().getDispatchLayout(r.tensor(I32, TOKENS, 4), 16));
+                r -> r.buffer().getDispatchLayout(r.i32(TOKENS, 4), 16));
         argument(
                 "layout of odd experts",
                 "numExperts=15",

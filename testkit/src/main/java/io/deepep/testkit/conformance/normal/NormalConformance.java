@@ -1,7 +1,7 @@
 package io.deepep.testkit.conformance.normal;
 
+import static io.deepep.testkit.conformance.Misbehaviour.requireIllegal;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
@@ -23,8 +23,6 @@ import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentMap;
 import org.junit.jupiter.api.Tag;
 
 /**
@@ -33,13 +31,14 @@ import org.junit.jupiter.api.Tag;
  */
 @BackendSuite
 public record NormalConformance(TestBackend backend) implements NormalSuite, RankGroup {
+    private static final NormalLimits LIMITS = NormalLimits.of(24, 384, 8, 32);
     private static final NormalShape TWICE = new NormalShape(2, 2, 24, 136, DType.BF16, 4, 16);
     private static final int SOAK_ITERATIONS = 200;
     private static final Config TINY = new Config(2, 1, 2);
 
     @Override
     public void limit(Buffer.Builder builder) {
-        TWICE.limit(builder);
+        builder.normal(LIMITS);
     }
 
     /** Each call starts after the one before it, and nobody waits on the way. */
@@ -95,35 +94,24 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     /** Many small exchanges of random shapes, one after the other over one buffer. */
     @Tag("manyCalls")
     @Cases({"1, 4", "2, 2"})
-    public void soak(int nodes, int ranksPerNode) {
-        EpTopology topology = Ranks.topology(nodes, ranksPerNode);
-        NormalLimits limits = NormalLimits.of(24, 384, 8, 32);
-        ConcurrentMap<Integer, NormalWorld> worlds = new ConcurrentHashMap<>();
-        Ranks.run(
-                backend(),
-                topology,
-                builder -> builder.normal(limits),
-                context -> {
-                    for (int i = 0; i < SOAK_ITERATIONS; i++) {
-                        NormalWorld world =
-                                worlds.computeIfAbsent(
-                                        i, n -> NormalSoak.world(limits, topology.numRanks(), n));
-                        NormalRank rank = new NormalRank(context, world);
-                        if (i % 3 == 2) {
-                            DispatchPlan.Builder plan =
-                                    rank.plan().expanded(true).expertAlignment(4);
-                            rank.roundTrip(plan, rank.check().expanded(4));
-                        } else {
-                            rank.roundTrip();
-                        }
-                    }
-                });
+    public void soak(RankContext context) {
+        int numRanks = context.topology().numRanks();
+        for (int i = 0; i < SOAK_ITERATIONS; i++) {
+            NormalWorld world = context.shared(i, n -> NormalSoak.world(LIMITS, numRanks, n));
+            NormalRank rank = new NormalRank(context, world);
+            if (i % 3 == 2) {
+                DispatchPlan.Builder plan = rank.plan().expanded(true).expertAlignment(4);
+                rank.roundTrip(plan, rank.check().expanded(4));
+            } else {
+                rank.roundTrip();
+            }
+        }
     }
 
     /** Two runs with new buffers give the same bits. */
     @Few
     public void sameBitsOnEveryRun(NormalShape shape) {
-        shape.requireSameBits(backend(), shape.world(), NormalRank::roundTrip);
+        shape.requireSameBits(backend(), shape.world());
     }
 
     /**
@@ -134,12 +122,9 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     public void configOverride(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         DispatchResult result = rank.dispatch(rank.plan().config(TINY));
-        CombinePlan plan =
-                CombinePlan.builder(rank.outputs(), result.handle()).config(TINY).build();
-        rank.verify(context.buffer().combine(plan));
+        rank.combine(rank.home(result.handle()).config(TINY));
         DispatchResult few = rank.dispatch(rank.plan().numSms(2));
-        CombinePlan withFew = CombinePlan.builder(rank.outputs(), few.handle()).numSms(2).build();
-        rank.verify(context.buffer().combine(withFew));
+        rank.combine(rank.home(few.handle()).numSms(2));
         rank.roundTrip();
     }
 
@@ -188,9 +173,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
                                     .dispatchConfig(dispatch)
                                     .combineConfig(combine)
                                     .numRdmaBytes(rdma);
-                    assertThatThrownBy(builder.numNvlBytes(nvl - 1)::open)
-                            .isInstanceOf(IllegalArgumentException.class)
-                            .hasMessageContaining("numNvlBytes=" + (nvl - 1));
+                    requireIllegal(builder.numNvlBytes(nvl - 1)::open, "numNvlBytes=" + (nvl - 1));
                     try (Buffer buffer = builder.numNvlBytes(nvl).open()) {
                         assertThat(buffer.options().numNvlBytes()).isEqualTo(nvl);
                         NormalRank rank =
@@ -209,28 +192,17 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     @Few
     public void exactRecvCapacity(NormalShape shape) {
         NormalWorld world = shape.world();
-        NormalLimits loose = world.limits();
-        NormalLimits tight =
-                new NormalLimits(
-                        loose.maxTokens(),
-                        loose.hidden(),
-                        loose.maxTopk(),
-                        loose.maxExperts(),
-                        world.mostRows());
         Ranks.run(
                 backend(),
                 shape.topology(),
-                builder -> builder.normal(tight),
+                builder -> builder.normal(world.limits(world.mostRows())),
                 context -> new NormalRank(context, world).roundTrip());
     }
 
     /** Two buffers of one group do not disturb each other. */
     @Cases("2, 2")
     public void twoBuffers(RankContext context) {
-        Buffer.Builder second =
-                Ranks.builder(backend(), context.communicator(), context.topology());
-        limit(second);
-        try (Buffer other = second.open()) {
+        try (Buffer other = context.builder(this).open()) {
             NormalRank rankA = TWICE.rank(context, 21);
             NormalRank rankB = TWICE.rank(context.with(other), 22);
             DispatchResult viewA = rankA.dispatch();

@@ -1,13 +1,14 @@
 package io.deepep.testkit.conformance.normal;
 
+import static io.deepep.testkit.conformance.Misbehaviour.requireIllegal;
 import static io.deepep.testkit.conformance.Misbehaviour.requireMismatch;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DType;
+import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.ScaledRows;
@@ -34,14 +35,14 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         return NormalShape.all(backend).filter(NormalShape::hasWholeGroups);
     }
 
-    private static CombineResult combine(NormalRank rank, Tensor x, DispatchResult result) {
-        CombinePlan.Builder plan = CombinePlan.builder(x, result.handle());
-        return rank.context().buffer().combine(plan.format(CombineFormat.FP8).build());
+    /** A combine of BF16 rows that travel as FP8. */
+    private static CombinePlan.Builder cast(Tensor x, DispatchHandle handle) {
+        return CombinePlan.builder(x, handle).format(CombineFormat.FP8);
     }
 
-    private static CombineResult combine(NormalRank rank, ScaledRows rows, DispatchResult result) {
-        CombinePlan plan = NormalRank.combineOf(rows, result.handle()).build();
-        return rank.context().buffer().combine(plan);
+    /** Combines rows of the host from other memory than the buffer's, and compares. */
+    private static Tensor combine(NormalRank rank, ScaledRows rows, DispatchHandle handle) {
+        return rank.combine(NormalRank.home(rank.upload(rows), handle));
     }
 
     /** Masked and repeated selections, ranks without tokens; then all tokens, twice the same. */
@@ -49,12 +50,12 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     @MethodSource("shapes")
     public void roundTrip(NormalShape shape, RankContext context) {
         for (NormalRank rank : List.of(shape.raggedRank(context), shape.rank(context))) {
-            DispatchResult result = rank.dispatch();
-            Tensor once = rank.combineFp8(result.handle());
-            Tensor twice = rank.combineFp8(result.handle());
+            DispatchHandle handle = rank.newHandle();
+            Tensor once = rank.combineFp8(handle);
+            Tensor twice = rank.combineFp8(handle);
             assertThat(HostTensors.firstDifference(once, twice)).isEqualTo(-1);
-            rank.combine(result.handle()); // as BF16 in between
-            rank.combineFp8(result.handle());
+            rank.combine(handle); // as BF16 in between
+            rank.combineFp8(handle);
         }
     }
 
@@ -70,8 +71,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     @FewForFp8
     public void biasesWeightsAndOut(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
-        DispatchResult result = rank.dispatch();
-        requireAll(rank, CombinePlan.builder(rank.outputs(), result.handle()));
+        requireAll(rank, rank.home(rank.newHandle()).format(CombineFormat.FP8));
     }
 
     /** Combines rows with biases, weights and an out. */
@@ -82,12 +82,13 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         int tokens = rank.world().routing().numTokens(context.rank());
         Tensor out = context.poisoned(DType.BF16, tokens, rank.world().hidden());
         List<Tensor> given = rank.world().weights(rank.check());
-        plan.bias(context.upload(first), context.upload(second))
-                .topkWeights(context.upload(given.get(context.rank())))
-                .out(out)
-                .format(CombineFormat.FP8);
-        CombineResult combined = context.buffer().combine(plan.build());
-        rank.verifyFp8(combined, first, second);
+        CombinePlan all =
+                plan.bias(context.upload(first), context.upload(second))
+                        .topkWeights(context.upload(given.get(context.rank())))
+                        .out(out)
+                        .build();
+        CombineResult combined = context.buffer().combine(all);
+        rank.verify(combined, all, first, second);
         assertThat(combined.x().address()).isEqualTo(out.address());
         rank.verifyWeights(combined, given);
     }
@@ -96,12 +97,10 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     @FewForFp8
     public void rowsWithGaps(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
-        NormalDispatchCheck check = rank.check();
-        DispatchResult result = rank.dispatch();
-        Tensor outputs = rank.world().outputs(check).get(context.rank());
+        DispatchHandle handle = rank.newHandle();
         for (int gap : new int[] {8, 3}) {
-            Tensor x = context.upload(HostTensors.withRowGap(outputs, gap));
-            rank.verifyFp8(combine(rank, x, result));
+            Tensor x = context.upload(HostTensors.withRowGap(rank.hostOutputs(), gap));
+            rank.combine(cast(x, handle));
         }
     }
 
@@ -110,25 +109,24 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     @MethodSource("shapes")
     public void givenRows(NormalShape shape, RankContext context) {
         for (NormalRank rank : List.of(shape.raggedRank(context), shape.rank(context))) {
-            DispatchResult result = rank.dispatch();
-            Tensor cast = rank.combineFp8(result.handle());
-            Tensor inBuffer = rank.combineFp8Rows(result.handle());
-            ScaledRows own = rank.upload(rank.fp8Outputs());
-            Tensor elsewhere = rank.verifyFp8(combine(rank, own, result));
+            DispatchHandle handle = rank.newHandle();
+            Tensor cast = rank.combineFp8(handle);
+            Tensor inBuffer = rank.combineFp8Rows(handle);
+            Tensor elsewhere = combine(rank, rank.fp8Outputs(), handle);
             assertThat(HostTensors.firstDifference(cast, inBuffer)).isEqualTo(-1);
             assertThat(HostTensors.firstDifference(cast, elsewhere)).isEqualTo(-1);
-            rank.combine(result.handle()); // as BF16 over the FP8 rows
+            rank.combine(handle); // as BF16 over the FP8 rows
         }
     }
 
     @FewForFp8
     public void givenRowsWithBiasesWeightsAndOut(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
-        DispatchResult result = rank.dispatch();
+        DispatchHandle handle = rank.newHandle();
         ScaledRows rows = rank.fp8Outputs();
-        for (ScaledRows where : List.of(rank.upload(rows), rank.inBuffer(rows, result.handle()))) {
+        for (ScaledRows where : List.of(rank.upload(rows), rank.inBuffer(rows, handle))) {
             // The first combine copies its rows to where the second has them.
-            requireAll(rank, NormalRank.combineOf(where, result.handle()));
+            requireAll(rank, NormalRank.home(where, handle));
         }
     }
 
@@ -153,7 +151,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     public void anyCodesAndScales(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         NormalDispatchCheck check = rank.check();
-        DispatchResult result = rank.dispatch();
+        DispatchHandle handle = rank.newHandle();
         List<ScaledRows> sent =
                 context.shared(
                         "any rows",
@@ -162,11 +160,10 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
                                         .mapToObj(r -> anyRows(r, check.numRows(r), shape.hidden()))
                                         .toList());
         ScaledRows before = rank.fp8Outputs();
-        for (ScaledRows rows :
-                List.of(rank.inBuffer(before, result.handle()), rank.upload(before))) {
+        for (ScaledRows rows : List.of(rank.inBuffer(before, handle), rank.upload(before))) {
             rank.write(before, rows);
-            CombinePlan plan = NormalRank.combineOf(rows, result.handle()).build();
-            rank.verifyFp8(context.buffer().combine(plan));
+            CombinePlan plan = NormalRank.home(rows, handle).build();
+            rank.verify(context.buffer().combine(plan), plan);
             rank.write(sent.get(context.rank()), rows);
             rank.verifyFp8Rows(context.buffer().combine(plan), sent);
         }
@@ -176,7 +173,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     @FewForFp8
     public void givenRowsAnywhere(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
-        DispatchResult result = rank.dispatch();
+        DispatchHandle handle = rank.newHandle();
         ScaledRows rows = rank.fp8Outputs();
         for (int gap : new int[] {1, 4, 16}) {
             for (Tensor scales :
@@ -184,8 +181,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
                             HostTensors.withRowGap(rows.scales(), gap),
                             HostTensors.columnMajor(rows.scales()))) {
                 Tensor elements = HostTensors.withRowGap(rows.elements(), gap);
-                ScaledRows moved = rank.upload(new ScaledRows(elements, scales));
-                rank.verifyFp8(combine(rank, moved, result));
+                combine(rank, new ScaledRows(elements, scales), handle);
             }
         }
     }
@@ -194,15 +190,12 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     @FewForFp8
     public void ranksGiveDifferentForms(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
-        DispatchResult result = rank.dispatch();
+        DispatchHandle handle = rank.newHandle();
         for (int round = 0; round < 3; round++) {
             switch ((context.rank() + round) % 3) {
-                case 0 -> rank.combineFp8(result.handle());
-                case 1 -> rank.combineFp8Rows(result.handle());
-                default -> {
-                    ScaledRows own = rank.upload(rank.fp8Outputs());
-                    rank.verifyFp8(combine(rank, own, result));
-                }
+                case 0 -> rank.combineFp8(handle);
+                case 1 -> rank.combineFp8Rows(handle);
+                default -> combine(rank, rank.fp8Outputs(), handle);
             }
         }
     }
@@ -216,15 +209,15 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
                 context.shared(
                         "received",
                         _ ->
-                                IntStream.range(0, context.topology().numRanks())
-                                        .mapToObj(rank.world()::received)
+                                rank.world().received().stream()
                                         .map(rows -> new ScaledRows(rows.x(), rows.scales()))
                                         .toList());
         for (DispatchPlan.Receive how : DispatchPlan.Receive.values()) {
             DispatchResult result = rank.dispatch(rank.plan().receive(how));
             ScaledRows rows = new ScaledRows(result.recvX(), result.recvScales());
-            rank.verifyFp8Rows(combine(rank, rows, result), received);
-            rank.verifyFp8Rows(combine(rank, rows, result), received);
+            CombinePlan plan = NormalRank.home(rows, result.handle()).build();
+            rank.verifyFp8Rows(context.buffer().combine(plan), received);
+            rank.verifyFp8Rows(context.buffer().combine(plan), received);
         }
     }
 
@@ -237,60 +230,44 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     public void givenRowsOfTheExpandedLayoutAreRefused(NormalShape shape, RankContext context) {
         NormalRank plain = shape.rank(context);
         NormalRank rank = plain.expecting(plain.check().expanded(4));
-        DispatchResult result = rank.dispatch(rank.plan().expanded(true).expertAlignment(4));
-        ScaledRows rows = rank.upload(rank.fp8Outputs());
-        assertThatThrownBy(() -> combine(rank, rows, result))
-                .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("give BF16 rows");
-        assertThatThrownBy(() -> context.buffer().getFp8CombineBuffer(result.handle()))
-                .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("the handle is expanded");
-        rank.combineFp8(result.handle());
+        DispatchPlan.Builder plan = rank.plan().expanded(true).expertAlignment(4);
+        DispatchHandle handle = rank.dispatch(plan).handle();
+        requireIllegal(() -> combine(rank, rank.fp8Outputs(), handle), "give BF16 rows");
+        requireIllegal(() -> context.buffer().getFp8CombineBuffer(handle), "handle is expanded");
+        rank.combineFp8(handle);
     }
 
     /** A scale is of 128 channels; LogFMT is low-latency mode's. */
     @Few
     public void whatCannotTravelIsRefused(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
-        DispatchResult result = rank.dispatch();
-        Tensor x = rank.outputs();
-        assertThatThrownBy(
-                        () -> CombinePlan.builder(x, result.handle()).format(CombineFormat.LOGFMT))
-                .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("LOGFMT");
+        DispatchHandle handle = rank.newHandle();
+        requireIllegal(() -> rank.home(handle).format(CombineFormat.LOGFMT), "LOGFMT");
         if (!shape.hasWholeGroups()) {
-            assertThatThrownBy(() -> context.buffer().getFp8CombineBuffer(result.handle()))
-                    .isInstanceOf(IllegalArgumentException.class)
-                    .hasMessageContaining("hidden=" + shape.hidden());
-            assertThatThrownBy(() -> combine(rank, x, result))
-                    .isInstanceOf(IllegalArgumentException.class)
-                    .hasMessageContaining("hidden=" + shape.hidden())
-                    .hasMessageContaining("128");
+            String hidden = "hidden=" + shape.hidden();
+            requireIllegal(() -> context.buffer().getFp8CombineBuffer(handle), hidden);
+            requireIllegal(() -> rank.combineFp8(handle), hidden, "128");
         }
-        rank.combine(result.handle());
+        rank.combine(handle);
     }
 
     /** The region that rows are cast into cannot hold what is cast. */
     @FewForFp8
     public void combineRegionIsRefused(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
-        NormalDispatchCheck check = rank.check();
-        DispatchResult result = rank.dispatch();
-        Tensor x = context.buffer().getCombineBuffer(result.handle());
-        assertThatThrownBy(() -> combine(rank, x, result))
-                .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("combine region")
-                .hasMessageContaining("other memory");
-        ScaledRows rows = context.buffer().getFp8CombineBuffer(result.handle());
+        DispatchHandle handle = rank.newHandle();
+        Tensor x = context.buffer().getCombineBuffer(handle);
+        requireIllegal(() -> rank.combine(cast(x, handle)), "combine region", "other memory");
+        ScaledRows rows = context.buffer().getFp8CombineBuffer(handle);
         ScaledRows apart =
                 new ScaledRows(rows.elements(), context.upload(rank.fp8Outputs().scales()));
-        if (check.numRows(context.rank()) > 0) {
-            assertThatThrownBy(() -> combine(rank, apart, result))
-                    .isInstanceOf(IllegalArgumentException.class)
-                    .hasMessageContaining("combine region")
-                    .hasMessageContaining("getFp8CombineBuffer");
+        if (rank.check().numRows(context.rank()) > 0) {
+            requireIllegal(
+                    () -> rank.combine(NormalRank.home(apart, handle)),
+                    "combine region",
+                    "getFp8CombineBuffer");
         }
-        rank.combineFp8(result.handle());
+        rank.combineFp8(handle);
     }
 
     /** NaN stays where it is; infinity outshines its group; zeros and tiny numbers. */
@@ -298,11 +275,11 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     public void specialValues(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         NormalDispatchCheck check = rank.check();
-        DispatchResult result = rank.dispatch();
+        DispatchHandle handle = rank.newHandle();
         List<Tensor> sent = context.shared("special", _ -> spoiled(rank.world().outputs(check)));
-        Tensor x = context.upload(sent.get(context.rank()));
-        rank.verify(combine(rank, x, result), CombineFormat.FP8, sent);
-        rank.combineFp8(result.handle());
+        CombinePlan plan = cast(context.upload(sent.get(context.rank())), handle).build();
+        rank.verify(context.buffer().combine(plan), plan.format(), sent);
+        rank.combineFp8(handle);
     }
 
     private static List<Tensor> spoiled(List<Tensor> outputs) {
@@ -311,8 +288,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         };
         List<Tensor> all = new ArrayList<>();
         for (Tensor output : outputs) {
-            Tensor copy = HostTensors.allocate(DType.BF16, output.shape());
-            HostTensors.copy(output, copy);
+            Tensor copy = HostTensors.copyOf(output);
             for (int row = 0; row < output.size(0); row++) {
                 float value = values[row % values.length];
                 boolean whole = row % 2 == 0;
@@ -332,11 +308,10 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
                 List.of(
                         shape.rank(context, shape.spec().withMaskedShare(1)),
                         shape.rank(context, shape.spec().withGate(new Gate.AllToOne(0))))) {
-            DispatchResult result = rank.dispatch();
-            rank.combineFp8(result.handle());
-            rank.combineFp8Rows(result.handle());
-            ScaledRows own = rank.upload(rank.fp8Outputs());
-            rank.verifyFp8(combine(rank, own, result));
+            DispatchHandle handle = rank.newHandle();
+            rank.combineFp8(handle);
+            rank.combineFp8Rows(handle);
+            combine(rank, rank.fp8Outputs(), handle);
         }
     }
 
@@ -349,13 +324,11 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     @FewForFp8
     public void differentFormats(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
-        DispatchResult result = rank.dispatch();
-        CombinePlan plan =
-                CombinePlan.builder(rank.outputs(), result.handle())
-                        .format(context.isCulprit() ? CombineFormat.FP8 : CombineFormat.BF16)
-                        .build();
+        DispatchHandle handle = rank.newHandle();
+        CombineFormat format = context.isCulprit() ? CombineFormat.FP8 : CombineFormat.BF16;
+        CombinePlan plan = rank.home(handle).format(format).build();
         requireMismatch(
                 () -> rank.call(plan), "combine: ranks disagree on format", "has BF16", "has FP8");
-        rank.combineFp8(result.handle());
+        rank.combineFp8(handle);
     }
 }

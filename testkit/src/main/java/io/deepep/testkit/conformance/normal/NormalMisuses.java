@@ -3,7 +3,6 @@ package io.deepep.testkit.conformance.normal;
 import static io.deepep.DType.BF16;
 import static io.deepep.DType.F32;
 import static io.deepep.DType.FP8_E4M3;
-import static io.deepep.DType.I32;
 import static io.deepep.DType.I64;
 
 import io.deepep.Buffer;
@@ -44,26 +43,8 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
 
     /** One rank that has dispatched: its inputs and the handle. */
     public record Rank(NormalRank inputs, DispatchHandle handle) implements MisusedRank {
-        @Override
-        public RankContext context() {
-            return inputs.context();
-        }
-
         Tensor inBuffer(DType dtype, long... shape) {
             return Misuse.inBuffer(context(), false, dtype, shape);
-        }
-
-        /** The good inputs. */
-        Tensor x() {
-            return inputs.x();
-        }
-
-        Tensor topkIdx() {
-            return inputs.topkIdx();
-        }
-
-        Tensor weights() {
-            return inputs.weights();
         }
 
         DispatchPlan.Tokens bare() {
@@ -89,7 +70,7 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
         }
 
         Tensor good() {
-            return tensor(BF16, numRows(), HIDDEN);
+            return bf16(numRows(), HIDDEN);
         }
 
         CombinePlan.Builder home() {
@@ -128,25 +109,19 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
     }
 
     private void tokens() {
-        dispatch("x has one dimension", "x", r -> r.withX(r.tensor(BF16, TOKENS)));
-        dispatch("x has three dimensions", "x", r -> r.withX(r.tensor(BF16, TOKENS, 1, HIDDEN)));
-        dispatch("x is F32", "F32", r -> r.withX(r.tensor(F32, TOKENS, HIDDEN)));
-        dispatch("x has an odd hidden size", "12", r -> r.withX(r.tensor(BF16, TOKENS, 12)));
-        dispatch("x has too many channels", "264", r -> r.withX(r.tensor(BF16, TOKENS, 264)));
+        dispatch("x has one dimension", "x", r -> r.withX(r.bf16(TOKENS)));
+        dispatch("x has three dimensions", "x", r -> r.withX(r.bf16(TOKENS, 1, HIDDEN)));
+        dispatch("x is F32", "F32", r -> r.withX(r.f32(TOKENS, HIDDEN)));
+        dispatch("x has an odd hidden size", "12", r -> r.withX(r.bf16(TOKENS, 12)));
+        dispatch("x has too many channels", "264", r -> r.withX(r.bf16(TOKENS, 264)));
         dispatch(
                 "x has too many tokens",
                 "17",
-                r ->
-                        DispatchPlan.builder(r.tensor(BF16, 17, HIDDEN))
-                                .topk(r.tensor(I64, 17, 4), null, EXPERTS));
+                r -> DispatchPlan.builder(r.bf16(17, HIDDEN)).topk(r.i64(17, 4), null, EXPERTS));
         dispatch(
                 "rows of x are not contiguous",
                 "x",
-                r ->
-                        r.withX(
-                                r.upload(
-                                        HostTensors.withColumnGap(
-                                                HostTensors.allocate(BF16, TOKENS, HIDDEN)))));
+                r -> r.withX(r.withColumnGap(BF16, TOKENS, HIDDEN)));
         dispatch("x lies elsewhere", "x", r -> r.withX(r.elsewhere(r.x())));
         dispatch(
                 "x lies in the NVL buffer",
@@ -162,7 +137,7 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
                 "BF16 with scales",
                 "scales",
                 r ->
-                        DispatchPlan.builder(r.x(), r.tensor(F32, TOKENS, 1))
+                        DispatchPlan.builder(r.x(), r.f32(TOKENS, 1))
                                 .topk(r.topkIdx(), null, EXPERTS));
         dispatch("too few scales", "scales", r -> fp8(r, 256, F32, TOKENS, 1));
         dispatch("scales of too few tokens", "scales", r -> fp8(r, 128, F32, 9, 1));
@@ -177,9 +152,9 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
     }
 
     private void routing() {
-        dispatch("topkIdx is I32", "topkIdx", r -> r.withTopk(r.tensor(I32, TOKENS, 4)));
-        dispatch("topkIdx has too few rows", "topkIdx", r -> r.withTopk(r.tensor(I64, 9, 4)));
-        dispatch("topkIdx has one dimension", "topkIdx", r -> r.withTopk(r.tensor(I64, TOKENS)));
+        dispatch("topkIdx is I32", "topkIdx", r -> r.withTopk(r.i32(TOKENS, 4)));
+        dispatch("topkIdx has too few rows", "topkIdx", r -> r.withTopk(r.i64(9, 4)));
+        dispatch("topkIdx has one dimension", "topkIdx", r -> r.withTopk(r.i64(TOKENS)));
         dispatch(
                 "topkIdx has gaps",
                 "topkIdx",
@@ -193,15 +168,15 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
                 "lies in the buffer (NVL)",
                 r -> r.withTopk(r.inBuffer(I64, TOKENS, 4)));
         dispatch("topkIdx lies elsewhere", "topkIdx", r -> r.withTopk(r.elsewhere(r.topkIdx())));
-        dispatch("too many selections", "5", r -> r.withTopk(r.tensor(I64, TOKENS, 5)));
+        dispatch("too many selections", "5", r -> r.withTopk(r.i64(TOKENS, 5)));
         dispatch(
                 "weights are BF16",
                 "eights",
-                r -> r.bare().topk(r.topkIdx(), r.tensor(BF16, TOKENS, 4), EXPERTS));
+                r -> r.bare().topk(r.topkIdx(), r.bf16(TOKENS, 4), EXPERTS));
         dispatch(
                 "weights have too few columns",
                 "eights",
-                r -> r.bare().topk(r.topkIdx(), r.tensor(F32, TOKENS, 3), EXPERTS));
+                r -> r.bare().topk(r.topkIdx(), r.f32(TOKENS, 3), EXPERTS));
         dispatch(
                 "experts do not divide by ranks",
                 "numExperts=15",
@@ -221,7 +196,7 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
         dispatch(
                 "handle of another number of tokens",
                 "8",
-                r -> DispatchPlan.builder(r.tensor(BF16, 8, HIDDEN)).cached(r.handle()));
+                r -> DispatchPlan.builder(r.bf16(8, HIDDEN)).cached(r.handle()));
         dispatch(
                 "expanded without indices",
                 "expanded",
@@ -246,12 +221,11 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
     private static DispatchLayout withWideMask(Rank r) {
         DispatchLayout layout = r.buffer().getDispatchLayout(r.topkIdx(), EXPERTS);
         int numRanks = (int) layout.isTokenInRank().size(1);
-        Tensor mask = HostTensors.allocate(DType.BOOL, TOKENS, numRanks);
         return new DispatchLayout(
                 layout.numTokensPerRank(),
                 layout.numTokensPerRdmaRank(),
                 layout.numTokensPerExpert(),
-                r.upload(HostTensors.withColumnGap(mask)),
+                r.withColumnGap(DType.BOOL, TOKENS, numRanks),
                 layout.event());
     }
 }

@@ -96,12 +96,8 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
                 DispatchPlan.builder(x, scales)
                         .topk(rank.topkIdx(), rank.weights(), shape.experts());
         DispatchResult result = rank.dispatch(plan);
-        Tensor outputs =
-                context.upload(
-                        HostTensors.withRowGap(
-                                world.outputs(world.check()).get(context.rank()), 40));
-        rank.verify(
-                context.buffer().combine(CombinePlan.builder(outputs, result.handle()).build()));
+        Tensor outputs = context.upload(HostTensors.withRowGap(rank.hostOutputs(), 40));
+        rank.combine(CombinePlan.builder(outputs, result.handle()));
     }
 
     /**

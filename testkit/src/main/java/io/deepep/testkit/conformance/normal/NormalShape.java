@@ -152,11 +152,6 @@ record NormalShape(
         return new NormalShape(nodes, perNode, t, h, DType.FP8_E4M3, k, e);
     }
 
-    @Override
-    public EpTopology topology() {
-        return Ranks.topology(nodes, ranksPerNode);
-    }
-
     /** The limits that just suffice. */
     @Override
     public void limit(Buffer.Builder builder) {
@@ -170,9 +165,7 @@ record NormalShape(
     /** A uniform routing; where there are many experts a group-limited one. */
     @Override
     public RoutingSpec spec() {
-        RoutingSpec spec =
-                RoutingSpec.of(nodes * ranksPerNode, tokens, experts, topk)
-                        .withSeed(toString().hashCode());
+        RoutingSpec spec = ExchangeShape.super.spec();
         return experts == 64 && topk <= 8 ? spec.withGate(new Gate.GroupLimited(8, 4, true)) : spec;
     }
 

@@ -12,14 +12,13 @@ import io.deepep.DType;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
-import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
-import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.LayoutCheck;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
@@ -28,8 +27,6 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
@@ -42,43 +39,33 @@ import org.junit.jupiter.api.Timeout;
  */
 @BackendSuite
 @Timeout(value = 1, unit = TimeUnit.DAYS)
-public record NormalSoak(TestBackend backend) {
+public record NormalSoak(TestBackend backend) implements RankGroup {
     private static final NormalLimits LIMITS = NormalLimits.of(96, 1024, 8, 64);
     private static final int MAX_PENDING = 3;
 
+    @Override
+    public void limit(Buffer.Builder builder) {
+        builder.normal(LIMITS);
+    }
+
     @Tag("manyCalls")
     @Cases({"1, 1", "1, 2", "1, 3", "1, 4", "1, 8", "2, 2", "2, 4"})
-    public void mixedCalls(int nodes, int ranksPerNode) {
+    public void mixedCalls(RankContext context) {
         int iterations = Integer.getInteger("deepep.soak", 100);
         long seed = Long.getLong("deepep.soak.seed", 1);
-        EpTopology topology = Ranks.topology(nodes, ranksPerNode);
-        ConcurrentMap<Integer, NormalWorld> worlds = new ConcurrentHashMap<>();
-        Ranks.run(
-                backend(),
-                topology,
-                builder -> builder.normal(LIMITS),
-                context -> {
-                    Buffer.Builder second =
-                            Ranks.builder(backend(), context.communicator(), topology);
-                    try (Buffer other = second.normal(LIMITS).open()) {
-                        List<RankContext> contexts = List.of(context, context.with(other));
-                        Exchanges exchanges = new Exchanges();
-                        for (int i = 0; i < iterations; i++) {
-                            long drawn = seed << 32 | i;
-                            SplittableRandom random = new SplittableRandom(drawn);
-                            NormalWorld world =
-                                    worlds.computeIfAbsent(
-                                            i, _ -> world(LIMITS, topology.numRanks(), ~drawn));
-                            worlds.remove(i - 10 * MAX_PENDING);
-                            exchanges.run(
-                                    contexts.get(random.nextInt(2)),
-                                    world,
-                                    random,
-                                    "exchange " + i);
-                        }
-                        exchanges.settle(0);
-                    }
-                });
+        int numRanks = context.topology().numRanks();
+        try (Buffer other = context.builder(this).open()) {
+            List<RankContext> contexts = List.of(context, context.with(other));
+            Exchanges exchanges = new Exchanges();
+            for (int i = 0; i < iterations; i++) {
+                long drawn = seed << 32 | i;
+                SplittableRandom random = new SplittableRandom(drawn);
+                NormalWorld world = context.shared(i, _ -> world(LIMITS, numRanks, ~drawn));
+                context.common().remove(i - 10 * MAX_PENDING);
+                exchanges.run(contexts.get(random.nextInt(2)), world, random, "exchange " + i);
+            }
+            exchanges.settle(0);
+        }
     }
 
     /** An exchange of a random shape and routing. */
@@ -190,8 +177,7 @@ public record NormalSoak(TestBackend backend) {
                 CallOptions options,
                 SplittableRandom random) {
             RankContext context = rank.context();
-            CombinePlan.Builder plan =
-                    CombinePlan.builder(rank.outputs(), result.handle()).config(form.config());
+            CombinePlan.Builder plan = rank.home(result.handle()).config(form.config());
             List<Tensor> biases = new ArrayList<>();
             for (int i = random.nextInt(3); i > 0; i--) {
                 biases.add(world.bias(context.rank(), i));

@@ -1,13 +1,14 @@
 package io.deepep.testkit.conformance.normal;
 
 import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
+import static io.deepep.testkit.conformance.Misbehaviour.caught;
+import static io.deepep.testkit.conformance.Misbehaviour.requireBadIndices;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTooMany;
 import static io.deepep.testkit.conformance.normal.NormalMisuses.EXPERTS;
 import static io.deepep.testkit.conformance.normal.NormalMisuses.TOKENS;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
@@ -47,11 +48,7 @@ public record RoutingErrorConformance(TestBackend backend) implements NormalMisu
     public void expertOutOfRange(long expert, RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
         Tensor idx = context.spoiled(rank.topkIdx(), expert, TOKENS - 1, 2);
-        DispatchPlan plan = rank.bare().topk(idx, rank.weights(), EXPERTS).build();
-        for (int i = 0; i < 2; i++) {
-            requireRouting(() -> rank.call(plan), "=" + expert);
-        }
-        rank.roundTrip();
+        requireBadIndices(rank, idx, CULPRIT, "=" + expert);
     }
 
     @Cases({"1, 2, 16", "1, 2, -2", "1, 2, 9223372036854775807", "1, 2, -9223372036854775808"})
@@ -173,14 +170,7 @@ public record RoutingErrorConformance(TestBackend backend) implements NormalMisu
         NormalWorld large = NormalMisuses.world(4);
         NormalWorld small = NormalWorld.bf16(RoutingSpec.of(4, 1, EXPERTS, 4), large.hidden());
         int room = 7;
-        NormalLimits all = NormalMisuses.LIMITS;
-        NormalLimits tight =
-                new NormalLimits(
-                        all.maxTokens(),
-                        all.hidden(),
-                        all.maxTopk(),
-                        all.maxExperts(),
-                        worstCase ? 0 : room);
+        NormalLimits tight = large.limits(worstCase ? NormalLimits.WORST_CASE : room);
         Ranks.run(
                 backend(),
                 Ranks.topology(nodes, ranksPerNode),
@@ -190,9 +180,7 @@ public record RoutingErrorConformance(TestBackend backend) implements NormalMisu
                     DispatchPlan plan = rank.plan().numWorstTokens(worstCase ? room : 0).build();
                     for (int i = 0; i < 2; i++) {
                         CapacityExceededException error =
-                                catchThrowableOfType(
-                                        CapacityExceededException.class, () -> rank.call(plan));
-                        assertThat(error).as("an exception on every rank").isNotNull();
+                                caught(CapacityExceededException.class, () -> rank.call(plan));
                         assertThat(error.capacity()).isEqualTo(room);
                         assertThat(error.needed())
                                 .isEqualTo(large.oracle().rows(error.rank()).size())

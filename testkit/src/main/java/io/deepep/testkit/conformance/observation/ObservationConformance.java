@@ -1,7 +1,7 @@
 package io.deepep.testkit.conformance.observation;
 
+import static io.deepep.testkit.conformance.Misbehaviour.caught;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
@@ -28,6 +28,7 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.ExchangeRank;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
@@ -108,14 +109,13 @@ public final class ObservationConformance implements RankGroup {
     }
 
     private static NormalRank normal(RankContext context, DType dtype) {
-        RoutingSpec spec = RoutingSpec.of(4, 24, 16, 4).withMaskedShare(0.2);
-        NormalWorld world =
-                context.shared(
-                        dtype,
-                        _ ->
-                                NormalWorld.of(
-                                        spec.withVaryingTokens(true).withSeed(5), HIDDEN, dtype));
-        return new NormalRank(context, world);
+        RoutingSpec spec =
+                RoutingSpec.of(4, 24, 16, 4)
+                        .withMaskedShare(0.2)
+                        .withVaryingTokens(true)
+                        .withSeed(5);
+        return new NormalRank(
+                context, context.shared(dtype, _ -> NormalWorld.of(spec, HIDDEN, dtype)));
     }
 
     private static LowLatencyRank lowLatency(RankContext context) {
@@ -152,10 +152,13 @@ public final class ObservationConformance implements RankGroup {
         assertThat(facts.numRecvTokens())
                 .as("rows received")
                 .isEqualTo(world.oracle().rows(me).size());
-        long[] sent = wide(world.oracle().routing().tokensPerRank()[me]);
-        assertThat(facts.sentRows()).as("rows sent").isEqualTo(sent);
-        assertThat(facts.receivedRows()).as("rows by source").isEqualTo(rowsFrom(world, me));
+        requireMoved(facts, wide(world.routing().tokensPerRank()[me]), rowsFrom(world, me));
         requireTraffic(facts, Traffic.normal(world.routing(), topology, me), row);
+    }
+
+    private static void requireMoved(CallFacts facts, long[] sent, long[] received) {
+        assertThat(facts.sentRows()).as("rows sent").isEqualTo(sent);
+        assertThat(facts.receivedRows()).as("rows by source").isEqualTo(received);
     }
 
     private static void requireTraffic(CallFacts facts, Traffic traffic, long row) {
@@ -169,10 +172,9 @@ public final class ObservationConformance implements RankGroup {
             CallFacts facts, NormalWorld world, EpTopology topology, int me) {
         assertThat(facts.format()).isEqualTo("bf16");
         assertThat(facts.numTokens()).isEqualTo(world.routing().numTokens(me));
-        long[] home = wide(world.oracle().routing().tokensPerRank()[me]);
+        long[] home = wide(world.routing().tokensPerRank()[me]);
         assertThat(facts.numRecvTokens()).as("rows home").isEqualTo(Arrays.stream(home).sum());
-        assertThat(facts.receivedRows()).as("rows home by rank").isEqualTo(home);
-        assertThat(facts.sentRows()).as("rows returned").isEqualTo(rowsFrom(world, me));
+        requireMoved(facts, rowsFrom(world, me), home);
         requireTraffic(facts, Traffic.normal(world.routing(), topology, me), 2 * HIDDEN);
         assertThat(facts.expertTokens()).isNull();
     }
@@ -250,8 +252,7 @@ public final class ObservationConformance implements RankGroup {
         CallFacts sums = told.next(me).facts();
         assertThat(sums.format()).isEqualTo("fp8_e4m3");
         assertThat(sums.rowBytes()).isEqualTo(FP8_ROW);
-        assertThat(sums.receivedRows()).isEqualTo(out.facts().sentRows());
-        assertThat(sums.sentRows()).isEqualTo(out.facts().receivedRows());
+        requireMoved(sums, out.facts().receivedRows(), out.facts().sentRows());
     }
 
     private static void requireLowLatency(
@@ -265,8 +266,7 @@ public final class ObservationConformance implements RankGroup {
         requireTraffic(facts, Traffic.lowLatency(world.routing(), topology, me), FP8_ROW);
         int[][] tokens = world.routing().tokensPerRank();
         long[] received = Arrays.stream(tokens).mapToLong(ofSource -> ofSource[me]).toArray();
-        assertThat(facts.sentRows()).as("rows sent").isEqualTo(wide(tokens[me]));
-        assertThat(facts.receivedRows()).as("rows by source").isEqualTo(received);
+        requireMoved(facts, wide(tokens[me]), received);
     }
 
     private static void requireLowLatencyHome(CallFacts facts, LowLatencyWorld world, int me) {
@@ -281,8 +281,7 @@ public final class ObservationConformance implements RankGroup {
                 sent[peer] += world.oracle().countFrom(me, expert, peer);
             }
         }
-        assertThat(facts.receivedRows()).as("rows home by rank").isEqualTo(home);
-        assertThat(facts.sentRows()).as("rows returned").isEqualTo(sent);
+        requireMoved(facts, sent, home);
         assertThat(facts.numRecvTokens()).as("rows home").isEqualTo(Arrays.stream(home).sum());
     }
 
@@ -296,7 +295,7 @@ public final class ObservationConformance implements RankGroup {
             bad.setLong(16, tokens - 1, 3);
         }
         DispatchPlan wrong = rank.bare().topk(context.upload(bad), null, 16).build();
-        assertThatThrownBy(() -> rank.call(wrong)).isInstanceOf(RoutingException.class);
+        caught(RoutingException.class, () -> rank.call(wrong));
         ObservedCall call = told.next(context.rank());
         assertThat(call.failure()).isInstanceOf(RoutingException.class);
         assertThat(call.finished()).isFalse();
@@ -322,7 +321,7 @@ public final class ObservationConformance implements RankGroup {
                                 rank.weights(),
                                 received.handle())
                         .build();
-        assertThatThrownBy(() -> rank.call(wrong)).isInstanceOf(RoutingException.class);
+        caught(RoutingException.class, () -> rank.call(wrong));
         ObservedCall call = told.next(context.rank());
         assertThat(call.failure()).isInstanceOf(RoutingException.class);
         assertThat(call.facts().format()).isEqualTo("bf16");
@@ -382,13 +381,8 @@ public final class ObservationConformance implements RankGroup {
                 Misbehaviour.pause(LATE);
             }
             LowLatencyDispatchResult result = context.buffer().lowLatencyDispatch(plan);
-            if (hook) {
-                result.receiveHook().run();
-            }
-            context.buffer()
-                    .lowLatencyCombine(rank.home(result.handle()).build())
-                    .event()
-                    .synchronize();
+            ExchangeRank.receive(result.receiveHook());
+            rank.call(rank.home(result.handle()).build());
         }
         assertThat(told.of(context.rank())).hasSize(20);
         List<ObservedCall> dispatches =
