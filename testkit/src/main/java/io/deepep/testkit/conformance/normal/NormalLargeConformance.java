@@ -1,5 +1,6 @@
 package io.deepep.testkit.conformance.normal;
 
+import static io.deepep.testkit.conformance.Misbehaviour.requireBadIndices;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 
 import io.deepep.DType;
@@ -12,7 +13,6 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
-import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.oracle.LayoutCheck;
 import java.time.Duration;
 import org.junit.jupiter.api.Tag;
@@ -45,7 +45,7 @@ public record NormalLargeConformance(TestBackend backend) implements NormalSuite
 
     private static void calls(NormalShape shape, NormalRank rank) {
         if (shape.dtype() == DType.BF16) {
-            NormalMaskConformance.calls(rank);
+            NormalLoss.calls(rank);
         } else {
             DispatchHandle handle = rank.dispatch().handle();
             rank.combineFp8(handle);
@@ -88,12 +88,7 @@ public record NormalLargeConformance(TestBackend backend) implements NormalSuite
         if (context.rank() >= culprit) {
             idx.setLong(shape.experts() + context.rank(), idx.size(0) - 1, 2);
         }
-        DispatchPlan plan =
-                rank.bare().topk(context.upload(idx), rank.weights(), shape.experts()).build();
-        for (int i = 0; i < 2; i++) {
-            requireRouting(culprit, () -> rank.call(plan), "=" + (shape.experts() + culprit));
-        }
-        rank.roundTrip();
+        requireBadIndices(rank, context.upload(idx), culprit, "=" + (shape.experts() + culprit));
     }
 
     /** The last rank's layout is wrong about itself: in its mask, then in its counts. */
@@ -148,11 +143,11 @@ public record NormalLargeConformance(TestBackend backend) implements NormalSuite
                 builder -> builder.timeout(Duration.ofSeconds(2)),
                 context -> {
                     NormalRank rank = shape.rank(context);
-                    context.communicator().barrier(Ranks.TIMEOUT);
+                    context.meet();
                     if (context.rank() != last) {
                         Misbehaviour.requirePeer(last, () -> rank.call(rank.plan().build()));
                     }
-                    context.communicator().barrier(Ranks.TIMEOUT);
+                    context.meet();
                 });
     }
 }
