@@ -10,15 +10,11 @@ import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.CombineFormat;
 import io.deepep.LowLatencyCombinePlan;
-import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchPlan;
-import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Stream;
-import io.deepep.Tensor;
 import io.deepep.error.DeepEpException;
-import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestStream;
@@ -29,10 +25,8 @@ import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 import java.time.Duration;
-import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
-import java.util.function.BiConsumer;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -51,105 +45,6 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
     private static final String FAILED = "the dispatch of the handle failed";
     private static final int NUM_REPLAYS = Integer.getInteger("deepep.replays", 21);
 
-    /** Results are kept for two dispatches, so every second one finds the memory of the first. */
-    private static final int NUM_PREPARED = 2;
-
-    /**
-     * Dispatches and combines of one rank over the same memory, whatever exchange it holds. The
-     * combine of each handle is prepared by the first round that gets the handle.
-     */
-    private static final class Rounds {
-        final RankContext context;
-        final LowLatencyFormat format;
-        final CallOptions options;
-        final boolean hook;
-        final boolean preReduced;
-        final LowLatencyRank memory;
-        final LowLatencyDispatchPlan plan;
-        private final IdentityHashMap<LowLatencyHandle, LowLatencyCombinePlan> homes =
-                new IdentityHashMap<>();
-        CombineFormat homeFormat = CombineFormat.BF16;
-        LowLatencyRank expected;
-        BiConsumer<Tensor, Tensor> experts = (_, _) -> {}; // their outputs are there already
-        LowLatencyDispatchResult received;
-        LowLatencyCombineResult home;
-
-        /** FP8 tokens, whose rows come back as they are. */
-        Rounds(RankContext context, LowLatencyWorld first, CallOptions options) {
-            this(context, first, LowLatencyFormat.FP8, options, false, false);
-        }
-
-        Rounds(
-                RankContext context,
-                LowLatencyWorld first,
-                LowLatencyFormat format,
-                CallOptions options,
-                boolean hook,
-                boolean preReduced) {
-            this.context = context;
-            this.format = format;
-            this.options = options;
-            this.hook = hook;
-            this.preReduced = preReduced;
-            this.memory = new LowLatencyRank(context, first);
-            this.expected = memory;
-            this.plan =
-                    (preReduced ? memory.weighted(format) : memory.plan(format))
-                            .receiveHook(hook)
-                            .build();
-        }
-
-        void enqueue() {
-            Buffer buffer = context.buffer();
-            received = buffer.lowLatencyDispatch(plan, options);
-            if (hook) {
-                received.receiveHook().run();
-            }
-            experts.accept(received.recvX(), memory.outputs());
-            LowLatencyCombinePlan back =
-                    homes.computeIfAbsent(
-                            received.handle(),
-                            handle ->
-                                    (preReduced ? memory.preReduced(handle) : memory.home(handle))
-                                            .receiveHook(hook)
-                                            .format(homeFormat)
-                                            .build());
-            home = buffer.lowLatencyCombine(back, options);
-            if (hook) {
-                home.receiveHook().run();
-            }
-        }
-
-        /** Writes another exchange over this one. */
-        void load(LowLatencyWorld world) {
-            expected = new LowLatencyRank(context, world);
-            memory.load(expected);
-        }
-
-        void loadBadExpert() {
-            Tensor idx = context.download(memory.topkIdx());
-            idx.setLong(NUM_EXPERTS, 3, 1);
-            context.backend().write(idx, memory.topkIdx());
-        }
-
-        void poisonOutputs() {
-            Tensor poison = HostTensors.poison(context.download(memory.outputs()));
-            context.backend().write(poison, memory.outputs());
-        }
-
-        void verify() {
-            expected.verify(received, format);
-            expected.verify(home, homeFormat, preReduced);
-        }
-
-        void prepare() {
-            for (int i = 0; i < NUM_PREPARED; i++) {
-                enqueue();
-                verify();
-            }
-        }
-    }
-
     private LowLatencyShape shape() {
         return LowLatencyShape.of(Ranks.four(backend), 12, 256, 6, NUM_EXPERTS);
     }
@@ -161,6 +56,11 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
 
     private List<LowLatencyWorld> worlds() {
         return IntStream.range(0, NUM_WORLDS).mapToObj(shape()::world).toList();
+    }
+
+    private static LowLatencyPairs pairs(
+            RankContext context, LowLatencyWorld first, CallOptions options) {
+        return new LowLatencyPairs(new LowLatencyRank(context, first), options);
     }
 
     private List<LowLatencyWorld> worlds(RankContext context) {
@@ -184,7 +84,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
             LowLatencyFormat format,
             boolean hook,
             boolean onEngineStream,
-            int pairs,
+            int number,
             boolean preReduced,
             CombineFormat homeFormat,
             RankContext context) {
@@ -195,23 +95,20 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                         : context.buffer().communicationStream();
         CallOptions options = onEngineStream ? CallOptions.sync().on(stream) : CallOptions.async();
         context.meet();
-        Rounds rounds = new Rounds(context, worlds.getFirst(), format, options, hook, preReduced);
-        rounds.homeFormat = homeFormat;
-        rounds.prepare();
+        LowLatencyRank first = new LowLatencyRank(context, worlds.getFirst());
+        LowLatencyPairs pairs =
+                new LowLatencyPairs(first, format, options, hook, preReduced, homeFormat);
+        pairs.prepare();
         try (Recording recording =
                 backend.record(
-                        stream, () -> IntStream.range(0, pairs).forEach(i -> rounds.enqueue()))) {
+                        stream, () -> IntStream.range(0, number).forEach(_ -> pairs.enqueue()))) {
             context.meet();
-            for (int i = 1; i <= NUM_REPLAYS; i++) {
-                rounds.load(worlds.get(i % NUM_WORLDS));
-                recording.replay();
-                rounds.verify();
-            }
+            pairs.replay(recording, worlds, NUM_REPLAYS);
         }
         // What is not recorded goes on as before.
         new LowLatencyRank(context, worlds.getLast()).roundTrip(format);
-        rounds.load(worlds.getFirst());
-        rounds.prepare();
+        pairs.load(worlds.getFirst());
+        pairs.prepare();
     }
 
     /** A layer in a graph: what is combined is made, between the two calls, of what came. */
@@ -229,18 +126,17 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         TestStream engine = backend.newStream(context.device());
         CallOptions options = CallOptions.sync().on(engine.stream());
         context.meet();
-        Rounds rounds =
-                new Rounds(
-                        context, worlds.getFirst(), LowLatencyFormat.BF16, options, false, false);
-        rounds.experts = engine::copy;
-        rounds.prepare();
-        try (Recording recording = backend.record(engine.stream(), rounds::enqueue)) {
+        LowLatencyRank first = new LowLatencyRank(context, worlds.getFirst());
+        LowLatencyPairs pairs = new LowLatencyPairs(first, LowLatencyFormat.BF16, options, false);
+        pairs.makeOutputs(engine::copy);
+        pairs.prepare();
+        try (Recording recording = backend.record(engine.stream(), pairs::enqueue)) {
             context.meet();
             for (int i = 1; i <= NUM_REPLAYS; i++) {
-                rounds.load(worlds.get(i % NUM_WORLDS));
-                rounds.poisonOutputs();
+                pairs.load(worlds.get(i % NUM_WORLDS));
+                pairs.poisonOutputs();
                 recording.replay();
-                rounds.verify();
+                pairs.verify();
             }
         }
     }
@@ -249,28 +145,26 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
     @Test
     public void replayOfABadRouting(RankContext context) {
         List<LowLatencyWorld> worlds = worlds(context);
-        Rounds rounds = new Rounds(context, worlds.getFirst(), CallOptions.async());
-        rounds.prepare();
+        LowLatencyPairs pairs = pairs(context, worlds.getFirst(), CallOptions.async());
+        pairs.prepare();
         try (Recording recording =
-                backend.record(context.buffer().communicationStream(), rounds::enqueue)) {
+                backend.record(context.buffer().communicationStream(), pairs::enqueue)) {
             context.meet();
             for (int i = 0; i < 3; i++) {
-                rounds.load(worlds.get(i));
+                pairs.load(worlds.get(i));
                 if (context.isCulprit()) {
-                    rounds.loadBadExpert();
+                    pairs.loadBadExpert();
                 }
                 recording.replay();
                 String bad = "topkIdx[3][1]=" + NUM_EXPERTS;
-                requireRouting(rounds.received.event()::synchronize, bad);
-                requireRouting(rounds.received.event()::synchronize, bad);
-                requireRouting(0, rounds.home.event()::synchronize, FAILED);
-                rounds.load(worlds.get(i + 1));
-                recording.replay();
-                rounds.verify();
+                requireRouting(pairs.received().event()::synchronize, bad);
+                requireRouting(pairs.received().event()::synchronize, bad);
+                requireRouting(0, pairs.home().event()::synchronize, FAILED);
+                pairs.replay(recording, worlds.get(i + 1));
                 // An ordinary call, after a failure.
-                LowLatencyHandle handle = rounds.received.handle();
-                LowLatencyCombinePlan again = rounds.memory.home(handle).build();
-                rounds.expected.verify(context.buffer().lowLatencyCombine(again));
+                LowLatencyHandle handle = pairs.received().handle();
+                LowLatencyCombinePlan again = pairs.memory().home(handle).build();
+                pairs.expected().verify(context.buffer().lowLatencyCombine(again));
             }
         }
     }
@@ -286,14 +180,14 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                         backend(),
                         b -> b.timeout(Misbehaviour.SHORT),
                         context -> {
-                            Rounds rounds =
-                                    new Rounds(context, worlds.getFirst(), CallOptions.async());
+                            LowLatencyPairs pairs =
+                                    pairs(context, worlds.getFirst(), CallOptions.async());
                             context.meet();
-                            rounds.prepare();
+                            pairs.prepare();
                             try (Recording recording =
                                     backend.record(
                                             context.buffer().communicationStream(),
-                                            rounds::enqueue)) {
+                                            pairs::enqueue)) {
                                 for (int i = 0; i < 3; i++) {
                                     context.meet();
                                     if (!context.isCulprit()) {
@@ -301,11 +195,11 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                                         requireTimeout(
                                                 context.rank(),
                                                 "dispatch",
-                                                rounds.received.event()::synchronize);
+                                                pairs.received().event()::synchronize);
                                         requireTimeout(
                                                 context.rank(),
                                                 "combine",
-                                                rounds.home.event()::synchronize);
+                                                pairs.home().event()::synchronize);
                                     }
                                 }
                                 context.meet();
@@ -326,19 +220,19 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                         context -> {
                             TestStream engine = backend.newStream(context.device());
                             CallOptions options = CallOptions.sync().on(engine.stream());
-                            Rounds rounds = new Rounds(context, worlds.getFirst(), options);
+                            LowLatencyPairs pairs = pairs(context, worlds.getFirst(), options);
                             context.meet();
-                            rounds.prepare();
+                            pairs.prepare();
                             try (Recording recording =
-                                    backend.record(engine.stream(), rounds::enqueue)) {
+                                    backend.record(engine.stream(), pairs::enqueue)) {
                                 context.meet();
                                 if (context.isCulprit()) {
                                     return;
                                 }
                                 recording.replay();
                                 context.buffer().close();
-                                assertThat(rounds.received.event().isDone()).isTrue();
-                                assertThat(rounds.home.event().isDone()).isTrue();
+                                assertThat(pairs.received().event().isDone()).isTrue();
+                                assertThat(pairs.home().event().isDone()).isTrue();
                             }
                         });
     }
@@ -347,18 +241,18 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
     @Test
     public void maskDuringAReplay(RankContext context) {
         CallOptions options = CallOptions.sync().on(backend.newStream(context.device()).stream());
-        Rounds rounds = new Rounds(context, worlds(context).getFirst(), options);
+        LowLatencyPairs pairs = pairs(context, worlds(context).getFirst(), options);
         int other = (context.rank() + 1) % context.topology().numRanks();
         context.meet();
-        rounds.prepare();
-        try (Recording recording = backend.record(options.computeStream(), rounds::enqueue)) {
+        pairs.prepare();
+        try (Recording recording = backend.record(options.computeStream(), pairs::enqueue)) {
             for (int i = 0; i < 2; i++) {
                 Misbehaviour.beLate(context);
                 recording.replay();
                 context.buffer().updateMask(other, true);
-                assertThat(rounds.home.event().isDone()).isTrue();
+                assertThat(pairs.home().event().isDone()).isTrue();
                 context.buffer().updateMask(other, false);
-                rounds.verify();
+                pairs.verify();
             }
         }
     }
@@ -368,23 +262,23 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
     public void replayInTheOrderOfTheStream(RankContext context) {
         List<LowLatencyWorld> worlds = worlds(context);
         Stream stream = context.buffer().communicationStream();
-        Rounds rounds = new Rounds(context, worlds.getFirst(), CallOptions.sync().on(stream));
-        rounds.prepare();
-        try (Recording recording = backend.record(stream, rounds::enqueue)) {
+        LowLatencyPairs pairs = pairs(context, worlds.getFirst(), CallOptions.sync().on(stream));
+        pairs.prepare();
+        try (Recording recording = backend.record(stream, pairs::enqueue)) {
             context.meet();
             for (int i = 1; i <= NUM_REPLAYS; i++) {
-                rounds.load(worlds.get(i % NUM_WORLDS));
+                pairs.load(worlds.get(i % NUM_WORLDS));
                 boolean bad = i % 4 == 0;
                 if (bad && context.isCulprit()) {
-                    rounds.loadBadExpert();
+                    pairs.loadBadExpert();
                 }
                 recording.replay();
                 if (bad) {
                     String mention = "topkIdx[3][1]=" + NUM_EXPERTS;
-                    requireRouting(rounds.received.event()::synchronize, mention);
-                    requireRouting(0, rounds.home.event()::synchronize, FAILED);
+                    requireRouting(pairs.received().event()::synchronize, mention);
+                    requireRouting(0, pairs.home().event()::synchronize, FAILED);
                 } else {
-                    rounds.verify();
+                    pairs.verify();
                 }
             }
         }
@@ -398,16 +292,16 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                         backend,
                         builder -> builder.observer(_ -> {}),
                         context -> {
-                            Rounds rounds = new Rounds(context, world, CallOptions.async());
-                            rounds.prepare();
-                            rounds.enqueue(); // nobody asks for its end
+                            LowLatencyPairs pairs = pairs(context, world, CallOptions.async());
+                            pairs.prepare();
+                            pairs.enqueue(); // nobody asks for its end
                             Stream stream = context.buffer().communicationStream();
-                            try (Recording recording = backend.record(stream, rounds::enqueue)) {
+                            try (Recording recording = backend.record(stream, pairs::enqueue)) {
                                 context.meet();
                                 recording.replay();
-                                rounds.verify();
+                                pairs.verify();
                             }
-                            rounds.prepare();
+                            pairs.prepare();
                         });
     }
 

@@ -22,7 +22,6 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
-import java.util.IdentityHashMap;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -79,72 +78,24 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
         return context.upload(HostTensors.allocate(rank.topkIdx().dtype(), rank.topkIdx().shape()));
     }
 
-    /**
-     * Dispatches, or pairs of both calls, of the same exchange, and what they are recorded from.
-     */
-    private static final class Replayed {
-        final LowLatencyRank rank;
-        final Buffer buffer;
-        final Stream stream;
-        final LowLatencyDispatchPlan plan;
-        final boolean hook;
-        final IdentityHashMap<LowLatencyHandle, LowLatencyCombinePlan> homes =
-                new IdentityHashMap<>();
-        LowLatencyDispatchResult received;
-        LowLatencyCombineResult home;
+    /** Calls in the order of the buffer's stream. */
+    private LowLatencyPairs pairs(RankContext context, boolean hook) {
+        CallOptions options = CallOptions.sync().on(context.buffer().communicationStream());
+        return new LowLatencyPairs(shape().rank(context, 72), BF16, options, hook);
+    }
 
-        Replayed(LowLatencyRank rank, boolean hook) {
-            this.rank = rank;
-            this.hook = hook;
-            this.buffer = rank.context().buffer();
-            this.stream = buffer.communicationStream();
-            this.plan = rank.plan(BF16).receiveHook(hook).build();
-        }
+    /** Records calls of {@code pairs} that have been prepared for either bank. */
+    private Recording record(RankContext context, LowLatencyPairs pairs, Runnable calls) {
+        calls.run();
+        calls.run();
+        pairs.verifyReceived();
+        Recording recording = record(context, calls);
+        context.meet();
+        return recording;
+    }
 
-        void send() {
-            received = buffer.lowLatencyDispatch(plan, CallOptions.sync().on(stream));
-        }
-
-        void dispatch() {
-            send();
-            receive(received.receiveHook());
-        }
-
-        void pair() {
-            dispatch();
-            sendHome();
-            receive(home.receiveHook());
-        }
-
-        void sendHome() {
-            home =
-                    buffer.lowLatencyCombine(
-                            homes.computeIfAbsent(
-                                    received.handle(),
-                                    handle -> rank.home(handle).receiveHook(hook).build()),
-                            CallOptions.sync().on(stream));
-        }
-
-        void verify() {
-            rank.verify(received, BF16);
-            rank.verify(home);
-        }
-
-        private static void receive(Runnable receiveHook) {
-            if (receiveHook != null) {
-                receiveHook.run();
-            }
-        }
-
-        /** Records calls that have been prepared for either bank. */
-        Recording record(Runnable calls) {
-            calls.run();
-            calls.run();
-            rank.verify(received, BF16);
-            Recording recording = rank.context().backend().record(stream, calls);
-            rank.context().meet();
-            return recording;
-        }
+    private Recording record(RankContext context, Runnable calls) {
+        return backend.record(context.buffer().communicationStream(), calls);
     }
 
     /** The replay's dispatch takes the bank of an ordinary one, or the other bank. */
@@ -152,8 +103,8 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
     @CsvSource({"false, false", "true, false", "true, true"})
     public void replayBeforeTheCombine(boolean sameBank, boolean hook, RankContext context) {
         LowLatencyRank rank = shape().rank(context, 71);
-        Replayed replayed = new Replayed(shape().rank(context, 72), hook);
-        try (Recording graph = replayed.record(replayed::dispatch)) {
+        LowLatencyPairs replayed = pairs(context, hook);
+        try (Recording graph = record(context, replayed, replayed::dispatch)) {
             if (sameBank) {
                 rank.roundTrip(BF16);
             }
@@ -174,9 +125,9 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
     @CsvSource({"false, false", "true, false", "true, true"})
     public void replayBeforeAReceiveHook(boolean sameBank, boolean hook, RankContext context) {
         LowLatencyRank rank = shape().rank(context, 71);
-        Replayed replayed = new Replayed(shape().rank(context, 72), hook);
+        LowLatencyPairs replayed = pairs(context, hook);
         LowLatencyDispatchPlan plan = rank.plan(BF16).receiveHook(true).build();
-        try (Recording graph = replayed.record(replayed::dispatch)) {
+        try (Recording graph = record(context, replayed, replayed::dispatch)) {
             if (sameBank) {
                 rank.roundTrip(BF16);
             }
@@ -199,8 +150,8 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
     @CsvSource({"false, false", "true, false", "false, true", "true, true"})
     public void replayBeforeTheHookOfACombine(boolean another, boolean hook, RankContext context) {
         LowLatencyRank rank = shape().rank(context, 71);
-        Replayed replayed = new Replayed(shape().rank(context, 72), hook);
-        try (Recording graph = replayed.record(replayed::pair)) {
+        LowLatencyPairs replayed = pairs(context, hook);
+        try (Recording graph = record(context, replayed, replayed::enqueue)) {
             if (another) {
                 rank.roundTrip(BF16);
             }
@@ -208,7 +159,7 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
             graph.replay();
             home.receiveHook().run();
             rank.verify(home);
-            replayed.rank.verify(replayed.home);
+            replayed.verifyHome();
             goesOn(rank, graph, replayed);
         }
     }
@@ -221,38 +172,39 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
     @CsvSource({"false, false", "false, true", "true, false", "true, true"})
     public void captureFailsBetweenHalves(
             boolean ofCombine, boolean captureAgain, RankContext context) {
-        Replayed calls = new Replayed(shape().rank(context, 72), true);
-        calls.pair();
-        calls.pair();
+        LowLatencyPairs calls = pairs(context, true);
+        calls.enqueue();
+        calls.enqueue();
         for (int round = 0; round < 3; round++) {
             requireRefused(
                     IllegalStateException.class,
                     "failed",
                     () ->
-                            backend.record(
-                                    calls.stream,
+                            record(
+                                    context,
                                     () -> {
                                         beginCall(calls, ofCombine);
                                         throw new IllegalStateException("the capture failed");
                                     }));
-            Runnable stale = ofCombine ? calls.home.receiveHook() : calls.received.receiveHook();
+            Runnable stale =
+                    ofCombine ? calls.home().receiveHook() : calls.received().receiveHook();
             if (captureAgain) {
-                Runnable whole = ofCombine ? calls::pair : calls::dispatch;
-                try (Recording graph = backend.record(calls.stream, whole)) {
+                Runnable whole = ofCombine ? calls::enqueue : calls::dispatch;
+                try (Recording graph = record(context, whole)) {
                     context.meet();
                     graph.replay();
-                    calls.rank.verify(calls.received, BF16);
+                    calls.verifyReceived();
                 }
             } else if (round > 0) {
                 requireRefused(IllegalStateException.class, "nothing to receive", stale::run);
             }
-            calls.pair();
+            calls.enqueue();
             calls.verify();
         }
         shape().rank(context, 71).roundTrip(BF16);
     }
 
-    private static void beginCall(Replayed calls, boolean combine) {
+    private static void beginCall(LowLatencyPairs calls, boolean combine) {
         if (combine) {
             calls.dispatch();
             calls.sendHome();
@@ -267,28 +219,26 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     public void hookOfAnOrdinaryCallInACapture(boolean ofCombine, RankContext context) {
-        Replayed calls = new Replayed(shape().rank(context, 72), true);
+        LowLatencyPairs calls = pairs(context, true);
         for (int round = 0; round < 3; round++) {
-            calls.pair();
+            calls.enqueue();
             beginCall(calls, ofCombine);
-            Runnable hook = ofCombine ? calls.home.receiveHook() : calls.received.receiveHook();
+            Runnable hook = ofCombine ? calls.home().receiveHook() : calls.received().receiveHook();
             requireRefused(
-                    IllegalStateException.class,
-                    "before the capture",
-                    () -> backend.record(calls.stream, hook));
+                    IllegalStateException.class, "before the capture", () -> record(context, hook));
             hook.run();
             if (!ofCombine) {
                 calls.sendHome();
-                calls.home.receiveHook().run();
+                calls.home().receiveHook().run();
             }
             calls.verify();
         }
     }
 
-    private static void goesOn(LowLatencyRank rank, Recording graph, Replayed replayed) {
+    private static void goesOn(LowLatencyRank rank, Recording graph, LowLatencyPairs replayed) {
         for (int round = 0; round < 3; round++) {
             graph.replay();
-            replayed.received.event().synchronize();
+            replayed.received().event().synchronize();
             rank.roundTrip(BF16);
         }
     }

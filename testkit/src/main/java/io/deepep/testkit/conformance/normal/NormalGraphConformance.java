@@ -9,10 +9,10 @@ import io.deepep.CallOptions;
 import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
+import io.deepep.DType;
+import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
-import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
-import io.deepep.ScaledRows;
 import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.testkit.Recording;
@@ -22,10 +22,10 @@ import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.conformance.normal.NormalPair.Form;
+import io.deepep.testkit.conformance.normal.NormalPair.Home;
 import io.deepep.testkit.exchange.NormalWorld;
-import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.util.List;
-import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -49,20 +49,6 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         firstShape().limit(builder);
     }
 
-    /** How rows are given to a combine, and travel. */
-    private enum Home {
-        BF16(CombineFormat.BF16),
-        CAST(CombineFormat.FP8),
-        FP8(CombineFormat.FP8),
-        FP8_IN_PLACE(CombineFormat.FP8);
-
-        final CombineFormat format;
-
-        Home(CombineFormat format) {
-            this.format = format;
-        }
-    }
-
     /** Where calls are recorded. */
     private enum Place {
         /** On the buffer's stream, each call with an event of its own. */
@@ -73,109 +59,11 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         ENGINE
     }
 
-    /** A dispatch and a combine of one rank over the same memory, whatever exchange it holds. */
-    private static final class Pair {
-        final RankContext context;
-        final UnaryOperator<NormalDispatchCheck> form;
-        final Home home;
-        final CallOptions options;
-        final NormalRank rank;
-        final Tensor outputs;
-        final Tensor scales;
-        final DispatchPlan plan;
-        final CombinePlan back;
-        final DispatchResult received;
-        final CombineResult combined;
-        NormalRank expected;
-
-        /** With the largest number of rows that can come. */
-        Pair(RankContext context, NormalShape shape, NormalWorld first, CallOptions options) {
-            this(
-                    context,
-                    first,
-                    plan -> plan.numWorstTokens(worstRows(shape)),
-                    check -> check.worstCase(worstRows(shape)),
-                    Home.BF16,
-                    options);
-        }
-
-        /** Makes both calls once. */
-        Pair(
-                RankContext context,
-                NormalWorld first,
-                UnaryOperator<DispatchPlan.Builder> dispatch,
-                UnaryOperator<NormalDispatchCheck> form,
-                Home home,
-                CallOptions options) {
-            this.context = context;
-            this.form = form;
-            this.home = home;
-            this.options = options;
-            this.rank = rankOf(first);
-            this.expected = rank;
-            this.plan = dispatch.apply(rank.plan()).build();
-            this.received = context.buffer().dispatch(plan, options);
-            ScaledRows rows =
-                    switch (home) {
-                        case BF16, CAST -> null;
-                        case FP8 -> rank.upload(rank.fp8Outputs());
-                        case FP8_IN_PLACE -> rank.inBuffer(rank.fp8Outputs(), received.handle());
-                    };
-            this.outputs = rows == null ? rank.outputs() : rows.elements();
-            this.scales = rows == null ? null : rows.scales();
-            this.back =
-                    CombinePlan.builder(outputs, received.handle())
-                            .scales(scales)
-                            .format(home.format)
-                            .build();
-            this.combined = context.buffer().combine(back, options);
-            verify();
-        }
-
-        /** The results are those of the first time. */
-        void enqueue() {
-            context.buffer().dispatch(plan, options);
-            context.buffer().combine(back, options);
-        }
-
-        private NormalRank rankOf(NormalWorld world) {
-            return new NormalRank(context, world).expecting(form.apply(world.check()));
-        }
-
-        /** Writes another exchange over this one. */
-        void load(NormalWorld world) {
-            expected = rankOf(world);
-            rank.load(expected);
-            if (scales == null) {
-                context.copy(expected.outputs(), outputs);
-            } else {
-                rank.write(expected.fp8Outputs(), new ScaledRows(outputs, scales));
-            }
-        }
-
-        void loadBadExpert() {
-            Tensor idx = context.download(rank.topkIdx());
-            idx.setLong(rank.world().routing().numExperts(), 3, 1);
-            context.backend().write(idx, rank.topkIdx());
-        }
-
-        void verify() {
-            expected.verify(received);
-            expected.verify(combined, home.format, expected.world().outputs(expected.check()));
-        }
-    }
-
     private static List<NormalWorld> worlds(NormalShape shape) {
         return IntStream.range(0, NUM_WORLDS).mapToObj(shape::world).toList();
     }
 
-    private void replay(
-            NormalShape shape,
-            RankContext context,
-            UnaryOperator<DispatchPlan.Builder> form,
-            UnaryOperator<NormalDispatchCheck> check,
-            Home home,
-            Place place) {
+    private void replay(NormalShape shape, RankContext context, Form form, Home home, Place place) {
         List<NormalWorld> worlds = context.shared("worlds", _ -> worlds(shape));
         Stream stream =
                 place == Place.ENGINE
@@ -184,7 +72,8 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         context.meet();
         CallOptions options =
                 place == Place.BUFFER ? CallOptions.async() : CallOptions.sync().on(stream);
-        Pair pair = new Pair(context, worlds.getFirst(), form, check, home, options);
+        NormalPair pair = new NormalPair(context, worlds.getFirst(), form, home, options);
+        pair.prepare();
         try (Recording recording =
                 backend.record(
                         stream,
@@ -193,11 +82,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                             pair.enqueue();
                         })) {
             context.meet();
-            for (int i = 1; i <= NUM_REPLAYS; i++) {
-                pair.load(worlds.get(i % NUM_WORLDS));
-                recording.replay();
-                pair.verify();
-            }
+            pair.replay(recording, worlds, NUM_REPLAYS);
             // A call waits for the replay that is under way.
             pair.load(worlds.getLast());
             recording.replay();
@@ -207,14 +92,20 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         // What is not recorded goes on as before.
         new NormalRank(context, worlds.getLast()).roundTrip();
         pair.load(worlds.getFirst());
-        pair.enqueue();
-        pair.verify();
+        pair.prepare();
     }
 
     /** With the largest number of rows that can come. */
     private void replay(NormalShape shape, RankContext context, Home home, Place place) {
-        int rows = worstRows(shape);
-        replay(shape, context, r -> r.numWorstTokens(rows), c -> c.worstCase(rows), home, place);
+        replay(shape, context, Form.worstCase(worstRows(shape)), home, place);
+    }
+
+    /** A prepared pair in the same form. */
+    private static NormalPair prepared(
+            RankContext context, NormalShape shape, NormalWorld first, CallOptions options) {
+        NormalPair pair = new NormalPair(context, first, worstRows(shape), options);
+        pair.prepare();
+        return pair;
     }
 
     /** The first that the backend has groups for. */
@@ -244,13 +135,11 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     @Few
     public void copiesOnAnEnginesStream(NormalShape shape, RankContext context) {
         int rows = worstRows(shape);
-        replay(
-                shape,
-                context,
-                r -> r.receive(DispatchPlan.Receive.COPY).numWorstTokens(rows),
-                c -> c.worstCase(rows),
-                Home.BF16,
-                Place.ENGINE);
+        Form copies =
+                new Form(
+                        plan -> plan.receive(DispatchPlan.Receive.COPY).numWorstTokens(rows),
+                        check -> check.worstCase(rows));
+        replay(shape, context, copies, Home.BF16, Place.ENGINE);
     }
 
     /** What is cast on the way home is cast again by each replay. */
@@ -274,13 +163,44 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     @Few
     public void expanded(NormalShape shape, RankContext context) {
         int rows = 2 * worstRows(shape) * shape.topk();
-        replay(
-                shape,
-                context,
-                r -> r.expanded(true).expertAlignment(4).numWorstTokens(rows),
-                c -> c.expanded(4).worstCase(rows),
-                Home.BF16,
-                Place.BUFFER);
+        Form expanded =
+                new Form(
+                        plan -> plan.expanded(true).expertAlignment(4).numWorstTokens(rows),
+                        check -> check.expanded(4).worstCase(rows));
+        replay(shape, context, expanded, Home.BF16, Place.BUFFER);
+    }
+
+    /**
+     * A combine recorded without its dispatch, which was called before: kernels that need not look
+     * at masks left its handle to those of the recording, which do.
+     */
+    @FewForFp8
+    public void afterADispatchOutsideTheGraph(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context);
+        Buffer buffer = context.buffer();
+        DispatchHandle handle = rank.newHandle();
+        List<Tensor> outputs = rank.world().outputs(rank.check());
+        List<Tensor> weights = rank.world().weights(rank.check());
+        for (CombineFormat format : List.of(CombineFormat.BF16, CombineFormat.FP8)) {
+            Tensor x = context.poisoned(DType.BF16, outputs.get(context.rank()).shape());
+            Tensor given = context.poisoned(DType.F32, weights.get(context.rank()).shape());
+            CombinePlan plan =
+                    CombinePlan.builder(x, handle).topkWeights(given).format(format).build();
+            CombineResult combined = buffer.combine(plan, CallOptions.async());
+            combined.event().synchronize();
+            context.backend().write(outputs.get(context.rank()), x);
+            context.backend().write(weights.get(context.rank()), given);
+            context.meet();
+            try (Recording recording =
+                    backend.record(
+                            buffer.communicationStream(),
+                            () -> buffer.combine(plan, CallOptions.async()))) {
+                context.meet();
+                recording.replay();
+                rank.verify(combined, format, outputs);
+                rank.verifyWeights(combined, weights);
+            }
+        }
     }
 
     static List<EpTopology> maskableGroups(TestBackend backend) {
@@ -301,7 +221,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                 backend,
                 builder -> builder.network(backend.networkWithMasks()),
                 context -> {
-                    Pair pair = new Pair(context, shape, whole, CallOptions.async());
+                    NormalPair pair = prepared(context, shape, whole, CallOptions.async());
                     Buffer buffer = context.buffer();
                     try (Recording recording =
                             backend.record(buffer.communicationStream(), pair::enqueue)) {
@@ -310,16 +230,10 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                         pair.verify();
                         if (context.rank() != absent) {
                             buffer.updateMask(absent, true);
-                            pair.load(rest);
-                            recording.replay();
-                            pair.verify();
-                            recording.replay();
-                            pair.verify();
+                            pair.replay(recording, List.of(rest), 2);
                         }
                         buffer.rejoin();
-                        pair.load(whole);
-                        recording.replay();
-                        pair.verify();
+                        pair.replay(recording, whole);
                     }
                 });
     }
@@ -339,7 +253,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     private void replayOfABadRouting(RankContext context, CallOptions options) {
         NormalShape shape = firstShape();
         List<NormalWorld> worlds = context.shared("worlds", _ -> worlds(shape));
-        Pair pair = new Pair(context, shape, worlds.getFirst(), options);
+        NormalPair pair = prepared(context, shape, worlds.getFirst(), options);
         Stream stream = context.buffer().communicationStream();
         try (Recording recording = backend.record(stream, pair::enqueue)) {
             context.meet();
@@ -350,26 +264,24 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                     pair.loadBadExpert();
                 }
                 recording.replay();
-                requireRouting(pair.received.event()::synchronize, bad);
-                requireRouting(pair.received.event()::synchronize, bad);
-                assertThatThrownBy(pair.combined.event()::synchronize)
+                requireRouting(pair.received().event()::synchronize, bad);
+                requireRouting(pair.received().event()::synchronize, bad);
+                assertThatThrownBy(pair.combined().event()::synchronize)
                         .hasMessageContaining("the dispatch of the handle");
-                pair.load(worlds.get(i + 1));
-                recording.replay();
-                pair.verify();
+                pair.replay(recording, worlds.get(i + 1));
             }
             // A failure that nobody asks about is kept for whoever asks later.
             context.meet();
-            Tensor good = context.download(pair.rank.topkIdx());
+            Tensor good = context.download(pair.memory().topkIdx());
             if (context.isCulprit()) {
                 pair.loadBadExpert();
             }
             recording.replay();
             stream.synchronize();
-            context.backend().write(good, pair.rank.topkIdx());
+            context.backend().write(good, pair.memory().topkIdx());
             recording.replay();
             stream.synchronize();
-            requireRouting(pair.received.event()::synchronize, bad);
+            requireRouting(pair.received().event()::synchronize, bad);
         }
     }
 
@@ -380,7 +292,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                 backend,
                 builder -> builder.observer(_ -> {}),
                 context -> {
-                    Pair pair = new Pair(context, shape, shape.world(), CallOptions.async());
+                    NormalPair pair = prepared(context, shape, shape.world(), CallOptions.async());
                     pair.enqueue(); // nobody asks for its end
                     Stream stream = context.buffer().communicationStream();
                     try (Recording recording = backend.record(stream, pair::enqueue)) {
@@ -388,8 +300,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                         recording.replay();
                         pair.verify();
                     }
-                    pair.enqueue();
-                    pair.verify();
+                    pair.prepare();
                 });
     }
 

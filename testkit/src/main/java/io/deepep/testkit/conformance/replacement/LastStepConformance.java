@@ -18,7 +18,6 @@ import java.io.IOException;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
-import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
@@ -29,10 +28,13 @@ import org.junit.jupiter.params.provider.MethodSource;
 public record LastStepConformance(TestBackend backend) {
     private static final int DEAD = 2;
 
-    static Stream<Arguments> groups(TestBackend backend) {
+    static Stream<ReplacedGroup> groups(TestBackend backend) {
         return Stream.of(new ReplacedGroup(backend, Ranks.topology(1, 4), Set.of(DEAD)))
-                .filter(group -> Ranks.fit(backend, group.topology()) && Ranks.areThreads())
-                .map(Arguments::of);
+                .filter(group -> Ranks.fit(backend, group.topology()) && Ranks.areThreads());
+    }
+
+    private static void mask(Buffer.Builder builder) {
+        builder.maskTimedOutRanks(true);
     }
 
     private interface Case {
@@ -45,7 +47,7 @@ public record LastStepConformance(TestBackend backend) {
      */
     private static void run(ReplacedGroup group, boolean arrives, Case test) {
         group.run(
-                builder -> builder.maskTimedOutRanks(true),
+                LastStepConformance::mask,
                 context -> {
                     group.lose(context);
                     int last = replaceOnce(group, context);
@@ -54,7 +56,7 @@ public record LastStepConformance(TestBackend backend) {
                     } else {
                         test.ofOneThatStays(context, last);
                     }
-                    group.replace(context, 3, builder -> builder.maskTimedOutRanks(true));
+                    group.replace(context, 3, LastStepConformance::mask);
                 });
     }
 
@@ -62,8 +64,7 @@ public record LastStepConformance(TestBackend backend) {
         FragileGroup first = fragile(context, 1, 0, false, () -> null);
         int last;
         if (group.isDead(context)) {
-            Buffer buffer =
-                    group.join(first.communicator(), builder -> builder.maskTimedOutRanks(true));
+            Buffer buffer = group.join(first.communicator(), LastStepConformance::mask);
             last = first.numMeetings();
             context.meet();
             buffer.close();
@@ -99,11 +100,7 @@ public record LastStepConformance(TestBackend backend) {
                             return new IllegalStateException("killed");
                         });
         assertThatThrownBy(
-                        () ->
-                                group.join(
-                                                dying.communicator(),
-                                                builder -> builder.maskTimedOutRanks(true))
-                                        .close())
+                        () -> group.join(dying.communicator(), LastStepConformance::mask).close())
                 .hasMessage("killed");
     }
 

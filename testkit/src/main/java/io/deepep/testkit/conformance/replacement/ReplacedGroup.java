@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.deepep.Buffer;
 import io.deepep.Communicator;
 import io.deepep.EpTopology;
-import io.deepep.LowLatencyFormat;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
@@ -67,7 +66,7 @@ record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead
     }
 
     void run(Ranks.Body body) {
-        run(builder -> {}, body);
+        run(_ -> {}, body);
     }
 
     void run(Consumer<Buffer.Builder> more, Ranks.Body body) {
@@ -115,7 +114,7 @@ record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead
         LowLatencyRank low = new LowLatencyRank(context, lowLatency);
         for (int round = 0; round < ROUNDS; round++) {
             rank.roundTrip();
-            low.roundTrip(LowLatencyFormat.FP8);
+            low.roundTrip();
         }
     }
 
@@ -130,27 +129,51 @@ record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead
 
     /** Opens a buffer in the place of a dead rank. */
     Buffer join(Communicator group, Consumer<Buffer.Builder> more) {
-        Buffer.Builder builder = Ranks.builder(backend, group, topology);
-        limit(builder);
+        Buffer.Builder builder = builder(group);
         more.accept(builder);
         return builder.join();
+    }
+
+    Buffer.Builder builder(Communicator group) {
+        Buffer.Builder builder = Ranks.builder(backend, group, topology);
+        limit(builder);
+        return builder;
     }
 
     /**
      * Each rank's part in a new group, in which the dead are replaced; then all make verified
      * calls.
      */
-    void replace(RankContext context, int number, Consumer<Buffer.Builder> more) {
+    void replace(RankContext context, int number, Consumer<Buffer.Builder> more) throws Exception {
+        replace(context, number, more, this::goOn, this::goOn);
+    }
+
+    void replace(RankContext context, int number) throws Exception {
+        replace(context, number, _ -> {});
+    }
+
+    /**
+     * The same, where new ranks and those that stay do something else then.
+     *
+     * @param number tells the new group from others of the same test
+     */
+    void replace(
+            RankContext context,
+            int number,
+            Consumer<Buffer.Builder> more,
+            Ranks.Body newRank,
+            Ranks.Body stays)
+            throws Exception {
         try (Communicator group = Ranks.regroup(context, number)) {
             if (isDead(context)) {
                 try (Buffer buffer = join(group, more)) {
-                    goOn(
+                    newRank.run(
                             new RankContext(
                                     backend, buffer.topology(), group, buffer, context.common()));
                 }
             } else {
                 context.buffer().admit(group);
-                goOn(context);
+                stays.run(context);
             }
             group.barrier(Ranks.TIMEOUT);
         }

@@ -1,9 +1,10 @@
 package io.deepep.testkit.conformance.replacement;
 
+import static io.deepep.testkit.conformance.Misbehaviour.caught;
 import static io.deepep.testkit.conformance.Misbehaviour.requireMismatch;
 import static io.deepep.testkit.conformance.Misbehaviour.requirePeer;
+import static io.deepep.testkit.conformance.Misbehaviour.requireRefused;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.Communicator;
@@ -21,20 +22,20 @@ import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.normal.NormalRank;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.List;
 import java.util.Set;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
-import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** New ranks that take the places of dead ones in buffers that stay open. */
 @BackendSuite
 public record ReplacementConformance(TestBackend backend) {
     private static final Duration SHORT = Duration.ofMillis(300);
-    private static final int REPLAYS = 3;
+    private static final List<Long> SEEDS = List.of(1L, 2L, 3L);
 
-    static Stream<Arguments> groups(TestBackend backend) {
+    static Stream<ReplacedGroup> groups(TestBackend backend) {
         return Stream.of(
                         new ReplacedGroup(backend, Ranks.topology(1, 4), Set.of(2)),
                         new ReplacedGroup(backend, Ranks.topology(1, 3), Set.of(0)),
@@ -44,15 +45,14 @@ public record ReplacementConformance(TestBackend backend) {
                         new ReplacedGroup(backend, Ranks.topology(2, 2), Set.of(2)),
                         new ReplacedGroup(backend, Ranks.topology(2, 2), Set.of(0, 1)))
                 .filter(group -> Ranks.fit(backend, group.topology()))
-                .filter(group -> isReplaceable(backend, group.topology()))
-                .map(Arguments::of);
+                .filter(group -> isReplaceable(backend, group.topology()));
     }
 
-    static Stream<Arguments> oneGroup(TestBackend backend) {
+    static Stream<ReplacedGroup> oneGroup(TestBackend backend) {
         return groups(backend).limit(1);
     }
 
-    static Stream<Arguments> oneGroupOfThreads(TestBackend backend) {
+    static Stream<ReplacedGroup> oneGroupOfThreads(TestBackend backend) {
         return groups(backend).filter(group -> Ranks.areThreads()).limit(1);
     }
 
@@ -61,7 +61,7 @@ public record ReplacementConformance(TestBackend backend) {
                 .filter(group -> Ranks.fit(backend, group) && !isReplaceable(backend, group));
     }
 
-    static Stream<Arguments> recordingGroups(TestBackend backend) {
+    static Stream<ReplacedGroup> recordingGroups(TestBackend backend) {
         return groups(backend).filter(group -> backend.canRecord());
     }
 
@@ -80,8 +80,8 @@ public record ReplacementConformance(TestBackend backend) {
                         group.mask(context);
                         group.callsOfTheRest(context);
                     }
-                    group.replace(context, 1, builder -> {});
-                    group.replace(context, 2, builder -> {});
+                    group.replace(context, 1);
+                    group.replace(context, 2);
                 });
     }
 
@@ -95,21 +95,15 @@ public record ReplacementConformance(TestBackend backend) {
                     DispatchPlan plan = rank.plan().build();
                     rank.verify(context.buffer().dispatch(plan));
                     context.meet();
-                    try (Communicator next = Ranks.regroup(context, 1)) {
-                        if (group.isDead(context)) {
-                            context.buffer().close();
-                            try (Buffer buffer = group.join(next, builder -> {})) {
-                                NormalRank fresh =
-                                        new NormalRank(context.with(buffer), group.normal());
-                                fresh.dispatch();
-                                next.barrier(Ranks.TIMEOUT);
-                            }
-                        } else {
-                            context.buffer().admit(next);
-                            rank.verify(context.buffer().dispatch(plan));
-                            next.barrier(Ranks.TIMEOUT);
-                        }
+                    if (group.isDead(context)) {
+                        context.buffer().close();
                     }
+                    group.replace(
+                            context,
+                            1,
+                            _ -> {},
+                            fresh -> new NormalRank(fresh, group.normal()).dispatch(),
+                            _ -> rank.verify(context.buffer().dispatch(plan)));
                 });
     }
 
@@ -131,35 +125,22 @@ public record ReplacementConformance(TestBackend backend) {
                         if (group.isDead(context)) {
                             context.buffer().close();
                         }
-                        try (Communicator next = Ranks.regroup(context, 1)) {
-                            if (group.isDead(context)) {
-                                inPlaceOfTheDead(group, context, next);
-                            } else {
-                                context.buffer().admit(next);
-                                replay(recording, calls);
-                            }
-                            next.barrier(Ranks.TIMEOUT);
-                        }
+                        group.replace(
+                                context,
+                                1,
+                                _ -> {},
+                                fresh -> inPlaceOfTheDead(group, fresh),
+                                _ -> calls.replay(recording, SEEDS, SEEDS.size()));
                     }
                 });
     }
 
-    private void replay(Recording recording, RecordableCalls calls) {
-        for (int i = 1; i <= REPLAYS; i++) {
-            calls.load(i);
-            recording.replay();
+    private static void inPlaceOfTheDead(ReplacedGroup group, RankContext context) {
+        RecordableCalls calls = new RecordableCalls(context, group);
+        for (int i = 1; i <= SEEDS.size(); i++) {
+            calls.load(SEEDS.get(i % SEEDS.size()));
+            calls.enqueue();
             calls.verify();
-        }
-    }
-
-    private void inPlaceOfTheDead(ReplacedGroup group, RankContext context, Communicator next) {
-        try (Buffer buffer = group.join(next, builder -> {})) {
-            RecordableCalls calls = new RecordableCalls(context.with(buffer), group);
-            for (int i = 1; i <= REPLAYS; i++) {
-                calls.load(i);
-                calls.enqueue();
-                calls.verify();
-            }
         }
     }
 
@@ -175,9 +156,10 @@ public record ReplacementConformance(TestBackend backend) {
                     if (group.isDead(context)) {
                         context.communicator().fail(new IOException("disk full"));
                     } else {
-                        assertThatThrownBy(() -> group.callsOfTheRest(context))
-                                .isInstanceOf(DeepEpTimeoutException.class)
-                                .hasMessageStartingWith("rank 2 failed");
+                        requireRefused(
+                                DeepEpTimeoutException.class,
+                                "rank 2 failed",
+                                () -> group.callsOfTheRest(context));
                         group.callsOfTheRest(context);
                     }
                     group.replace(context, 1, builder -> builder.maskTimedOutRanks(true));
@@ -196,11 +178,10 @@ public record ReplacementConformance(TestBackend backend) {
                         NormalRank rank =
                                 new NormalRank(context, group.normal().without(context.rank()));
                         DispatchPlan lonely = rank.plan().timeout(SHORT).build();
-                        assertThatThrownBy(() -> rank.call(lonely))
-                                .isInstanceOf(DeepEpTimeoutException.class);
+                        caught(DeepEpTimeoutException.class, () -> rank.call(lonely));
                         context.buffer().close();
                     }
-                    group.replace(context, 1, builder -> {});
+                    group.replace(context, 1);
                 });
     }
 
@@ -222,7 +203,7 @@ public record ReplacementConformance(TestBackend backend) {
                         lost.close();
                         group.callsOfTheRest(context);
                     }
-                    group.replace(context, 2, builder -> {});
+                    group.replace(context, 2);
                 });
     }
 
@@ -250,7 +231,7 @@ public record ReplacementConformance(TestBackend backend) {
                             both.callsOfTheRest(context);
                         }
                     }
-                    both.replace(context, 2, builder -> {});
+                    both.replace(context, 2);
                 });
     }
 
@@ -280,7 +261,7 @@ public record ReplacementConformance(TestBackend backend) {
                                                 .toArray());
                         group.callsOfTheRest(context);
                     }
-                    group.replace(context, 2, builder -> {});
+                    group.replace(context, 2);
                 });
     }
 
@@ -290,18 +271,14 @@ public record ReplacementConformance(TestBackend backend) {
     public void differentCalls(ReplacedGroup group) {
         group.run(
                 context -> {
-                    Communicator old = context.communicator();
-                    Buffer.Builder builder = Ranks.builder(backend, old, group.topology());
-                    group.limit(builder);
-                    try (Buffer second = builder.open();
+                    try (Buffer second = group.builder(context.communicator()).open();
                             Communicator next = Ranks.regroup(context, 1)) {
                         Buffer mine = context.rank() == 0 ? context.buffer() : second;
                         requireMismatch(() -> mine.admit(next), "the buffer");
                         ThrowingCallable join = () -> group.join(next, b -> {});
                         requireMismatch(join, "no rank has the buffer");
-                        Buffer.Builder fresh = Ranks.builder(backend, next, group.topology());
-                        group.limit(fresh);
-                        requireMismatch(context.rank() == 0 ? join : fresh::open, "the call");
+                        ThrowingCallable open = group.builder(next)::open;
+                        requireMismatch(context.rank() == 0 ? join : open, "the call");
                         // Nobody is new: the group alone changes.
                         context.buffer().admit(next);
                         group.calls(context);
@@ -322,21 +299,21 @@ public record ReplacementConformance(TestBackend backend) {
                     Communicator swapped =
                             context.shared("swapped", _ -> InProcessGroup.of(next.size()))
                                     .communicator(wrong);
-                    assertThatThrownBy(() -> buffer.admit(swapped))
-                            .isInstanceOf(
-                                    wrong == context.rank()
-                                            ? RankMismatchException.class
-                                            : IllegalArgumentException.class)
-                            .hasMessageContaining("must have the same size");
+                    requireRefused(
+                            wrong == context.rank()
+                                    ? RankMismatchException.class
+                                    : IllegalArgumentException.class,
+                            "must have the same size",
+                            () -> buffer.admit(swapped));
                     if (group.isDead(context)) {
                         buffer.close();
                     }
-                    assertThatThrownBy(() -> buffer.admit(next))
-                            .isInstanceOf(
-                                    group.isDead(context)
-                                            ? IllegalStateException.class
-                                            : RankMismatchException.class)
-                            .hasMessageContaining("the buffer of rank 2 is closed");
+                    requireRefused(
+                            group.isDead(context)
+                                    ? IllegalStateException.class
+                                    : RankMismatchException.class,
+                            "the buffer of rank 2 is closed",
+                            () -> buffer.admit(next));
                 });
     }
 
@@ -348,9 +325,10 @@ public record ReplacementConformance(TestBackend backend) {
         group.run(
                 context -> {
                     try (Communicator next = Ranks.regroup(context, 1)) {
-                        assertThatThrownBy(() -> context.buffer().admit(next))
-                                .isInstanceOf(UnsupportedOperationException.class)
-                                .hasMessageContaining("new ranks cannot be admitted");
+                        requireRefused(
+                                UnsupportedOperationException.class,
+                                "new ranks cannot be admitted",
+                                () -> context.buffer().admit(next));
                         next.barrier(Ranks.TIMEOUT);
                     }
                     group.calls(context);
