@@ -13,7 +13,10 @@ import io.deepep.testkit.conformance.ExchangeRank;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 
-/** One rank's share of a {@link LowLatencyWorld}; calls of which nothing is said travel as FP8. */
+/**
+ * One rank's share of a {@link LowLatencyWorld}. Unless a format is given, tokens travel as FP8 and
+ * results as BF16.
+ */
 public final class LowLatencyRank extends ExchangeRank<LowLatencyWorld, LowLatencyHandle> {
     private final Tensor outputs;
 
