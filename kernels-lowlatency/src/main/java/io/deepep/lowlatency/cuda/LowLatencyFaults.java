@@ -5,6 +5,7 @@ import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
+import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CombineWord;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
@@ -85,8 +86,8 @@ record LowLatencyFaults(LowLatencyErrors errors, CallTimeouts timeouts) {
                 errors.rank(),
                 intOf(block, "peer"),
                 errors.operation() + "." + phase.text(),
-                longOf(block, "expected"),
-                longOf(block, "seen"));
+                CallEpoch.call(longOf(block, "expected")),
+                CallEpoch.call(longOf(block, "seen")));
     }
 
     private DeepEpTimeoutException givenUp(MemorySegment block, String where, long waitedNanos) {

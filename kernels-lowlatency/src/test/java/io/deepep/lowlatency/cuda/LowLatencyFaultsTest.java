@@ -15,7 +15,7 @@ import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 
-/** What time-outs of kernels say of the time. */
+/** What time-outs of kernels say of the time and of calls, which the host counts from 1. */
 class LowLatencyFaultsTest {
     private static final CallTimeouts TIMEOUTS =
             new CallTimeouts(Duration.ofSeconds(1), Duration.ofSeconds(60));
@@ -25,6 +25,7 @@ class LowLatencyFaultsTest {
             MemorySegment block = arena.allocate(128, Long.BYTES);
             block.set(ValueLayout.JAVA_INT, StatusStruct.BLOCK.offset("phase"), phase.value());
             block.set(ValueLayout.JAVA_INT, StatusStruct.BLOCK.offset("peer"), 2);
+            block.set(ValueLayout.JAVA_LONG, StatusStruct.BLOCK.offset("expected"), 9);
             block.set(ValueLayout.JAVA_LONG, StatusStruct.BLOCK.offset("seen"), seen);
             LowLatencyErrors errors = new LowLatencyErrors(Kind.DISPATCH, 0, 16);
             return (DeepEpTimeoutException)
@@ -36,7 +37,8 @@ class LowLatencyFaultsTest {
     void theLimitThatWasOver() {
         assertThat(failure(FaultCode.TIMEOUT, FaultPhase.ROWS, 7))
                 .hasMessageStartingWith(
-                        "rank 0 waited more than 1.0 s for rank 2 in low-latency dispatch.rows: ");
+                        "rank 0 waited more than 1.0 s for rank 2 in low-latency dispatch.rows: "
+                                + "expected=8 observed=6; ");
         assertThat(failure(FaultCode.TIMEOUT, FaultPhase.HEADER, 7))
                 .hasMessageStartingWith(
                         "rank 0 waited more than 60.0 s for rank 2 in low-latency dispatch.header");
@@ -51,11 +53,11 @@ class LowLatencyFaultsTest {
 
     @Test
     void noneWhereKernelsDoNotTell() {
-        DeepEpTimeoutException late = failure(FaultCode.OUT_OF_STEP, FaultPhase.HEADER, 7);
+        DeepEpTimeoutException late = failure(FaultCode.OUT_OF_STEP, FaultPhase.HEADER, 11);
         assertThat(late)
                 .hasMessage(
                         "rank 0 began low-latency dispatch too late: rank 2 has gone on without it"
-                                + " (expected=0 observed=6); begin calls together, or raise"
+                                + " (expected=8 observed=10); begin calls together, or raise"
                                 + " startTimeout");
         assertThat(late.isPeerAhead()).isTrue();
         assertThat(failure(FaultCode.TIMEOUT, FaultPhase.NONE, 0))
