@@ -9,7 +9,7 @@ import io.deepep.doctor.GpuProbe;
 import io.deepep.doctor.Machine;
 import io.deepep.doctor.NicProbe;
 import io.deepep.doctor.Requirement;
-import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
+import io.deepep.lowlatency.cuda.LowLatencyGpu;
 import io.deepep.normal.cuda.CudaNormalKernels;
 import java.util.List;
 import java.util.Locale;
@@ -66,8 +66,7 @@ final class DoctorCommand implements Callable<Integer> {
             throw new UsageException("--require names nothing; allowed are cuda, rdma, ibgda");
         }
         boolean networkKernels =
-                CudaNormalKernels.haveNetworkKernels()
-                        && CudaLowLatencyKernels.haveNetworkKernels();
+                CudaNormalKernels.haveNetworkKernels() && LowLatencyGpu.hasLibraryKernels();
         DoctorReport report = examine(networkKernels);
         if (json) {
             DoctorPrinter.writeJson(console, report);

@@ -23,6 +23,8 @@ import io.deepep.cuda.memory.RdmaHeaps;
 import io.deepep.error.NativeCallException;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
+import io.deepep.lowlatency.cuda.LowLatencyGpu;
+import io.deepep.lowlatency.cuda.LowLatencyPlace;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
 import io.deepep.spi.HeapRanks;
@@ -70,7 +72,7 @@ final class CudaResources implements Resources {
         // Those of both modes, whichever this buffer uses: when another buffer opens here later, a
         // kernel of this group may be waiting, and loading would wait for it.
         CudaNormalKernels.load(context);
-        CudaLowLatencyKernels.load(context);
+        LowLatencyGpu.load(context);
         sharing = GpuSharing.agree(ranks.communicator(), options, context.cudaDevice());
         if (!ranks.allNew()) {
             sharing.requireKept(sharing, ranks);
@@ -193,11 +195,11 @@ final class CudaResources implements Resources {
         EpTopology topology = options.topology();
         RdmaHeaps heaps = rdma.heaps().from(sizes.normalRdmaBytes());
         long outbox = rdma.outbox() - sizes.normalRdmaBytes();
-        CudaLowLatencyKernels.Network network =
+        LowLatencyPlace.Network network =
                 rdma.queues() != null
-                        ? new CudaLowLatencyKernels.Queues(rdma.queues().lowLatency(), outbox)
+                        ? new LowLatencyPlace.Queues(rdma.queues().lowLatency(), outbox)
                         : heaps.library()
-                                .map(library -> new CudaLowLatencyKernels.Library(library, outbox))
+                                .map(library -> new LowLatencyPlace.Library(library, outbox))
                                 .orElse(null);
         CudaHeaps.Reach reach = network == null ? CudaHeaps.Reach.GROUP : CudaHeaps.Reach.NODE;
         List<Long> reached =
@@ -209,7 +211,7 @@ final class CudaResources implements Resources {
                                                 : Long.valueOf(0))
                         .toList();
         return new CudaLowLatencyKernels(
-                new CudaLowLatencyKernels.Place(
+                new LowLatencyPlace(
                         context,
                         stream,
                         topology,

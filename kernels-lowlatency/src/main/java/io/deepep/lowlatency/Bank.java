@@ -1,14 +1,11 @@
 package io.deepep.lowlatency;
 
-import io.deepep.Tensor;
-import io.deepep.error.CallOrderException;
-
 /**
- * Where every second dispatch of a rank puts what it receives, and how far the latest of them has
- * come. A rank has two, so two results are alive: see {@link Banks}.
+ * The latest of every second call of a kind that a rank makes, and how far it has come. There are
+ * two for each kind, so two results are alive: see {@link Banks}.
  */
-public abstract class Bank {
-    /** How far the bank's dispatch has come. */
+public class Bank {
+    /** How far the bank's call has come. */
     private enum Phase {
         /** None yet, or it failed. */
         EMPTY,
@@ -19,76 +16,43 @@ public abstract class Bank {
     }
 
     private Phase phase = Phase.EMPTY;
-    private long dispatch;
-    private int numTokens;
-    private int numTopk;
+    private long call;
 
-    /** I32 [El, R*maxTokens], see {@link io.deepep.LowLatencyHandle#srcInfo}. */
-    protected abstract Tensor srcInfo();
+    /** No call yet. */
+    public Bank() {}
 
-    /** I64 [El, R], see {@link io.deepep.LowLatencyHandle#layoutRange}. */
-    protected abstract Tensor layoutRange();
-
-    /**
-     * Takes the bank for a dispatch that is about to be sent.
-     *
-     * @throws CallOrderException if the one before it was not received
-     */
-    final void open(long number, int tokens, int topk) {
-        if (phase == Phase.SENT) {
-            throw new CallOrderException(
-                    ("dispatch %s has been sent but not received; run its receive hook before the second dispatch"
-                                    + " after it")
-                            .formatted(dispatch));
-        }
-        dispatch = number;
-        numTokens = tokens;
-        numTopk = topk;
+    /** Takes the bank for a call that is about to be sent. */
+    final void open(long number) {
+        call = number;
         phase = Phase.SENT;
     }
 
-    /** Forgets its dispatch; {@code number} is in its place without having sent anything. */
+    /** Forgets its call; {@code number} is in its place without having sent anything. */
     final void skip(long number) {
-        dispatch = number;
+        call = number;
         phase = Phase.EMPTY;
     }
 
-    /** Its dispatch is received. */
+    /** Its call is received. */
     public final void setReceived() {
         phase = Phase.RECEIVED;
     }
 
-    /** Its dispatch will not be received. */
+    /** Its call will not be received, or fails while it is, unless it was received before. */
     public final void forgetSent() {
         phase = phase == Phase.SENT ? Phase.EMPTY : phase;
     }
 
-    /** Its dispatch failed. */
-    public final void setFailed() {
-        phase = Phase.EMPTY;
-    }
-
-    /** Whether that dispatch is sent and not received. */
-    final boolean isSent(long number) {
-        return phase == Phase.SENT && dispatch == number;
+    final boolean isSent() {
+        return phase == Phase.SENT;
     }
 
     final boolean isReceived() {
         return phase == Phase.RECEIVED;
     }
 
-    /** Counts the rank's dispatches; 0 for none since the last clean. */
-    public final long dispatch() {
-        return dispatch;
-    }
-
-    /** T of its dispatch. */
-    public final int numTokens() {
-        return numTokens;
-    }
-
-    /** K of its dispatch. */
-    public final int numTopk() {
-        return numTopk;
+    /** Counts the rank's calls of the kind; 0 for none since the last clean. */
+    public final long call() {
+        return call;
     }
 }

@@ -1,5 +1,6 @@
 package io.deepep.lowlatency;
 
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.error.CallOrderException;
@@ -10,31 +11,34 @@ import io.deepep.error.CallOrderException;
  *
  * @param <B> a backend's banks
  */
-public final class BankHandle<B extends Bank> implements LowLatencyHandle {
+public final class BankHandle<B extends DispatchBank> implements LowLatencyHandle {
     private final Banks<B> owner;
     private final B bank;
     private final boolean weighted;
+    private final int numTokens;
+    private final int numTopk;
     private long dispatch;
     private boolean combined = true; // nobody holds it
     private int generation;
-    private int numTokens;
-    private int numTopk;
 
     /**
      * Stands for nothing until it {@linkplain #follow follows} a dispatch.
      *
      * @param index of its bank
-     * @param weighted whether the dispatch is given weights
+     * @param plan whose dispatches it names
      */
-    public BankHandle(Banks<B> owner, int index, boolean weighted) {
+    BankHandle(Banks<B> owner, int index, LowLatencyDispatchPlan plan) {
         this.owner = owner;
         this.bank = owner.at(index);
-        this.weighted = weighted;
+        this.weighted = plan.topkWeights() != null;
+        this.numTokens = (int) plan.x().size(0);
+        this.numTopk = (int) plan.topkIdx().size(1);
     }
 
     /** The handle as one of {@code banks}. */
     @SuppressWarnings("unchecked") // whose owner has banks of this type
-    public static <B extends Bank> BankHandle<B> of(LowLatencyHandle handle, Banks<B> banks) {
+    public static <B extends DispatchBank> BankHandle<B> of(
+            LowLatencyHandle handle, Banks<B> banks) {
         if (handle instanceof BankHandle<?> mine && mine.owner == banks) {
             return (BankHandle<B>) mine;
         }
@@ -51,17 +55,15 @@ public final class BankHandle<B extends Bank> implements LowLatencyHandle {
      * Whether it names a dispatch that was not combined: whoever holds it has to learn that another
      * one has taken its place, so it must not stand for that.
      */
-    public boolean isExpected() {
+    boolean isExpected() {
         return !combined;
     }
 
     /** Names the bank's present dispatch from here on. */
-    public void follow() {
+    void follow() {
         combined = false;
-        dispatch = bank.dispatch();
+        dispatch = bank.call();
         generation = owner.generation();
-        numTokens = bank.numTokens();
-        numTopk = bank.numTopk();
     }
 
     @Override
@@ -80,11 +82,11 @@ public final class BankHandle<B extends Bank> implements LowLatencyHandle {
         if (generation != owner.generation()) {
             return "the handle is from before cleanLowLatencyBuffer; dispatch again";
         }
-        return bank.dispatch() == dispatch
+        return bank.call() == dispatch
                 ? null
                 : ("the handle is of dispatch %s but its memory now holds dispatch %s; a low-latency result is"
                                 + " valid until the buffer's second dispatch after its own")
-                        .formatted(dispatch, bank.dispatch());
+                        .formatted(dispatch, bank.call());
     }
 
     /**
@@ -94,7 +96,7 @@ public final class BankHandle<B extends Bank> implements LowLatencyHandle {
      *
      * @param receiveHook receives the oldest of {@code runs}
      */
-    public Runnable guard(Runnable receiveHook, RunsInFlight runs) {
+    Runnable guard(Runnable receiveHook, RunsInFlight runs) {
         return () -> {
             if (generation == owner.generation()) {
                 requireCurrent();

@@ -1,10 +1,11 @@
 package io.deepep.lowlatency;
 
+import io.deepep.error.CallOrderException;
 import java.util.List;
 
 /**
- * The two banks of a rank, which its dispatches take in turn. Which one a dispatch takes is decided
- * when it is begun, so that a graph finds its results where they were when it was captured.
+ * The two banks that a rank's calls of a kind take in turn. Which one a call takes is decided when
+ * it is begun, so that a graph finds its results where they were when it was captured.
  *
  * @param <B> a backend's banks
  */
@@ -12,52 +13,60 @@ public final class Banks<B extends Bank> {
     /** How many results are alive. */
     public static final int COUNT = 2;
 
-    /** Nobody makes so many dispatches between two cleans. */
+    /** Nobody makes so many calls between two cleans. */
     private static final int GENERATION_SHIFT = 40;
 
+    private final Kind kind;
     private final List<B> banks;
-    private long dispatches;
+    private long calls;
     private int generation;
 
-    /** The banks of a rank that has dispatched nothing. */
-    public Banks(B even, B odd) {
-        banks = List.of(even, odd);
+    /** The banks of a rank that has made no calls. */
+    public Banks(Kind kind, B even, B odd) {
+        this.kind = kind;
+        this.banks = List.of(even, odd);
     }
 
-    /** The number that the next dispatch gets, from 1. */
+    /** The number that the next call gets, from 1. */
     public long next() {
-        return dispatches + 1;
+        return calls + 1;
     }
 
     /**
-     * Begins the next dispatch in its bank; returns its number.
+     * Begins the next call in its bank; returns its number.
      *
-     * @throws io.deepep.error.CallOrderException if the bank's dispatch before was not received
+     * @throws CallOrderException if the bank's call before was not received
      */
-    public long open(int numTokens, int numTopk) {
-        of(next()).open(next(), numTokens, numTopk);
-        return ++dispatches;
+    public long open() {
+        B bank = of(next());
+        if (bank.isSent()) {
+            throw new CallOrderException(
+                    "%1$s %2$s has been sent but not received; run its receive hook before the second %1$s after it"
+                            .formatted(kind.text(), bank.call()));
+        }
+        bank.open(next());
+        return ++calls;
     }
 
-    /** Whether a dispatch is sent and not received. */
-    public boolean isSent(long dispatch) {
-        return of(dispatch).isSent(dispatch);
+    /** Whether a call is sent and not received. */
+    boolean isSent(long call) {
+        return of(call).isSent() && of(call).call() == call;
     }
 
-    /** Counts a dispatch that this rank does not make, though others do. */
+    /** Counts a call that this rank does not make, though others do. */
     public void skip() {
-        dispatches++;
-        of(dispatches).skip(dispatches);
+        calls++;
+        of(calls).skip(calls);
     }
 
-    /** A number that no other dispatch has had, before a clean either. */
-    long id(long dispatch) {
-        return (long) generation << GENERATION_SHIFT | dispatch;
+    /** A number that no other call of the kind has had, before a clean either. */
+    public long id(long call) {
+        return (long) generation << GENERATION_SHIFT | call;
     }
 
-    /** The bank that a dispatch takes. */
-    public B of(long dispatch) {
-        return at(CallEpoch.parity(dispatch));
+    /** The bank that a call takes. */
+    public B of(long call) {
+        return at(CallEpoch.parity(call));
     }
 
     /** The bank of an index from 0. */
@@ -65,15 +74,15 @@ public final class Banks<B extends Bank> {
         return banks.get(index);
     }
 
-    /** Forgets all dispatches. */
+    /** Forgets all calls. */
     public void clean() {
         generation++;
-        dispatches = 0;
+        calls = 0;
         banks.forEach(bank -> bank.skip(0));
     }
 
     /** Counts cleans: handles and hooks of an earlier generation are invalid. */
-    public int generation() {
+    int generation() {
         return generation;
     }
 }

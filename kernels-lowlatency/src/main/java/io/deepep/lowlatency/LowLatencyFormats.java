@@ -2,6 +2,7 @@ package io.deepep.lowlatency;
 
 import io.deepep.CombineFormat;
 import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.spi.KernelEnum;
 import io.deepep.spi.RecordedFacts;
@@ -35,8 +36,8 @@ public final class LowLatencyFormats {
     }
 
     /** A dispatch's format. */
-    public static int dispatchCode(LowLatencyFormat format, boolean weighted) {
-        return Code.of(format).value() | (weighted ? WEIGHTED : 0);
+    public static int dispatchCode(LowLatencyDispatchPlan plan) {
+        return Code.of(plan.format()).value() | (plan.topkWeights() != null ? WEIGHTED : 0);
     }
 
     /** What it is called in messages. */

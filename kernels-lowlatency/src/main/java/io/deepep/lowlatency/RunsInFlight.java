@@ -1,7 +1,6 @@
 package io.deepep.lowlatency;
 
 import io.deepep.error.CallOrderException;
-import java.util.function.LongPredicate;
 
 /**
  * The runs of one operation that are sent but not received: at most two, because a third is
@@ -11,19 +10,13 @@ public final class RunsInFlight {
     private static final long NONE = -1;
 
     private final Banks<?> banks;
-    private final LongPredicate isSent;
     private int generation;
     private long oldest = NONE;
     private long latest = NONE;
 
-    /**
-     * None yet, of a rank with these banks.
-     *
-     * @param isSent whether a run can still be received
-     */
-    public RunsInFlight(Banks<?> banks, LongPredicate isSent) {
+    /** None yet, of an operation with these banks. */
+    public RunsInFlight(Banks<?> banks) {
         this.banks = banks;
-        this.isSent = isSent;
     }
 
     /** Notes a run that has been sent, by its number. */
@@ -69,17 +62,12 @@ public final class RunsInFlight {
         }
     }
 
-    /** The run that was sent last. */
-    public long latest() {
-        return latest;
-    }
-
     private void forgetLost() {
         if (generation != banks.generation()) {
             generation = banks.generation();
             oldest = NONE;
         }
-        while (oldest != NONE && !isSent.test(oldest)) {
+        while (oldest != NONE && !banks.isSent(oldest)) {
             forgetOldest();
         }
     }

@@ -6,7 +6,7 @@ import io.deepep.Network;
 import io.deepep.cuda.nvshmem.NvshmemInstallation;
 import io.deepep.cuda.rdma.RdmaDevice;
 import io.deepep.error.DeepEpUnavailableException;
-import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
+import io.deepep.lowlatency.cuda.LowLatencyGpu;
 import io.deepep.normal.cuda.CudaNormalKernels;
 
 /**
@@ -84,7 +84,7 @@ public final class NetworkChoice {
 
     /** Whatever cannot be here is refused before the ranks meet. */
     private static Network requireCards(BufferOptions options, Network.Ibgda given) {
-        if (!CudaLowLatencyKernels.haveQueueKernels()) {
+        if (!LowLatencyGpu.hasQueueKernels()) {
             throw new DeepEpUnavailableException(
                     "network=IBGDA, but this build has no device code",
                     "build with nvcc, or use a release");
@@ -115,9 +115,7 @@ public final class NetworkChoice {
             throw new DeepEpUnavailableException(
                     "network=NVSHMEM, but NVSHMEM was not found", NvshmemInstallation.CURE);
         }
-        boolean built =
-                CudaNormalKernels.haveNetworkKernels()
-                        && CudaLowLatencyKernels.haveNetworkKernels();
+        boolean built = CudaNormalKernels.haveNetworkKernels() && LowLatencyGpu.hasLibraryKernels();
         if (!built) {
             throw new DeepEpUnavailableException(
                     "network=NVSHMEM, but this build has no kernels over NVSHMEM",

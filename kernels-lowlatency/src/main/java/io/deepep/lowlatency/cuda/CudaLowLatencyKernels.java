@@ -10,13 +10,22 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.NetworkLibrary;
+import io.deepep.cuda.kernel.KernelStruct.Params;
+import io.deepep.cuda.memory.DevicePool;
+import io.deepep.lowlatency.Bank;
 import io.deepep.lowlatency.BankHandle;
+import io.deepep.lowlatency.Banks;
+import io.deepep.lowlatency.CallEpoch;
+import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LowLatencyChecks;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.LowLatencyLayout;
-import io.deepep.spi.CallTimeouts;
+import io.deepep.lowlatency.TensorMemory;
 import io.deepep.spi.Operation;
+import io.deepep.spi.Region;
+import java.util.Arrays;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /**
  * Low-latency mode of one rank on a GPU.
@@ -26,77 +35,37 @@ import java.util.List;
  * step, and what they did not get or send counts as absent.
  */
 public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoCloseable {
-    /**
-     * Where a rank works.
-     *
-     * @param context its GPU
-     * @param stream the stream that all its operations are enqueued on
-     * @param topology its place
-     * @param heaps of every rank, the address as this GPU sees it, 0 for those that only the
-     *     network reaches; each holds a {@link LowLatencyLayout}, zeroed up to {@link
-     *     LowLatencyLayout#headersEnd}
-     * @param network null where every heap is mapped here
-     * @param ranksOnDevice ranks that share this GPU
-     * @param goneRanks address of i32 [R], in host memory that the GPU sees: 1 + the rank because
-     *     of which one will not come, or 0; or 0 where nobody knows
-     * @param timeouts how long a kernel waits for a peer, unless a plan says it
-     */
-    public record Place(
-            CudaContext context,
-            CudaStream stream,
-            EpTopology topology,
-            List<Long> heaps,
-            Network network,
-            int ranksOnDevice,
-            long goneRanks,
-            CallTimeouts timeouts) {
+    final LowLatencyPlace place;
+    final CudaContext context;
+    final CudaStream stream;
+    final EpTopology topology;
+    final LowLatencyLimits limits;
+    final LowLatencyLayout layout;
+    final LowLatencyGpu gpu;
+    final DevicePool memory;
+    private final LowLatencyChecks checks;
+    private final boolean maskTimedOutRanks;
+    private final RankMask mask;
 
-        /** Whether the kernels of one small node are used. */
-        boolean isSmallNode() {
-            return network == null && LowLatencyLayout.isSmallNode(topology);
-        }
-    }
+    /** i64 [R]: nanoseconds that observed calls waited for each rank. */
+    final DevicePool.Block waitStats;
 
-    /**
-     * How ranks are reached whose heap is not mapped here: by kernels that were built with a
-     * network policy. All of them compose in an outbox first, {@link LowLatencyLayout#outboxBytes}
-     * that the network reads, {@code outbox} bytes from this rank's heap.
-     */
-    public sealed interface Network {
-        /** Bytes from this rank's heap to its outbox. */
-        long outbox();
-    }
+    /** {@code RankState} of lowlatency_structs.cuh. */
+    final DevicePool.Block rankState;
 
-    /**
-     * By queues that the kernels write themselves.
-     *
-     * @param queues what the policy knows of its queues: {@code Network.queues}
-     */
-    public record Queues(long queues, long outbox) implements Network {}
+    /** By place of a run: the bank's {@code sentItems} of a combine that is received by itself. */
+    final List<DevicePool.Block> keptItems;
 
-    /** By a library in whose memory heap and outbox lie, at the same place on all ranks. */
-    public record Library(NetworkLibrary library, long outbox) implements Network {}
+    final Banks<CudaBank> dispatches;
 
-    final CudaLowLatencyState state;
+    /** What a combine needs lies with its dispatch. */
+    final Banks<Bank> combines = new Banks<>(Kind.COMBINE, new Bank(), new Bank());
 
-    /**
-     * Loads the kernels of low-latency mode over mapped memory onto a GPU unless this process has
-     * them there. To load is to wait for every kernel of the GPU, so this comes before any that
-     * waits for another rank.
-     */
-    public static void load(CudaContext context) {
-        LowLatencyGpu.loadOverMappedMemory(context);
-    }
+    /** What the latest launch went into, see {@link CudaStream#capture}. */
+    private long capture;
 
-    /** Whether this build has the kernels that write queues themselves. */
-    public static boolean haveQueueKernels() {
-        return LowLatencyGpu.hasQueueKernels();
-    }
-
-    /** Whether this build has the kernels that reach other nodes through NVSHMEM. */
-    public static boolean haveNetworkKernels() {
-        return LowLatencyGpu.hasLibraryKernels();
-    }
+    /** By kind and bank: whether its latest call was sent in {@link #capture}. */
+    private final boolean[][] captured = new boolean[Kind.values().length][Banks.COUNT];
 
     /**
      * Loads the kernels unless this process has them, and allocates the rank's memory except for
@@ -105,48 +74,165 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
      * @param maskTimedOutRanks whether a rank that does not come is masked instead of failing the
      *     call
      */
-    public CudaLowLatencyKernels(Place place, LowLatencyLimits limits, boolean maskTimedOutRanks) {
-        this.state = new CudaLowLatencyState(place, limits, maskTimedOutRanks);
+    public CudaLowLatencyKernels(
+            LowLatencyPlace place, LowLatencyLimits limits, boolean maskTimedOutRanks) {
+        this.place = place;
+        this.context = place.context();
+        this.stream = place.stream();
+        this.topology = place.topology();
+        this.limits = limits;
+        this.maskTimedOutRanks = maskTimedOutRanks;
+        this.layout = LowLatencyLayout.of(limits, topology);
+        int numRanks = topology.numRanks();
+        int mostLocalExperts = LowLatencyStructs.of(numRanks).maxLocalExperts;
+        this.checks = new LowLatencyChecks(limits, topology, context.device(), mostLocalExperts);
+        this.gpu = LowLatencyGpu.of(place);
+        this.memory = new DevicePool(stream);
+        this.dispatches =
+                new Banks<>(
+                        Kind.DISPATCH,
+                        new CudaBank(limits, numRanks, memory),
+                        new CudaBank(limits, numRanks, memory));
+        this.keptItems =
+                IntStream.range(0, LowLatencyStructs.RUN_PLACES)
+                        .mapToObj(_ -> memory.allocateZeroed(dispatches.at(0).sentItems.numBytes()))
+                        .toList();
+        this.waitStats = memory.allocateZeroed((long) Long.BYTES * numRanks);
+        this.rankState = memory.allocateZeroed(gpu.structs.rankState.numBytes());
+        this.mask =
+                new RankMask(
+                        stream,
+                        numRanks,
+                        rankState.address() + gpu.structs.rankState.offset("masked"),
+                        gpu.slots.take(this, (long) Integer.BYTES * numRanks, null));
+    }
+
+    /** Tensors out of a pool. */
+    static TensorMemory memory(DevicePool pool) {
+        return (numBytes, dtype, shape) -> pool.allocate(numBytes).tensor(dtype, shape);
     }
 
     @Override
     public Operation<LowLatencyDispatchResult> prepareDispatch(LowLatencyDispatchPlan plan) {
-        return new CudaLowLatencyDispatch(state, plan);
+        checks.dispatch(plan);
+        return new CudaLowLatencyDispatch(this, plan);
     }
 
     @Override
     public Operation<LowLatencyCombineResult> prepareCombine(LowLatencyCombinePlan plan) {
-        return new CudaLowLatencyCombine(state, plan);
+        BankHandle<CudaBank> handle = BankHandle.of(plan.handle(), dispatches);
+        CudaBank bank = handle.bank();
+        checks.combine(plan, handle.weighted());
+        return new CudaLowLatencyCombine(this, plan, handle, bank);
     }
 
     @Override
     public Tensor combineBuffer(LowLatencyHandle handle) {
-        return BankHandle.of(handle, state.banks).bank().combineBuffer();
+        return BankHandle.of(handle, dispatches).bank().combineBuffer();
     }
 
+    /** Fills the group at the beginning of {@code params}. */
+    void setGroup(Params params, LowLatencyStatus status, int phases) {
+        Params group = new Params(gpu.structs.group, params.memory());
+        place.fill(group);
+        for (Kind kind : Kind.values()) {
+            Region headers = layout.headers(kind);
+            group.set("header_offset", kind.value(), headers.offset())
+                    .set("header_parity_stride", kind.value(), headers.stride0())
+                    .set("header_rank_stride", kind.value(), headers.recordBytes());
+        }
+        group.set("state", rankState.address())
+                .set("status", status.deviceAddress())
+                .set("ran", status.ranAddress())
+                .set("timed_out", mask.deviceAddress())
+                .set("timeout_ns", status.timeouts().nanos())
+                .set("start_timeout_ns", status.timeouts().startNanos())
+                .set("acks_offset", layout.acks().offset())
+                .setInt("mask_timed_out", maskTimedOutRanks ? 1 : 0)
+                .setInt("phases", phases);
+    }
+
+    private Banks<?> banks(Kind kind) {
+        return kind == Kind.DISPATCH ? dispatches : combines;
+    }
+
+    /**
+     * Before each launch: notes whether it goes into a graph. A run that another capture has sent
+     * and not received never will be, as its halves belong in the same graph. It is forgotten, so
+     * that after a capture that failed an engine can make the same calls, as if that had not been.
+     */
+    void followCapture() {
+        long now = stream.capture();
+        if (now == capture) {
+            return;
+        }
+        capture = now;
+        for (Kind kind : Kind.values()) {
+            boolean[] runs = captured[kind.value()];
+            for (int i = 0; i < Banks.COUNT; i++) {
+                if (runs[i]) {
+                    banks(kind).at(i).forgetSent();
+                }
+            }
+            Arrays.fill(runs, false);
+        }
+    }
+
+    /** Whether the launch at hand goes into a graph. */
+    boolean isCapturing() {
+        return capture != 0;
+    }
+
+    /** Begins the next call of a kind; returns its number. */
+    long open(Kind kind) {
+        followCapture();
+        long call = banks(kind).open();
+        captured[kind.value()][CallEpoch.parity(call)] = isCapturing();
+        return call;
+    }
+
+    /** What a network still carries may be written over, or would come after a reset. */
     @Override
     public void quiet() {
-        state.quiet();
+        if (place.network() instanceof LowLatencyPlace.Library over) {
+            over.library().quiet(stream);
+        }
+        stream.synchronize();
     }
 
+    /** Masks and lost ranks stay. */
     @Override
     public void reset() {
-        state.reset();
+        stream.fillBytes(place.heap(), (byte) 0, layout.headersEnd());
+        if (place.network() != null) { // counters of what is sent together lie there
+            long outbox = place.heap() + place.network().outbox();
+            stream.fillBytes(outbox, (byte) 0, layout.headersEnd());
+        }
+        long kept = gpu.structs.rankState.offset("masked");
+        stream.fillBytes(rankState.address() + kept, (byte) 0, rankState.numBytes() - kept);
+        mask.write();
+        for (int i = 0; i < Banks.COUNT; i++) {
+            DevicePool.Block struct = dispatches.at(i).struct;
+            stream.fillBytes(struct.address(), (byte) 0, struct.numBytes());
+        }
+        stream.synchronize();
+        dispatches.clean();
+        combines.clean();
     }
 
     @Override
     public void updateMask(int rank, boolean masked) {
-        state.mask().update(rank, masked);
+        mask.update(rank, masked);
     }
 
     @Override
     public int[] queryMask() {
-        return state.mask().query();
+        return mask.query();
     }
 
     /** Releases the rank's memory, now that its stream is done; waits for nothing. */
     @Override
     public void close() {
-        state.close();
+        memory.close();
     }
 }

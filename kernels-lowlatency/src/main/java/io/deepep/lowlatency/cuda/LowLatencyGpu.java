@@ -18,7 +18,7 @@ import java.util.concurrent.ConcurrentHashMap;
  * opening until the process ends. To load or unload kernels is to wait for every kernel of the GPU,
  * also for those of ranks that wait for this one; so it is done once, or never.
  */
-final class LowLatencyGpu {
+public final class LowLatencyGpu {
     private static final String FOLDER = "io/deepep/lowlatency/";
     private static final String LIBRARY_FOLDER = FOLDER + "nvshmem/";
     private static final String LIBRARY_SUFFIX = "_nvshmem";
@@ -76,18 +76,22 @@ final class LowLatencyGpu {
     }
 
     /** The kernels that reach other ranks as the place says. */
-    static LowLatencyGpu of(CudaLowLatencyKernels.Place place) {
+    static LowLatencyGpu of(LowLatencyPlace place) {
         CudaContext context = place.context();
         LowLatencyStructs structs = LowLatencyStructs.of(place.topology().numRanks());
         return switch (place.network()) {
             case null -> shared(context, structs, place.isSmallNode() ? "" : MAPPED_KERNELS);
-            case CudaLowLatencyKernels.Queues _ -> shared(context, structs, QUEUE_KERNELS);
-            case CudaLowLatencyKernels.Library over -> over(over.library(), context, structs);
+            case LowLatencyPlace.Queues _ -> shared(context, structs, QUEUE_KERNELS);
+            case LowLatencyPlace.Library over -> over(over.library(), context, structs);
         };
     }
 
-    /** Those of one small node, and of larger ones and of several virtual ones. */
-    static void loadOverMappedMemory(CudaContext context) {
+    /**
+     * Loads the kernels over mapped memory onto a GPU unless this process has them there: those of
+     * one small node, and of larger ones and of several virtual ones. To load is to wait for every
+     * kernel of the GPU, so this comes before any that waits for another rank.
+     */
+    public static void load(CudaContext context) {
         shared(context, LowLatencyStructs.ONE_WORD, "");
         shared(context, LowLatencyStructs.ONE_WORD, MAPPED_KERNELS);
         shared(context, LowLatencyStructs.WIDE, MAPPED_KERNELS);
@@ -124,8 +128,8 @@ final class LowLatencyGpu {
         return "lowlatency_" + name + ".fatbin";
     }
 
-    /** Whether this build has those that write queues themselves. */
-    static boolean hasQueueKernels() {
+    /** Whether this build has the kernels that write queues themselves. */
+    public static boolean hasQueueKernels() {
         return DeviceCode.find(LowLatencyGpu.class, FOLDER + fatbin(QUEUE_KERNELS + "dispatch"))
                 != null;
     }
@@ -149,8 +153,8 @@ final class LowLatencyGpu {
         return LIBRARY_FOLDER + "lowlatency_" + name + LIBRARY_SUFFIX + ".fatbin";
     }
 
-    /** Whether this build has them. */
-    static boolean hasLibraryKernels() {
+    /** Whether this build has the kernels that reach other nodes through NVSHMEM. */
+    public static boolean hasLibraryKernels() {
         return DeviceCode.find(LowLatencyGpu.class, libraryKernels("dispatch")) != null;
     }
 }

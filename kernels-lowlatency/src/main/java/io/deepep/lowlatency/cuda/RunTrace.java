@@ -1,9 +1,11 @@
 package io.deepep.lowlatency.cuda;
 
+import io.deepep.LowLatencyPlan;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.memory.PinnedSlots;
+import io.deepep.lowlatency.Kind;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.function.IntPredicate;
@@ -24,22 +26,12 @@ import java.util.function.IntPredicate;
 final class RunTrace {
     private static final long VECTOR_BYTES = 16;
 
-    /**
-     * What the plan gives.
-     *
-     * @param topkIdx I64 [T,K]
-     * @param waitCostStats I64 [R] or null
-     * @param dispatch whether it is a dispatch, which fills its bank, else a combine, which reads
-     *     it
-     */
-    record Source(Tensor topkIdx, Tensor waitCostStats, boolean dispatch) {}
-
-    private final CudaLowLatencyState state;
+    private final CudaLowLatencyKernels kernels;
+    private final boolean ofDispatch;
 
     /** Of a {@code Bank}. */
     private final KernelStruct bankStruct;
 
-    private final Source source;
     private final Tensor topkIdx;
 
     /** Device address of the i64 [R] that launches add their waits to. */
@@ -56,21 +48,25 @@ final class RunTrace {
     private final long topkOffset;
     private boolean received;
 
-    /** A trace of runs of one operation, while {@code operation} is reachable. */
-    RunTrace(CudaLowLatencyState state, Object operation, Source source) {
-        this.state = state;
-        this.bankStruct = state.gpu.structs.bank;
-        this.end = CudaEvent.create(state.context);
-        this.source = source;
-        this.topkIdx = source.topkIdx();
-        Tensor given = source.waitCostStats();
-        this.waitStats = given == null ? state.waitStats.address() : given.address();
+    /**
+     * A trace of runs of one operation, while {@code operation} is reachable.
+     *
+     * @param kind a dispatch fills its bank, a combine reads it
+     */
+    RunTrace(CudaLowLatencyKernels kernels, Object operation, Kind kind, LowLatencyPlan plan) {
+        this.kernels = kernels;
+        this.ofDispatch = kind == Kind.DISPATCH;
+        this.bankStruct = kernels.gpu.structs.bank;
+        this.end = CudaEvent.create(kernels.context);
+        this.topkIdx = plan.topkIdx();
+        Tensor given = plan.waitCostStats();
+        this.waitStats = given == null ? kernels.waitStats.address() : given.address();
         this.countsOffset = alignToVector(bankStruct.numBytes());
         this.beforeOffset = countsOffset + alignToVector(4L * numLocalExperts());
         this.afterOffset = beforeOffset + 8L * numRanks();
         this.topkOffset = afterOffset + 8L * numRanks();
         long numBytes = topkOffset + 8 * topkIdx.numElements();
-        this.slot = state.gpu.slots.take(operation, numBytes, end);
+        this.slot = kernels.gpu.slots.take(operation, numBytes, end);
         this.memory = slot.memory().asSlice(0, numBytes);
     }
 
@@ -79,17 +75,17 @@ final class RunTrace {
     }
 
     private int numRanks() {
-        return state.topology.numRanks();
+        return kernels.topology.numRanks();
     }
 
     private int numLocalExperts() {
-        return state.limits.numLocalExperts(numRanks());
+        return kernels.limits.numLocalExperts(numRanks());
     }
 
     /** Behind the launch that sends. */
     void sent(CudaBank bank) {
         received = false;
-        if (!source.dispatch()) {
+        if (!ofDispatch) {
             copy(0, bank.struct.address(), bankStruct.numBytes());
         }
         copy(topkOffset, topkIdx.address(), 8 * topkIdx.numElements());
@@ -102,18 +98,18 @@ final class RunTrace {
 
     /** Behind it. */
     void received(CudaBank bank) {
-        if (source.dispatch()) {
+        if (ofDispatch) {
             copy(0, bank.struct.address(), bankStruct.numBytes());
-            copy(countsOffset, bank.count.address(), 4L * numLocalExperts());
+            copy(countsOffset, bank.count().address(), 4L * numLocalExperts());
         }
         copy(afterOffset, waitStats, 8L * numRanks());
-        state.stream.record(end);
+        kernels.stream.record(end);
         received = true;
     }
 
     private void copy(long offset, long from, long numBytes) {
         if (numBytes > 0) {
-            state.stream.copy(slot.deviceAddress() + offset, from, numBytes);
+            kernels.stream.copy(slot.deviceAddress() + offset, from, numBytes);
         }
     }
 
@@ -202,7 +198,7 @@ final class RunTrace {
     private int rankOf(long token, long k) {
         long at = topkOffset + 8 * (token * topkIdx.size(1) + k);
         long expert = memory.get(ValueLayout.JAVA_LONG, at);
-        boolean exists = expert >= 0 && expert < state.limits.numExperts();
+        boolean exists = expert >= 0 && expert < kernels.limits.numExperts();
         return exists ? (int) expert / numLocalExperts() : -1;
     }
 }

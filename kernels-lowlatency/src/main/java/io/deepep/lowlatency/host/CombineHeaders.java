@@ -46,7 +46,7 @@ final class CombineHeaders {
      * @param bad the first selection of the plan that is no expert or not the one that was
      *     dispatched, or -1
      */
-    void put(int owner, long call, DispatchBank bank, LowLatencyCombinePlan plan, long bad) {
+    void put(int owner, long call, HostBank bank, LowLatencyCombinePlan plan, long bad) {
         int epoch = CallEpoch.of(call);
         Tensor topkIdx = plan.topkIdx();
         long value = bad < 0 ? 0 : topkIdx.segment().get(LONG, 8 * bad);
@@ -56,7 +56,7 @@ final class CombineHeaders {
         headers.put(owner, epoch, CombineWord.COMBINE_TOKEN, bad < 0 ? 0 : (int) (bad / numTopk));
         headers.put(owner, epoch, CombineWord.COMBINE_K, bad < 0 ? 0 : (int) (bad % numTopk));
         headers.putLong(owner, epoch, CombineWord.COMBINE_VALUE_LOW, value);
-        headers.announce(owner, epoch, CallEpoch.of(bank.dispatch()));
+        headers.announce(owner, epoch, CallEpoch.of(bank.call()));
     }
 
     private FaultCode status(long bad, long value) {

@@ -3,12 +3,8 @@ package io.deepep.lowlatency.host;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
-import io.deepep.error.CallOrderException;
-import io.deepep.host.HostHeap;
 import io.deepep.lowlatency.BankHandle;
-import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.Kind;
-import io.deepep.lowlatency.LowLatencyLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -24,97 +20,51 @@ final class Combiner {
     private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
 
     private final HostLowLatencyKernels kernels;
-    private final LowLatencyLayout layout;
-    private final HostHeap rdma;
     private final Peers peers;
     private final CombineHeaders headers;
-    private final CombineFlags flags;
-    private final RowReducer reducer;
-    private final int rank;
+    private final HomeRows rows;
     private final int numLocalExperts;
     private final boolean[] came;
-    private final SentRows rows;
 
-    /** By parity: the combine that is sent but not received, or 0. */
-    private final long[] unreceived = new long[2];
-
-    /** By parity: the dispatch whose tokens that combine returns, and who was given them. */
-    private final long[] dispatch = new long[2];
-
-    private final boolean[][] expected;
-
-    /** By parity: the owners that that combine was sent to. */
-    private final boolean[][] reached;
-
-    /** By parity: rows that went to each owner in that combine. */
-    private final int[][] sentRows;
-
-    /** By parity: the dispatch that comes next after that combine was begun. */
-    private final long[] nextDispatch = new long[2];
-
-    private long calls;
-
-    Combiner(HostLowLatencyKernels kernels, Peers peers) {
+    Combiner(HostLowLatencyKernels kernels) {
         this.kernels = kernels;
-        this.layout = kernels.layout;
-        this.rdma = kernels.rdma;
-        this.peers = peers;
-        this.rank = kernels.rank;
+        this.peers = kernels.peers;
         this.headers = new CombineHeaders(kernels, peers.count());
-        this.flags = new CombineFlags(kernels);
-        this.rows = new SentRows(kernels.limits);
-        this.reducer = new RowReducer(kernels, flags, rows);
+        this.rows = new HomeRows(kernels);
         this.numLocalExperts = kernels.limits.numLocalExperts(peers.count());
-        this.reached = new boolean[2][peers.count()];
         this.came = new boolean[peers.count()];
-        this.expected = new boolean[2][peers.count()];
-        this.sentRows = new int[2][peers.count()];
-    }
-
-    void reset() {
-        calls = 0;
-        Arrays.fill(unreceived, 0);
     }
 
     /** Sends and returns the number of the combine. */
     long send(LowLatencyCombinePlan plan) {
-        BankHandle<DispatchBank> handle = BankHandle.of(plan.handle(), kernels.banks);
-        DispatchBank bank = handle.received();
-        long call = calls + 1;
-        int parity = CallEpoch.parity(call);
-        if (unreceived[parity] != 0) {
-            throw new CallOrderException(
-                    "combine %s has been sent but not received; run its receive hook before the second combine after it"
-                            .formatted(unreceived[parity]));
-        }
+        BankHandle<HostBank> handle = BankHandle.of(plan.handle(), kernels.dispatches);
+        HostBank from = handle.received();
+        long call = kernels.combines.open();
+        CombineBank bank = kernels.combines.of(call);
         handle.setCombined();
-        calls = call;
-        unreceived[parity] = call;
-        dispatch[parity] = bank.dispatch();
-        nextDispatch[parity] = kernels.banks.next();
-        // Kept here, because the bank may hold a later dispatch when this combine is received.
-        System.arraycopy(bank.reached, 0, expected[parity], 0, peers.count());
+        bank.dispatch = from.call();
+        bank.nextDispatch = kernels.dispatches.next();
+        System.arraycopy(from.reached, 0, bank.expected, 0, peers.count());
+        Arrays.fill(bank.sentRows, 0);
         // The owners have summed what lay in the slots of this parity.
-        boolean[] reachable = reached[parity];
-        peers.awaitSlots(Kind.COMBINE, call, reachable);
+        peers.awaitSlots(Kind.COMBINE, call, bank.reached);
         for (int owner = 0; owner < peers.count(); owner++) {
-            if (reachable[owner]) {
+            if (bank.reached[owner]) {
                 headers.begin(owner, call, plan);
             }
         }
-        long bad = firstBadSelection(plan, bank.sentTopkIdx);
+        long bad = firstBadSelection(plan, from.sentTopkIdx);
         for (int owner = 0; owner < peers.count(); owner++) {
-            sentRows[parity][owner] = 0;
-            if (!reachable[owner]) {
+            if (!bank.reached[owner]) {
                 continue;
             }
             if (bad < 0) {
-                sentRows[parity][owner] =
+                bank.sentRows[owner] =
                         plan.isPreReduced()
-                                ? reducer.send(plan, bank, call, owner)
-                                : sendRows(plan, bank, call, owner);
+                                ? sendSums(plan, from, call, owner)
+                                : sendRows(plan, from, call, owner);
             }
-            headers.put(owner, call, bank, plan, bad);
+            headers.put(owner, call, from, plan, bad);
         }
         return call;
     }
@@ -135,61 +85,80 @@ final class Combiner {
         return -1;
     }
 
-    private int sendRows(LowLatencyCombinePlan plan, DispatchBank bank, long call, int owner) {
+    /** Sends all rows of an owner's tokens; returns how many. */
+    private int sendRows(LowLatencyCombinePlan plan, HostBank from, long call, int owner) {
         int sent = 0;
         for (int expert = 0; expert < numLocalExperts; expert++) {
-            sent += sendRows(plan, bank, call, owner, expert);
+            sent += sendRows(plan, from, call, owner, expert);
         }
         return sent;
     }
 
     private int sendRows(
-            LowLatencyCombinePlan plan, DispatchBank bank, long call, int owner, int expert) {
-        int parity = CallEpoch.parity(call);
+            LowLatencyCombinePlan plan, HostBank from, long call, int owner, int expert) {
         Tensor x = plan.x();
-        MemorySegment from = x.segment();
-        MemorySegment to = rdma.of(owner);
-        long range = bank.layoutRange.get(LONG, 8L * ((long) expert * peers.count() + owner));
+        long place = 8L * ((long) expert * peers.count() + owner);
+        long range = from.layoutRange().segment().get(LONG, place);
         int begin = LowLatencyHandle.rangeBegin(range);
         int end = begin + LowLatencyHandle.rangeCount(range);
         for (int row = begin; row < end; row++) {
-            long place = 4L * ((long) expert * bank.numSlots + row);
-            int token = bank.srcInfo.get(INT, place);
-            int k = bank.srcSelection.get(INT, place);
-            long slot = layout.combineRow(parity, rank, token, k);
-            long at = 2L * (x.stride(0) * expert + x.stride(1) * row);
-            rows.put(plan.format(), from, at, to, slot);
-            flags.set(owner, call, token, k);
+            long source = 4L * ((long) expert * from.numSlots() + row);
+            int token = from.srcInfo().segment().get(INT, source);
+            int k = from.srcSelection.get(INT, source);
+            rows.send(plan.format(), x.segment(), rowAt(x, expert, row), owner, call, token, k);
         }
         return end - begin;
     }
 
-    /** Whether a combine is sent and not received. */
-    boolean isSent(long call) {
-        return unreceived[CallEpoch.parity(call)] == call;
+    /**
+     * Sends the sums of all of an owner's tokens; returns how many. This rank's rows of a token are
+     * summed, weighted, in fp32 and in the order of selections, and rounded to BF16; the sum has
+     * the slot of the first of them.
+     */
+    private int sendSums(LowLatencyCombinePlan plan, HostBank from, long call, int owner) {
+        Tensor x = plan.x();
+        WeightedRows weighted = from.weightedRows;
+        int numRows = from.receivedRows[owner];
+        for (int i = 0; i < numRows; i++) {
+            int first = -1;
+            rows.clear();
+            for (int k = 0; k < from.numTopk(); k++) {
+                if (weighted.isHere(owner, i, k)) {
+                    first = first < 0 ? k : first;
+                    long at = rowAt(x, weighted.expert(owner, i, k), weighted.row(owner, i, k));
+                    rows.add(weighted.weight(owner, i, k), x.segment(), at);
+                }
+            }
+            rows.sendSum(plan.format(), owner, call, weighted.token(owner, i), first);
+        }
+        return numRows;
+    }
+
+    private static long rowAt(Tensor x, int expert, int row) {
+        return 2L * (x.stride(0) * expert + x.stride(1) * row);
     }
 
     void receive(long call, LowLatencyCombinePlan plan, Tensor out) {
-        int parity = CallEpoch.parity(call);
-        unreceived[parity] = 0;
+        CombineBank bank = kernels.combines.of(call);
+        bank.forgetSent();
         // acquire; pairs with the release in Headers.announce.
         int other =
                 peers.awaitHeaders(
                         Kind.COMBINE,
                         call,
-                        nextDispatch[parity],
-                        reached[parity],
+                        bank.nextDispatch,
+                        bank.reached,
                         came,
                         plan.waitCostStats());
         try {
             if (other >= 0) {
-                kernels.skipDispatch(nextDispatch[parity]);
+                kernels.skip(Kind.DISPATCH, bank.nextDispatch);
                 throw headers.errors().otherKind(other);
             }
-            headers.check(call, came, dispatch[parity], plan);
+            headers.check(call, came, bank.dispatch, plan);
             for (int sender = 0; sender < peers.count(); sender++) {
                 came[sender] =
-                        came[sender] && expected[parity][sender] && headers.hasRows(call, sender);
+                        came[sender] && bank.expected[sender] && headers.hasRows(call, sender);
             }
             int numTokens = (int) out.size(0);
             for (int token = 0; token < numTokens; token++) {
@@ -200,11 +169,6 @@ final class Combiner {
             // Also after an error that every rank learned of: the slots are free again.
             peers.acknowledge(Kind.COMBINE, call);
         }
-    }
-
-    /** Rows that went to each owner in the latest combine of that call's parity. */
-    int[] sentRows(long call) {
-        return sentRows[CallEpoch.parity(call)];
     }
 
     /** Rows that each rank returns for this rank's selections. */
@@ -245,24 +209,7 @@ final class Combiner {
         return true;
     }
 
-    /** The number of the next combine. */
-    long nextCall() {
-        return calls + 1;
-    }
-
-    /**
-     * Counts a combine that another rank made where this one dispatched, so that they are in step
-     * again, unless this one has made it since.
-     */
-    void skip(long skipped) {
-        if (skipped == nextCall()) {
-            calls = skipped;
-            peers.acknowledge(Kind.COMBINE, skipped);
-        }
-    }
-
     private void addRows(LowLatencyCombinePlan plan, long call, int token) {
-        int parity = CallEpoch.parity(call);
         MemorySegment topk = plan.topkIdx().segment();
         int numTopk = (int) plan.topkIdx().size(1);
         rows.clear();
@@ -276,8 +223,7 @@ final class Combiner {
                         plan.isPreReduced()
                                 ? 1
                                 : plan.topkWeights().segment().get(FLOAT, 4 * selection);
-                flags.require(call, sender, token, k);
-                rows.add(weight, rdma.local(), layout.combineRow(parity, sender, token, k));
+                rows.addReceived(weight, call, sender, token, k);
             }
         }
     }

@@ -34,20 +34,20 @@ final class DispatchReceiver {
     private final Headers headers;
     private final int numLocalExperts;
 
-    DispatchReceiver(HostLowLatencyKernels kernels, Peers peers) {
+    DispatchReceiver(HostLowLatencyKernels kernels) {
         this.kernels = kernels;
         this.layout = kernels.layout;
         this.local = kernels.rdma.local();
-        this.peers = peers;
+        this.peers = kernels.peers;
         this.headers = new Headers(Kind.DISPATCH, kernels);
         this.errors =
                 new LowLatencyErrors(Kind.DISPATCH, kernels.rank, kernels.limits.numExperts());
         this.numLocalExperts = kernels.limits.numLocalExperts(peers.count());
     }
 
-    void receive(long call, Tensor cumulativeStats, Tensor waitCostStats) {
-        DispatchBank bank = kernels.banks.of(call);
-        bank.setFailed();
+    void receive(long call) {
+        HostBank bank = kernels.dispatches.of(call);
+        bank.forgetSent();
         // acquire; pairs with the release in Headers.announce.
         int other =
                 peers.awaitHeaders(
@@ -56,10 +56,10 @@ final class DispatchReceiver {
                         bank.nextCombine,
                         bank.reached,
                         bank.present,
-                        waitCostStats);
+                        bank.plan.waitCostStats());
         try {
             if (other >= 0) {
-                kernels.combiner.skip(bank.nextCombine);
+                kernels.skip(Kind.COMBINE, bank.nextCombine);
                 throw errors.otherKind(other);
             }
             checkHeaders(call, bank);
@@ -70,7 +70,7 @@ final class DispatchReceiver {
                     unpackSource(call, source, bank);
                 }
             }
-            addStats(bank, cumulativeStats);
+            addStats(bank);
             bank.setReceived();
         } finally {
             // Also after an error that every rank learned of: the slots are free again.
@@ -79,8 +79,8 @@ final class DispatchReceiver {
     }
 
     /** What all ranks conclude alike. */
-    private void checkHeaders(long call, DispatchBank bank) {
-        int format = LowLatencyFormats.dispatchCode(bank.format, bank.weighted);
+    private void checkHeaders(long call, HostBank bank) {
+        int format = LowLatencyFormats.dispatchCode(bank.plan);
         for (int source = 0; source < peers.count(); source++) {
             if (!bank.present[source]) {
                 continue;
@@ -116,25 +116,27 @@ final class DispatchReceiver {
     }
 
     /** Gives each source its range of rows at each expert. */
-    private void placeSources(long call, DispatchBank bank) {
+    private void placeSources(long call, HostBank bank) {
         for (int expert = 0; expert < numLocalExperts; expert++) {
             int begin = 0;
             for (int source = 0; source < peers.count(); source++) {
                 int word = DispatchWord.COUNT + expert;
                 int count = bank.present[source] ? headers.get(call, source, word) : 0;
-                bank.layoutRange.set(
-                        LONG,
-                        8L * ((long) expert * peers.count() + source),
-                        LowLatencyHandle.range(begin, count));
+                bank.layoutRange()
+                        .segment()
+                        .set(
+                                LONG,
+                                8L * ((long) expert * peers.count() + source),
+                                LowLatencyHandle.range(begin, count));
                 begin += count;
             }
-            bank.counts.set(INT, 4L * expert, begin);
+            bank.count().segment().set(INT, 4L * expert, begin);
         }
     }
 
-    private void unpackSource(long call, int source, DispatchBank bank) {
+    private void unpackSource(long call, int source, HostBank bank) {
         int parity = CallEpoch.parity(call);
-        RowFormat format = kernels.rows(bank.format);
+        RowFormat format = kernels.rows(bank.plan.format());
         int numRows = headers.get(call, source, DispatchWord.NUM_ROWS);
         bank.receivedRows[source] = numRows;
         for (int i = 0; i < numRows; i++) {
@@ -145,7 +147,7 @@ final class DispatchReceiver {
             }
             int token = CallWord.token(DispatchFlagWord.TAG.get(local, flag, 0));
             long slot = layout.dispatchRow(parity, source, token, format, bank.numTopk());
-            if (bank.weighted) {
+            if (bank.isWeighted()) {
                 bank.weightedRows.setToken(source, i, token);
             }
             for (int k = 0; k < bank.numTopk(); k++) {
@@ -153,7 +155,7 @@ final class DispatchReceiver {
                 boolean isHere = selection != CallWord.NO_SELECTION;
                 int expert = isHere ? CallWord.expert(selection) : -1;
                 int row = isHere ? firstRow(bank, expert, source) + CallWord.order(selection) : 0;
-                if (bank.weighted) {
+                if (bank.isWeighted()) {
                     float weight =
                             Float.intBitsToFloat(DispatchFlagWord.WEIGHT.get(local, flag, k));
                     bank.weightedRows.setSelection(source, i, k, expert, row, weight);
@@ -165,49 +167,54 @@ final class DispatchReceiver {
         }
     }
 
-    private int firstRow(DispatchBank bank, int expert, int source) {
+    private int firstRow(HostBank bank, int expert, int source) {
         long place = 8L * ((long) expert * peers.count() + source);
-        return LowLatencyHandle.rangeBegin(bank.layoutRange.get(LONG, place));
+        return LowLatencyHandle.rangeBegin(bank.layoutRange().segment().get(LONG, place));
     }
 
     private void unpackRow(
-            long slot, RowFormat format, DispatchBank bank, int expert, int row, int token, int k) {
-        long place = (long) expert * bank.numSlots + row;
+            long slot, RowFormat format, HostBank bank, int expert, int row, int token, int k) {
+        long place = (long) expert * bank.numSlots() + row;
         long rowBytes = format.elementBytes();
-        MemorySegment.copy(local, slot, bank.rows, place * rowBytes, rowBytes);
-        bank.srcInfo.set(INT, 4 * place, token);
+        MemorySegment.copy(local, slot, bank.recvX.segment(), place * rowBytes, rowBytes);
+        bank.srcInfo().segment().set(INT, 4 * place, token);
         bank.srcSelection.set(INT, 4 * place, k);
-        if (bank.format == LowLatencyFormat.FP8_UE8M0) {
+        if (bank.plan.format() == LowLatencyFormat.FP8_UE8M0) {
             unpackUe8m0(slot + rowBytes, format, bank, expert, row);
-        } else if (bank.format.isFp8()) {
+        } else if (bank.plan.format().isFp8()) {
             unpackScales(slot + rowBytes, format, bank, expert, row);
         }
     }
 
-    private void unpackScales(long from, RowFormat format, DispatchBank bank, int expert, int row) {
+    private void unpackScales(long from, RowFormat format, HostBank bank, int expert, int row) {
         int groups = format.numScales();
-        long to = 4L * ((long) expert * groups * bank.numSlots + row);
+        long to = 4L * ((long) expert * groups * bank.numSlots() + row);
         for (int group = 0; group < groups; group++) {
-            bank.scales.set(
-                    FLOAT, to + 4L * group * bank.numSlots, local.get(FLOAT, from + 4L * group));
+            bank.recvScales
+                    .segment()
+                    .set(
+                            FLOAT,
+                            to + 4L * group * bank.numSlots(),
+                            local.get(FLOAT, from + 4L * group));
         }
     }
 
-    private void unpackUe8m0(long from, RowFormat format, DispatchBank bank, int expert, int row) {
+    private void unpackUe8m0(long from, RowFormat format, HostBank bank, int expert, int row) {
         int groups = format.numScales();
-        int columns = (groups + Ue8m0.PER_INT - 1) / Ue8m0.PER_INT;
-        long to = 4L * ((long) expert * columns * bank.numSlots + row);
+        int columns = Math.ceilDiv(groups, Ue8m0.PER_INT);
+        long to = 4L * ((long) expert * columns * bank.numSlots() + row);
         for (int column = 0; column < columns; column++) {
             int packed = 0;
             for (int j = 0; j < Ue8m0.PER_INT && Ue8m0.PER_INT * column + j < groups; j++) {
                 float scale = local.get(FLOAT, from + 4L * (Ue8m0.PER_INT * column + j));
                 packed |= (Ue8m0.fromPowerOfTwo(scale) & 0xff) << (8 * j);
             }
-            bank.scales.set(INT, to + 4L * column * bank.numSlots, packed);
+            bank.recvScales.segment().set(INT, to + 4L * column * bank.numSlots(), packed);
         }
     }
 
-    private void addStats(DispatchBank bank, Tensor cumulativeStats) {
+    private void addStats(HostBank bank) {
+        Tensor cumulativeStats = bank.plan.cumulativeStats();
         if (cumulativeStats == null) {
             return;
         }
@@ -216,7 +223,7 @@ final class DispatchReceiver {
             stats.set(
                     INT,
                     4L * expert,
-                    stats.get(INT, 4L * expert) + bank.counts.get(INT, 4L * expert));
+                    stats.get(INT, 4L * expert) + bank.count().segment().get(INT, 4L * expert));
         }
     }
 }

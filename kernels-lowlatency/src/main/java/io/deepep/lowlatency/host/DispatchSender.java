@@ -4,6 +4,7 @@ import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.host.HostHeap;
+import io.deepep.host.HostMemory;
 import io.deepep.host.RowMath;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
@@ -14,6 +15,7 @@ import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.RowFormat;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -54,11 +56,11 @@ final class DispatchSender {
     /** One row as it travels, so that it is cast once however many ranks get it. */
     private final MemorySegment wire;
 
-    DispatchSender(HostLowLatencyKernels kernels, Peers peers, MemorySegment wire) {
+    DispatchSender(HostLowLatencyKernels kernels) {
         this.kernels = kernels;
         this.layout = kernels.layout;
         this.rdma = kernels.rdma;
-        this.peers = peers;
+        this.peers = kernels.peers;
         this.rank = kernels.rank;
         this.headers = new Headers(Kind.DISPATCH, kernels);
         this.maxTokens = kernels.limits.maxTokens();
@@ -68,22 +70,25 @@ final class DispatchSender {
         this.numRows = new int[peers.count()];
         this.numSelections = new int[peers.count()];
         this.counts = new int[numExperts];
-        this.wire = wire;
+        this.wire = HostMemory.allocate(Arena.ofAuto(), RowFormat.maxStrideBytes(hidden));
     }
 
-    /** Sends and returns the number of the dispatch. */
-    long send(LowLatencyDispatchPlan plan) {
+    /** Sends a dispatch that has been begun in its bank. */
+    void send(LowLatencyDispatchPlan plan, long call) {
         int numTokens = (int) plan.x().size(0);
         int numTopk = (int) plan.topkIdx().size(1);
         MemorySegment topk = plan.topkIdx().segment();
-        boolean weighted = plan.topkWeights() != null;
-        long call = kernels.openDispatch(numTokens, numTopk, plan.format(), weighted);
-        DispatchBank bank = kernels.banks.of(call);
+        HostBank bank = kernels.dispatches.of(call);
         MemorySegment.copy(topk, 0, bank.sentTopkIdx, 0, 8L * numTokens * numTopk);
         // The slots are free once every receiver has taken the dispatch before the last out of
         // them. Pairs with the signal in Peers.acknowledge.
         peers.awaitSlots(Kind.DISPATCH, call, bank.reached);
-        begin(plan, CallEpoch.of(call), bank.reached);
+        int format = LowLatencyFormats.dispatchCode(plan);
+        for (int peer = 0; peer < peers.count(); peer++) {
+            if (bank.reached[peer]) {
+                headers.begin(peer, CallEpoch.of(call), format);
+            }
+        }
         Arrays.fill(numRows, 0);
         Arrays.fill(numSelections, 0);
         Arrays.fill(counts, 0);
@@ -98,17 +103,6 @@ final class DispatchSender {
         for (int peer = 0; peer < peers.count(); peer++) {
             if (bank.reached[peer]) {
                 announce(plan, CallEpoch.of(call), peer);
-            }
-        }
-        return call;
-    }
-
-    private void begin(LowLatencyDispatchPlan plan, int epoch, boolean[] reached) {
-        boolean weighted = plan.topkWeights() != null;
-        int format = LowLatencyFormats.dispatchCode(plan.format(), weighted);
-        for (int peer = 0; peer < peers.count(); peer++) {
-            if (reached[peer]) {
-                headers.begin(peer, epoch, format);
             }
         }
     }

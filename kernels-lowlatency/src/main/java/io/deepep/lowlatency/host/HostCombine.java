@@ -5,7 +5,6 @@ import io.deepep.Event;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.Tensor;
-import io.deepep.host.HostMemory;
 import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.RunsInFlight;
 import io.deepep.spi.CallTimeouts;
@@ -28,17 +27,19 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
     private final CallTimeouts timeouts;
     private long completed;
 
-    HostCombine(HostLowLatencyKernels kernels, LowLatencyCombinePlan plan, int hidden) {
+    HostCombine(HostLowLatencyKernels kernels, LowLatencyCombinePlan plan) {
         this.kernels = kernels;
         this.plan = plan;
         this.timeouts = kernels.peers.timeouts(plan);
-        this.runs = new RunsInFlight(kernels.banks, kernels.combiner::isSent);
-        this.out = plan.out() != null ? plan.out() : allocate(plan.handle().numTokens(), hidden);
-    }
-
-    private static Tensor allocate(int numTokens, int hidden) {
-        long bytes = (long) numTokens * hidden * DType.BF16.sizeBytes();
-        return Tensor.of(HostMemory.allocate(Arena.ofAuto(), bytes), DType.BF16, numTokens, hidden);
+        this.runs = new RunsInFlight(kernels.combines);
+        this.out =
+                plan.out() != null
+                        ? plan.out()
+                        : HostLowLatencyKernels.memory(Arena.ofAuto())
+                                .allocate(
+                                        DType.BF16,
+                                        plan.handle().numTokens(),
+                                        kernels.limits.hidden());
     }
 
     @Override
@@ -64,7 +65,7 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
         int[] home = kernels.combiner.homeRows(plan);
         facts.tokens(out.size(0), Arrays.stream(home).sum()).directLinks(home);
         if (hasCompleted) {
-            facts.peers(kernels.combiner.sentRows(completed), home);
+            facts.peers(kernels.combines.of(completed).sentRows, home);
         }
     }
 

@@ -19,6 +19,7 @@ import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyChecks;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.lowlatency.TensorMemory;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
@@ -41,7 +42,8 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     private final RowFormat bf16Rows;
     private final RowFormat fp8Rows;
     final Peers peers;
-    final Banks<DispatchBank> banks;
+    final Banks<HostBank> dispatches;
+    final Banks<CombineBank> combines;
     final DispatchSender sender;
     final DispatchReceiver receiver;
     final Combiner combiner;
@@ -68,14 +70,22 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         this.bf16Rows = RowFormat.bf16(limits.hidden());
         this.fp8Rows = RowFormat.fp8(limits.hidden());
         int numRanks = peers.count();
-        banks =
+        this.dispatches =
                 new Banks<>(
-                        new DispatchBank(arena, limits, numRanks),
-                        new DispatchBank(arena, limits, numRanks));
-        long longestRow = Math.max(bf16Rows.dataBytes(), fp8Rows.dataBytes());
-        this.sender = new DispatchSender(this, peers, HostMemory.allocate(arena, longestRow));
-        this.receiver = new DispatchReceiver(this, peers);
-        this.combiner = new Combiner(this, peers);
+                        Kind.DISPATCH,
+                        new HostBank(arena, limits, numRanks),
+                        new HostBank(arena, limits, numRanks));
+        this.combines =
+                new Banks<>(Kind.COMBINE, new CombineBank(numRanks), new CombineBank(numRanks));
+        this.sender = new DispatchSender(this);
+        this.receiver = new DispatchReceiver(this);
+        this.combiner = new Combiner(this);
+    }
+
+    /** Memory that costs only the pages that are used, freed with {@code arena}. */
+    static TensorMemory memory(Arena arena) {
+        return (numBytes, dtype, shape) ->
+                Tensor.of(HostMemory.allocate(arena, numBytes), dtype, shape);
     }
 
     /** How rows of a format travel. */
@@ -91,13 +101,13 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
 
     @Override
     public Operation<LowLatencyCombineResult> prepareCombine(LowLatencyCombinePlan plan) {
-        checks.combine(plan, BankHandle.of(plan.handle(), banks).weighted());
-        return new HostCombine(this, plan, limits.hidden());
+        checks.combine(plan, BankHandle.of(plan.handle(), dispatches).weighted());
+        return new HostCombine(this, plan);
     }
 
     @Override
     public Tensor combineBuffer(LowLatencyHandle handle) {
-        return BankHandle.of(handle, banks).bank().combineBuffer();
+        return BankHandle.of(handle, dispatches).bank().combineBuffer();
     }
 
     /** What is stored lies in the peers' memory. */
@@ -108,8 +118,8 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     public void reset() {
         rdma.local().asSlice(0, layout.headersEnd()).fill((byte) 0);
         peers.reset();
-        combiner.reset();
-        banks.clean();
+        dispatches.clean();
+        combines.clean();
     }
 
     @Override
@@ -122,25 +132,16 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         return peers.masks();
     }
 
-    /** Starts the next dispatch in its bank. */
-    long openDispatch(int numTokens, int numTopk, LowLatencyFormat format, boolean weighted) {
-        long dispatch = banks.open(numTokens, numTopk);
-        DispatchBank bank = banks.of(dispatch);
-        bank.nextCombine = combiner.nextCall();
-        bank.format = format;
-        bank.weighted = weighted;
-        return dispatch;
-    }
-
     /**
-     * Counts a dispatch that another rank made where this one combined, so that they are in step
-     * again, unless this one has made it since. The slots are free: that rank got an
-     * acknowledgement of the dispatch before the last.
+     * Counts a call that another rank made where this one made one of the other kind, so that they
+     * are in step again, unless this one has made it since. The slots are free: that rank got an
+     * acknowledgement of the call before the last of that kind.
      */
-    void skipDispatch(long skipped) {
+    void skip(Kind kind, long skipped) {
+        Banks<?> banks = kind == Kind.DISPATCH ? dispatches : combines;
         if (skipped == banks.next()) {
             banks.skip();
-            peers.acknowledge(Kind.DISPATCH, skipped);
+            peers.acknowledge(kind, skipped);
         }
     }
 }

@@ -18,7 +18,6 @@ import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.VirtualMemory;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.LowLatencyLayout;
-import io.deepep.lowlatency.cuda.CudaLowLatencyKernels.Place;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.Operation;
 import java.io.ByteArrayOutputStream;
@@ -59,8 +58,8 @@ final class MappedRanks implements AutoCloseable {
             CudaStream stream = CudaStream.create(context);
             streams.add(stream);
             pools.add(new DevicePool(stream));
-            Place place =
-                    new Place(
+            LowLatencyPlace place =
+                    new LowLatencyPlace(
                             context,
                             stream,
                             topology(rank),
@@ -89,7 +88,7 @@ final class MappedRanks implements AutoCloseable {
     /** Makes all ranks believe that each kind of call has been made {@code numCalls} times. */
     void pretendCalls(long numCalls) {
         for (int rank = 0; rank < NUM_RANKS; rank++) {
-            CudaLowLatencyState state = kernels.get(rank).state;
+            CudaLowLatencyKernels state = kernels.get(rank);
             CudaStream stream = streams.get(rank);
             int last = CallEpoch.of(numCalls);
             int[] received = {last, last}; // by parity
@@ -101,7 +100,7 @@ final class MappedRanks implements AutoCloseable {
                     stream.writeInt(stateAddress(state, "received") + 4 * idx, received[parity]);
                     for (int peer = 0; peer < NUM_RANKS; peer++) {
                         long ack = state.layout.acks().at(peer) + 4 * idx;
-                        stream.writeInt(state.heap() + ack, received[parity]);
+                        stream.writeInt(state.place.heap() + ack, received[parity]);
                     }
                 }
             }
@@ -109,7 +108,7 @@ final class MappedRanks implements AutoCloseable {
         }
     }
 
-    private static long stateAddress(CudaLowLatencyState state, String field) {
+    private static long stateAddress(CudaLowLatencyKernels state, String field) {
         return state.rankState.address() + state.gpu.structs.rankState.offset(field);
     }
 

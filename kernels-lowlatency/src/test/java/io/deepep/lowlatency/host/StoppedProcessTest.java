@@ -2,7 +2,6 @@ package io.deepep.lowlatency.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.Kind;
@@ -49,9 +48,7 @@ class StoppedProcessTest {
                 .run(
                         rank -> {
                             if (rank.rank() == 1) {
-                                int format =
-                                        LowLatencyFormats.dispatchCode(
-                                                LowLatencyFormat.BF16, false);
+                                int format = LowLatencyFormats.Code.BF16.value();
                                 new Headers(Kind.DISPATCH, rank.kernels())
                                         .begin(0, CallEpoch.of(1), format);
                                 begun.countDown();

@@ -1,0 +1,111 @@
+package io.deepep.lowlatency;
+
+import io.deepep.DType;
+import io.deepep.Fp8E4m3;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyLimits;
+import io.deepep.Tensor;
+import io.deepep.Ue8m0;
+
+/** Where every second dispatch of a rank puts what it receives, with room for the worst case. */
+public abstract class DispatchBank extends Bank {
+    private final TensorMemory memory;
+    private final int numLocalExperts;
+    private final int numSlots;
+    private final int hidden;
+    private final int groups;
+    private final Tensor srcInfo;
+    private final Tensor layoutRange;
+    private final Tensor count;
+    private final Tensor scales;
+    private Tensor rows;
+    private Tensor combineBuffer;
+
+    /** A bank in {@code memory}. */
+    protected DispatchBank(LowLatencyLimits limits, int numRanks, TensorMemory memory) {
+        this.memory = memory;
+        this.numLocalExperts = limits.numLocalExperts(numRanks);
+        this.numSlots = numRanks * limits.maxTokens();
+        this.hidden = limits.hidden();
+        this.groups = hidden / Fp8E4m3.CHANNELS_PER_SCALE;
+        srcInfo = memory.allocate(DType.I32, numLocalExperts, numSlots);
+        layoutRange = memory.allocate(DType.I64, numLocalExperts, numRanks);
+        count = memory.allocate(DType.I32, numLocalExperts);
+        scales = memory.allocate(DType.F32, numLocalExperts, groups, numSlots);
+    }
+
+    /** R*maxTokens: rows that there is room for at each expert. */
+    public final int numSlots() {
+        return numSlots;
+    }
+
+    /** I32 [El, R*maxTokens], see {@link io.deepep.LowLatencyHandle#srcInfo}. */
+    public final Tensor srcInfo() {
+        return srcInfo;
+    }
+
+    /** I64 [El, R], see {@link io.deepep.LowLatencyHandle#layoutRange}. */
+    public final Tensor layoutRange() {
+        return layoutRange;
+    }
+
+    /** I32 [El]: rows of each local expert. */
+    public final Tensor count() {
+        return count;
+    }
+
+    /**
+     * The received rows of a format, [El, R*maxTokens, H], in memory that the bank's formats share:
+     * allocated when first asked for.
+     */
+    final Tensor recvX(LowLatencyFormat format) {
+        DType dtype = format.isFp8() ? DType.FP8_E4M3 : DType.BF16;
+        long numElements = (long) numLocalExperts * numSlots * hidden;
+        if (rows == null || rows.capacityBytes() < numElements * dtype.sizeBytes()) {
+            rows = memory.allocate(dtype, numLocalExperts, numSlots, hidden);
+        }
+        return view(
+                rows,
+                dtype,
+                new long[] {numLocalExperts, numSlots, hidden},
+                new long[] {(long) numSlots * hidden, hidden, 1});
+    }
+
+    /** The received scales, column-major; null for BF16. */
+    final Tensor recvScales(LowLatencyFormat format) {
+        return switch (format) {
+            case BF16 -> null;
+            case FP8, FP8_POWER_OF_TWO -> columnMajor(DType.F32, groups);
+            case FP8_UE8M0 -> columnMajor(DType.I32, Math.ceilDiv(groups, Ue8m0.PER_INT));
+        };
+    }
+
+    private Tensor columnMajor(DType dtype, int columns) {
+        return view(
+                scales,
+                dtype,
+                new long[] {numLocalExperts, numSlots, columns},
+                new long[] {(long) columns * numSlots, 1, numSlots});
+    }
+
+    private static Tensor view(Tensor of, DType dtype, long[] shape, long[] strides) {
+        return of.device().isHost()
+                ? Tensor.strided(of.segment(), dtype, shape, strides)
+                : Tensor.onDevice(
+                        of.device(),
+                        of.address(),
+                        of.capacityBytes(),
+                        dtype,
+                        shape,
+                        strides,
+                        of.owner());
+    }
+
+    /** The zero-copy combine input, BF16 [El, R*maxTokens, H], made when it is first asked for. */
+    public final Tensor combineBuffer() {
+        if (combineBuffer == null) {
+            combineBuffer = memory.allocate(DType.BF16, numLocalExperts, numSlots, hidden);
+        }
+        return combineBuffer;
+    }
+}

@@ -1,0 +1,127 @@
+package io.deepep.lowlatency.cuda;
+
+import io.deepep.EpTopology;
+import io.deepep.LowLatencyPlan;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaFunction;
+import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.KernelParams;
+import io.deepep.cuda.NetworkLibrary;
+import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.KernelStruct.Params;
+import io.deepep.cuda.kernel.NetworkStructs;
+import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.CallTimeouts;
+import java.util.List;
+
+/**
+ * Where a rank works, and how its kernels reach the others.
+ *
+ * @param context its GPU
+ * @param stream the stream that all its operations are enqueued on
+ * @param topology its place in the group
+ * @param heaps of every rank, the address as this GPU sees it, 0 for those that only the network
+ *     reaches; each holds a {@link LowLatencyLayout}, zeroed up to {@link
+ *     LowLatencyLayout#headersEnd}
+ * @param network null where every heap is mapped here
+ * @param ranksOnDevice ranks that share this GPU
+ * @param goneRanks address of i32 [R], in host memory that the GPU sees: 1 + the rank because of
+ *     which one will not come, or 0; or 0 where nobody knows
+ * @param timeouts how long a kernel waits for a peer, unless a plan says it
+ */
+public record LowLatencyPlace(
+        CudaContext context,
+        CudaStream stream,
+        EpTopology topology,
+        List<Long> heaps,
+        Network network,
+        int ranksOnDevice,
+        long goneRanks,
+        CallTimeouts timeouts) {
+    /**
+     * How ranks are reached whose heap is not mapped here: by kernels that were built with a
+     * network policy. All of them compose in an outbox first, {@link LowLatencyLayout#outboxBytes}
+     * that the network reads, {@code outbox} bytes from this rank's heap.
+     */
+    public sealed interface Network {
+        /** Bytes from this rank's heap to its outbox. */
+        long outbox();
+    }
+
+    /**
+     * By queues that the kernels write themselves.
+     *
+     * @param queues what the policy knows of its queues: {@code Network.queues}
+     */
+    public record Queues(long queues, long outbox) implements Network {}
+
+    /** By a library in whose memory heap and outbox lie, at the same place on all ranks. */
+    public record Library(NetworkLibrary library, long outbox) implements Network {}
+
+    /** Whether the kernels of one small node are used. */
+    boolean isSmallNode() {
+        return network == null && LowLatencyLayout.isSmallNode(topology);
+    }
+
+    /** This rank's heap. */
+    long heap() {
+        return heaps.get(topology.rank());
+    }
+
+    /** Tells kernels, in their group. */
+    void fill(Params group) {
+        for (int rank = 0; rank < topology.numRanks(); rank++) {
+            group.set("heap", rank, heaps.get(rank));
+        }
+        if (network != null) {
+            group.set("outbox", network.outbox());
+            fillNetwork(group.memory(), group.struct().offset("network"));
+        }
+        group.set("gone", goneRanks)
+                .setInt("rank", topology.rank())
+                .setInt("num_ranks", topology.numRanks());
+    }
+
+    /** To the network policy each rank is a node. */
+    private void fillNetwork(KernelParams params, long at) {
+        KernelStruct struct = NetworkStructs.NETWORK;
+        params.setLong(at + struct.offset("base"), heap());
+        params.setInt(at + struct.offset("node"), topology.rank());
+        params.setInt(at + struct.offset("num_nodes"), topology.numRanks());
+        switch (network) {
+            case Queues queues -> params.setLong(at + struct.offset("queues"), queues.queues());
+            case Library over -> {
+                int first = over.library().peOf(0);
+                params.setInt(at + struct.offset("first_pe"), first);
+                params.setInt(at + struct.offset("pe_stride"), over.library().peOf(1) - first);
+            }
+        }
+    }
+
+    /**
+     * How many blocks a launch has.
+     *
+     * @throws IllegalArgumentException if the ranks of this GPU cannot all have that many at once:
+     *     they wait for each other
+     */
+    int numBlocks(LowLatencyPlan plan, CudaFunction kernel, int sharedBytes) {
+        int room =
+                Math.min(
+                        kernel.maxResidentBlocks(LowLatencyStructs.THREADS, sharedBytes),
+                        context.cudaDevice().numSms());
+        int share = room / ranksOnDevice;
+        int wanted = plan.numSms();
+        if (share < 1 || wanted > share) {
+            throw new IllegalArgumentException(
+                    ("numSms=%s for %s ranks on %s exceeds the %s blocks that fit there at once; ask for at"
+                                    + " most %s, or put fewer ranks on the GPU")
+                            .formatted(wanted, ranksOnDevice, context, room, share));
+        }
+        if (wanted > 0) {
+            return wanted;
+        }
+        return isSmallNode()
+                ? LowLatencyPlan.defaultNumSms(plan.topkIdx().numElements(), share)
+                : share;
+    }
+}
