@@ -43,26 +43,20 @@ public final class LowLatencyChecks {
     public void dispatch(LowLatencyDispatchPlan plan) {
         Tensor x = plan.x();
         requireHidden(x, 1);
-        tensors.require("x", x, DType.BF16, TensorChecks.ANY, limits.hidden());
-        tensors.requireContiguousRows("x", x);
+        rows("x", x, TensorChecks.ANY, limits.hidden());
         if (x.size(0) > limits.maxTokens()) {
             throw new IllegalArgumentException(
                     "x has %s tokens, but the buffer was opened for maxTokens=%s; raise LowLatencyLimits.maxTokens"
                             .formatted(x.size(0), limits.maxTokens()));
         }
         Tensor topkIdx = plan.topkIdx();
-        tensors.require("topkIdx", topkIdx, DType.I64, x.size(0), TensorChecks.ANY);
-        tensors.requireContiguous("topkIdx", topkIdx);
+        contiguous("topkIdx", topkIdx, DType.I64, x.size(0), TensorChecks.ANY);
         if (topkIdx.size(1) < 1 || topkIdx.size(1) > limits.maxTopk()) {
             throw new IllegalArgumentException(
                     "numTopk=%s is not in [1, maxTopk=%s]; raise LowLatencyLimits.maxTopk"
                             .formatted(topkIdx.size(1), limits.maxTopk()));
         }
-        if (plan.topkWeights() != null) {
-            tensors.require(
-                    "topkWeights", plan.topkWeights(), DType.F32, topkIdx.size(0), topkIdx.size(1));
-            tensors.requireContiguous("topkWeights", plan.topkWeights());
-        }
+        optional("topkWeights", plan.topkWeights(), DType.F32, topkIdx.shape());
         optional("cumulativeStats", plan.cumulativeStats(), DType.I32, numLocalExperts);
         optional("waitCostStats", plan.waitCostStats(), DType.I64, numRanks);
     }
@@ -76,21 +70,16 @@ public final class LowLatencyChecks {
         long numTokens = plan.handle().numTokens();
         int numTopk = plan.handle().numTopk();
         requireHidden(plan.x(), 2);
-        tensors.require("x", plan.x(), DType.BF16, numLocalExperts, numSlots, limits.hidden());
-        tensors.requireContiguousRows("x", plan.x());
-        tensors.require("topkIdx", plan.topkIdx(), DType.I64, numTokens, numTopk);
-        tensors.requireContiguous("topkIdx", plan.topkIdx());
-        if (!plan.isPreReduced()) {
-            tensors.require("topkWeights", plan.topkWeights(), DType.F32, numTokens, numTopk);
-            tensors.requireContiguous("topkWeights", plan.topkWeights());
-        } else if (!weighted) {
+        rows("x", plan.x(), numLocalExperts, numSlots, limits.hidden());
+        contiguous("topkIdx", plan.topkIdx(), DType.I64, numTokens, numTopk);
+        optional("topkWeights", plan.topkWeights(), DType.F32, numTokens, numTopk);
+        if (plan.isPreReduced() && !weighted) {
             throw new IllegalArgumentException(
                     "the combine is pre-reduced, but its dispatch had no topkWeights; give them to"
                             + " LowLatencyDispatchPlan, or combine with weights");
         }
         if (plan.out() != null) {
-            tensors.require("out", plan.out(), DType.BF16, numTokens, limits.hidden());
-            tensors.requireContiguousRows("out", plan.out());
+            rows("out", plan.out(), numTokens, limits.hidden());
         }
         optional("waitCostStats", plan.waitCostStats(), DType.I64, numRanks);
     }
@@ -104,10 +93,19 @@ public final class LowLatencyChecks {
         }
     }
 
-    private void optional(String name, Tensor tensor, DType dtype, long size) {
+    private void rows(String name, Tensor tensor, long... shape) {
+        tensors.require(name, tensor, DType.BF16, shape);
+        tensors.requireContiguousRows(name, tensor);
+    }
+
+    private void contiguous(String name, Tensor tensor, DType dtype, long... shape) {
+        tensors.require(name, tensor, dtype, shape);
+        tensors.requireContiguous(name, tensor);
+    }
+
+    private void optional(String name, Tensor tensor, DType dtype, long... shape) {
         if (tensor != null) {
-            tensors.require(name, tensor, dtype, size);
-            tensors.requireContiguous(name, tensor);
+            contiguous(name, tensor, dtype, shape);
         }
     }
 }

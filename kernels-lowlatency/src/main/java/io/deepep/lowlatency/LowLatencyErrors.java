@@ -3,6 +3,8 @@ package io.deepep.lowlatency;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
+import io.deepep.spi.CallTimeouts;
+import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
 
 /**
@@ -15,16 +17,30 @@ import io.deepep.spi.FaultPhase;
 public record LowLatencyErrors(Kind kind, int rank, int numExperts) {
     /** The call in messages. */
     public String operation() {
-        return operation(kind);
-    }
-
-    private static String operation(Kind kind) {
         return "low-latency " + kind.text();
     }
 
     /** What a call waits for, as time-outs name it. */
-    public static String phase(Kind kind, FaultPhase phase) {
-        return operation(kind) + "." + phase.text();
+    public String phase(FaultPhase phase) {
+        return operation() + "." + phase.text();
+    }
+
+    /**
+     * A peer did not come in time.
+     *
+     * @param begins whether it had not yet begun the call
+     * @param epoch what was waited for
+     * @param seen the epoch seen last
+     */
+    public DeepEpTimeoutException expired(
+            CallTimeouts timeouts,
+            boolean begins,
+            int peer,
+            FaultPhase phase,
+            long epoch,
+            long seen) {
+        return timeouts.expired(
+                begins, rank, peer, phase(phase), CallEpoch.call(epoch), CallEpoch.call(seen));
     }
 
     /**
@@ -33,21 +49,32 @@ public record LowLatencyErrors(Kind kind, int rank, int numExperts) {
      * @param epoch of this rank's call
      * @param seen the epoch that the peer has reached
      */
-    public static DeepEpTimeoutException tooLate(
-            Kind kind, int rank, int peer, FaultPhase phase, long epoch, long seen, long waited) {
+    public DeepEpTimeoutException tooLate(
+            int peer, FaultPhase phase, long epoch, long seen, long waited) {
         return DeepEpTimeoutException.tooLate(
                 phase.begins(),
                 rank,
                 peer,
-                operation(kind),
-                phase(kind, phase),
+                operation(),
+                phase(phase),
                 "has gone on without it (expected=%s observed=%s)"
                         .formatted(CallEpoch.call(epoch), CallEpoch.call(seen)),
                 waited);
     }
 
+    /** What {@code source} says is wrong with its own selections. */
+    public RoutingException ofSelections(
+            FaultCode status, int source, int token, int k, long value, long maxTokens) {
+        return switch (status) {
+            case SELECTED_TOO_OFTEN -> selectedTooOften(source, k, value, maxTokens);
+            case SELECTION_CHANGED -> selectionChanged(source, token, k, value);
+            case HANDLE_INVALID -> handleInvalid(source);
+            default -> expertOutOfRange(source, token, k, value);
+        };
+    }
+
     /** A selection of {@code source} is neither -1 nor an expert. */
-    public RoutingException expertOutOfRange(int source, int token, int k, long value) {
+    private RoutingException expertOutOfRange(int source, int token, int k, long value) {
         return new RoutingException(
                 source,
                 "%s is not in [-1, numExperts=%s)".formatted(selection(token, k, value), numExperts)
@@ -57,7 +84,7 @@ public record LowLatencyErrors(Kind kind, int rank, int numExperts) {
     }
 
     /** A selection of a combine is not the one of the dispatch. */
-    public RoutingException selectionChanged(int source, int token, int k, long value) {
+    private RoutingException selectionChanged(int source, int token, int k, long value) {
         return new RoutingException(
                 source,
                 selection(token, k, value)
@@ -72,7 +99,7 @@ public record LowLatencyErrors(Kind kind, int rank, int numExperts) {
      * The memory of the dispatch that {@code source} names does not hold it, though the host has
      * not seen another one take it.
      */
-    public RoutingException handleInvalid(int source) {
+    private RoutingException handleInvalid(int source) {
         return new RoutingException(
                 source,
                 operation()
@@ -126,7 +153,7 @@ public record LowLatencyErrors(Kind kind, int rank, int numExperts) {
     }
 
     /** {@code source} selects an expert more often than the expert has rows for one source. */
-    public RoutingException selectedTooOften(int source, int expert, long times, long maxTokens) {
+    private RoutingException selectedTooOften(int source, int expert, long times, long maxTokens) {
         return new RoutingException(
                 source,
                 ("expert %s is selected %s times, more than maxTokens=%s; select an expert once per token, or"

@@ -244,11 +244,4 @@ public record LowLatencyLayout(
     public int numParts() {
         return (int) (combineFlags.stride1() / combineFlags.recordBytes());
     }
-
-    /**
-     * Bytes of the outbox of a rank that reaches others by a network: it is divided as a heap is.
-     */
-    public long outboxBytes() {
-        return layout.sizeBytes();
-    }
 }

@@ -45,7 +45,7 @@ public record BufferSizes(
             var layout = LowLatencyLayout.of(options.lowLatency(), topology);
             lowLatency = layout.layout().sizeBytes();
             if (topology.isInternode() && carries(options.network())) {
-                outbox = layout.outboxBytes();
+                outbox = lowLatency; // divided as the heap is
             }
             hash = 31 * hash + layout.layout().hash();
         }

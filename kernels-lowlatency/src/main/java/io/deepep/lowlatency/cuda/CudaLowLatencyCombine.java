@@ -92,7 +92,7 @@ final class CudaLowLatencyCombine extends CudaLowLatencyOperation<LowLatencyComb
     @Override
     void describe(RecordedFacts facts, RunTrace trace) {
         boolean reduced = plan.isPreReduced();
-        int[] home = reduced ? trace.ownRows() : trace.ownSelections();
+        int[] home = trace.ownRows(reduced);
         int[] sent = reduced ? trace.receivedRows() : trace.receivedSelections();
         facts.tokens(handle.numTokens(), Arrays.stream(home).sum())
                 .peers(sent, home)

@@ -135,6 +135,7 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
     void setGroup(Params params, LowLatencyStatus status, int phases) {
         Params group = new Params(gpu.structs.group, params.memory());
         place.fill(group);
+        status.fill(group);
         for (Kind kind : Kind.values()) {
             Region headers = layout.headers(kind);
             group.set("header_offset", kind.value(), headers.offset())
@@ -142,11 +143,7 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
                     .set("header_rank_stride", kind.value(), headers.recordBytes());
         }
         group.set("state", rankState.address())
-                .set("status", status.deviceAddress())
-                .set("ran", status.ranAddress())
                 .set("timed_out", mask.deviceAddress())
-                .set("timeout_ns", status.timeouts().nanos())
-                .set("start_timeout_ns", status.timeouts().startNanos())
                 .set("acks_offset", layout.acks().offset())
                 .setInt("mask_timed_out", maskTimedOutRanks ? 1 : 0)
                 .setInt("phases", phases);

@@ -5,7 +5,6 @@ import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
-import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CombineWord;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
@@ -32,18 +31,15 @@ record LowLatencyFaults(LowLatencyErrors errors, CallTimeouts timeouts) {
         int k = intOf(block, "k");
         long expected = longOf(block, "expected");
         long seen = longOf(block, "seen");
-        return switch (FaultCode.of(code)) {
-            case EXPERT_OUT_OF_RANGE -> errors.expertOutOfRange(peer, token, k, seen);
-            case SELECTED_TOO_OFTEN -> errors.selectedTooOften(peer, k, seen, expected);
-            case SELECTION_CHANGED -> errors.selectionChanged(peer, token, k, seen);
-            case HANDLE_INVALID -> errors.handleInvalid(peer);
+        FaultCode fault = FaultCode.of(code);
+        return switch (fault) {
+            case EXPERT_OUT_OF_RANGE, SELECTED_TOO_OFTEN, SELECTION_CHANGED, HANDLE_INVALID ->
+                    errors.ofSelections(fault, peer, token, k, seen, expected);
             case HEADER_MISMATCH -> mismatch(peer, k, expected, seen);
             case TIMEOUT -> timeout(block, phaseOf(block));
             case PEER_GONE -> givenUp(block, "." + phaseOf(block).text(), seen);
             case OUT_OF_STEP ->
-                    LowLatencyErrors.tooLate(
-                            errors.kind(),
-                            errors.rank(),
+                    errors.tooLate(
                             intOf(block, "peer"),
                             phaseOf(block),
                             expected,
@@ -52,8 +48,7 @@ record LowLatencyFaults(LowLatencyErrors errors, CallTimeouts timeouts) {
             case OPERATION_MISMATCH -> errors.otherKind(intOf(block, "peer"));
             default ->
                     throw new IllegalStateException(
-                            "%s: unexpected kernel status %s"
-                                    .formatted(errors.operation(), FaultCode.of(code)));
+                            "%s: unexpected kernel status %s".formatted(errors.operation(), fault));
         };
     }
 
@@ -81,13 +76,13 @@ record LowLatencyFaults(LowLatencyErrors errors, CallTimeouts timeouts) {
                     ", having given it up in an earlier call",
                     DeepEpTimeoutException.NOT_KNOWN);
         }
-        return timeouts.expired(
+        return errors.expired(
+                timeouts,
                 phase.begins(),
-                errors.rank(),
                 intOf(block, "peer"),
-                errors.operation() + "." + phase.text(),
-                CallEpoch.call(longOf(block, "expected")),
-                CallEpoch.call(longOf(block, "seen")));
+                phase,
+                longOf(block, "expected"),
+                longOf(block, "seen"));
     }
 
     private DeepEpTimeoutException givenUp(MemorySegment block, String where, long waitedNanos) {

@@ -40,8 +40,8 @@ public record LowLatencyPlace(
         CallTimeouts timeouts) {
     /**
      * How ranks are reached whose heap is not mapped here: by kernels that were built with a
-     * network policy. All of them compose in an outbox first, {@link LowLatencyLayout#outboxBytes}
-     * that the network reads, {@code outbox} bytes from this rank's heap.
+     * network policy. All of them compose in an outbox first, which is divided as a heap is and
+     * which the network reads.
      */
     public sealed interface Network {
         /** Bytes from this rank's heap to its outbox. */

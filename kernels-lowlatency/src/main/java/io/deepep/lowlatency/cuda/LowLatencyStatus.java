@@ -2,10 +2,10 @@ package io.deepep.lowlatency.cuda;
 
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.PinnedSlots;
-import io.deepep.spi.CallTimeouts;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
@@ -55,17 +55,12 @@ final class LowLatencyStatus {
         memory.fill((byte) 0);
     }
 
-    /** How long its runs wait for a peer. */
-    CallTimeouts timeouts() {
-        return faults.timeouts();
-    }
-
-    long deviceAddress() {
-        return deviceAddress;
-    }
-
-    long ranAddress() {
-        return ran.address();
+    /** Tells kernels where to write, and how long to wait. */
+    void fill(Params group) {
+        group.set("status", deviceAddress)
+                .set("ran", ran.address())
+                .set("timeout_ns", faults.timeouts().nanos())
+                .set("start_timeout_ns", faults.timeouts().startNanos());
     }
 
     /**

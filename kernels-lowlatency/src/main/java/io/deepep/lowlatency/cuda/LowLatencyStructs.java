@@ -12,6 +12,7 @@ import io.deepep.cuda.kernel.KernelHeader;
 import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.kernel.StatusStruct;
+import io.deepep.lowlatency.Banks;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.CombineWord;
@@ -55,14 +56,11 @@ final class LowLatencyStructs {
     private static final int PARITIES = 2;
     private static final int KINDS = Kind.values().length;
 
-    /** Calls of a kind that may be between their halves. */
-    static final int RUNS = 2;
-
     /**
      * Where send halves leave what their receive halves need: captured runs have places of their
      * own, because a replay knows nothing of calls that are between their halves.
      */
-    static final int RUN_PLACES = 2 * RUNS;
+    static final int RUN_PLACES = 2 * Banks.COUNT;
 
     /**
      * Words of RankState before those of which vectors are loaded, besides its two sets of ranks.

@@ -6,9 +6,9 @@ import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.Selections;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.function.IntPredicate;
 
 /**
  * What observers learn of one run from device memory: copies into mapped host memory that are
@@ -46,6 +46,7 @@ final class RunTrace {
     private final long beforeOffset;
     private final long afterOffset;
     private final long topkOffset;
+    private final Selections selections;
     private boolean received;
 
     /**
@@ -68,6 +69,8 @@ final class RunTrace {
         long numBytes = topkOffset + 8 * topkIdx.numElements();
         this.slot = kernels.gpu.slots.take(operation, numBytes, end);
         this.memory = slot.memory().asSlice(0, numBytes);
+        this.selections =
+                Selections.of(topkIdx, memory.asSlice(topkOffset), kernels.limits, numRanks());
     }
 
     private static long alignToVector(long bytes) {
@@ -151,54 +154,21 @@ final class RunTrace {
 
     /** [R] This rank's tokens that select experts of each rank to which it sent. */
     int[] sentRows() {
+        int[] rows = selections.perRank(true);
         long reached = bankStruct.offset("reached");
-        return rows(
-                rank -> {
-                    int word = rank / Integer.SIZE;
-                    int ranks = memory.get(ValueLayout.JAVA_INT, reached + 4L * word);
-                    return (ranks >> rank & 1) != 0;
-                });
-    }
-
-    /** [R] This rank's tokens that select experts of each rank, those of masked ranks too. */
-    int[] ownRows() {
-        return rows(_ -> true);
-    }
-
-    private int[] rows(IntPredicate among) {
-        int[] rows = new int[numRanks()];
-        int[] latest = new int[numRanks()]; // 1 + the last token that selects the rank
-        for (int token = 0; token < topkIdx.size(0); token++) {
-            for (long k = 0; k < topkIdx.size(1); k++) {
-                int rank = rankOf(token, k);
-                if (rank >= 0 && latest[rank] <= token && among.test(rank)) {
-                    latest[rank] = token + 1;
-                    rows[rank]++;
-                }
-            }
+        for (int rank = 0; rank < rows.length; rank++) {
+            int word = rank / Integer.SIZE;
+            int ranks = memory.get(ValueLayout.JAVA_INT, reached + 4L * word);
+            rows[rank] = (ranks >> rank & 1) != 0 ? rows[rank] : 0;
         }
         return rows;
     }
 
-    /** [R] This rank's selections of experts of each rank, those of masked ranks too. */
-    int[] ownSelections() {
-        int[] rows = new int[numRanks()];
-        for (long token = 0; token < topkIdx.size(0); token++) {
-            for (long k = 0; k < topkIdx.size(1); k++) {
-                int rank = rankOf(token, k);
-                if (rank >= 0) {
-                    rows[rank]++;
-                }
-            }
-        }
-        return rows;
-    }
-
-    /** The rank of a selected expert, or -1: of a call that failed, it may be any number. */
-    private int rankOf(long token, long k) {
-        long at = topkOffset + 8 * (token * topkIdx.size(1) + k);
-        long expert = memory.get(ValueLayout.JAVA_LONG, at);
-        boolean exists = expert >= 0 && expert < kernels.limits.numExperts();
-        return exists ? (int) expert / numLocalExperts() : -1;
+    /**
+     * [R] This rank's selections of experts of each rank, or its tokens that have such; those of
+     * masked ranks too.
+     */
+    int[] ownRows(boolean tokens) {
+        return selections.perRank(tokens);
     }
 }

@@ -4,7 +4,12 @@ import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.lowlatency.BankHandle;
+import io.deepep.lowlatency.CallEpoch;
+import io.deepep.lowlatency.CombineWord;
 import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LowLatencyFormats;
+import io.deepep.lowlatency.Selections;
+import io.deepep.spi.FaultCode;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -21,15 +26,17 @@ final class Combiner {
 
     private final HostLowLatencyKernels kernels;
     private final Peers peers;
-    private final CombineHeaders headers;
+    private final Headers headers;
     private final HomeRows rows;
+    private final int numExperts;
     private final int numLocalExperts;
     private final boolean[] came;
 
     Combiner(HostLowLatencyKernels kernels) {
         this.kernels = kernels;
         this.peers = kernels.peers;
-        this.headers = new CombineHeaders(kernels, peers.count());
+        this.headers = new Headers(Kind.COMBINE, kernels);
+        this.numExperts = kernels.limits.numExperts();
         this.rows = new HomeRows(kernels);
         this.numLocalExperts = kernels.limits.numLocalExperts(peers.count());
         this.came = new boolean[peers.count()];
@@ -50,7 +57,7 @@ final class Combiner {
         peers.awaitSlots(Kind.COMBINE, call, bank.reached);
         for (int owner = 0; owner < peers.count(); owner++) {
             if (bank.reached[owner]) {
-                headers.begin(owner, call, plan);
+                headers.begin(owner, CallEpoch.of(call), LowLatencyFormats.combineCode(plan));
             }
         }
         long bad = firstBadSelection(plan, from.sentTopkIdx);
@@ -64,7 +71,7 @@ final class Combiner {
                                 ? sendSums(plan, from, call, owner)
                                 : sendRows(plan, from, call, owner);
             }
-            headers.put(owner, call, from, plan, bad);
+            announce(owner, CallEpoch.of(call), from, plan, bad);
         }
         return call;
     }
@@ -83,6 +90,29 @@ final class Combiner {
             }
         }
         return -1;
+    }
+
+    /**
+     * Writes the rest of this rank's header at {@code owner}.
+     *
+     * @param bad the first selection of the plan that is no expert or not the one that was
+     *     dispatched, or -1
+     */
+    private void announce(
+            int owner, int epoch, HostBank from, LowLatencyCombinePlan plan, long bad) {
+        int numTopk = from.numTopk();
+        FaultCode status = FaultCode.OK;
+        long value = 0;
+        if (bad >= 0) {
+            value = plan.topkIdx().segment().get(LONG, 8 * bad);
+            boolean isSelection = value >= -1 && value < numExperts;
+            status = isSelection ? FaultCode.SELECTION_CHANGED : FaultCode.EXPERT_OUT_OF_RANGE;
+        }
+        headers.put(owner, epoch, CombineWord.HAS_ROWS, from.present[owner] ? 1 : 0);
+        headers.put(owner, epoch, CombineWord.COMBINE_STATUS, status.value());
+        int first = (int) Math.max(bad, 0);
+        headers.putCulprit(owner, epoch, first / numTopk, first % numTopk, value);
+        headers.announce(owner, epoch, CallEpoch.of(from.call()));
     }
 
     /** Sends all rows of an owner's tokens; returns how many. */
@@ -138,7 +168,7 @@ final class Combiner {
         return 2L * (x.stride(0) * expert + x.stride(1) * row);
     }
 
-    void receive(long call, LowLatencyCombinePlan plan, Tensor out) {
+    void receive(long call, LowLatencyCombinePlan plan, Selections selections, Tensor out) {
         CombineBank bank = kernels.combines.of(call);
         bank.forgetSent();
         // acquire; pairs with the release in Headers.announce.
@@ -153,16 +183,17 @@ final class Combiner {
         try {
             if (other >= 0) {
                 kernels.skip(Kind.DISPATCH, bank.nextDispatch);
-                throw headers.errors().otherKind(other);
+                throw headers.errors.otherKind(other);
             }
-            headers.check(call, came, bank.dispatch, plan);
+            checkHeaders(call, CallEpoch.of(bank.dispatch), LowLatencyFormats.combineCode(plan));
             for (int sender = 0; sender < peers.count(); sender++) {
                 came[sender] =
-                        came[sender] && bank.expected[sender] && headers.hasRows(call, sender);
+                        came[sender]
+                                && bank.expected[sender]
+                                && headers.get(call, sender, CombineWord.HAS_ROWS) != 0;
             }
-            int numTokens = (int) out.size(0);
-            for (int token = 0; token < numTokens; token++) {
-                addRows(plan, call, token);
+            for (int token = 0; token < selections.numTokens(); token++) {
+                addRows(plan, call, selections, token);
                 rows.storeSum(plan.format(), out.segment(), 2L * out.stride(0) * token);
             }
         } finally {
@@ -171,59 +202,38 @@ final class Combiner {
         }
     }
 
-    /** Rows that each rank returns for this rank's selections. */
-    int[] homeRows(LowLatencyCombinePlan plan) {
-        int[] rows = new int[peers.count()];
-        MemorySegment topk = plan.topkIdx().segment();
-        int numTopk = (int) plan.topkIdx().size(1);
-        for (long i = 0; i < plan.topkIdx().numElements(); i++) {
-            int sender = senderOf(topk.get(LONG, 8 * i));
-            if (sender >= 0 && bringsRow(plan, topk, i / numTopk * numTopk, i)) {
-                rows[sender]++;
+    /** Holds the headers of the ranks that came against one another: all conclude alike. */
+    private void checkHeaders(long call, int dispatchEpoch, int format) {
+        for (int sender = 0; sender < peers.count(); sender++) {
+            if (!came[sender]) {
+                continue;
+            }
+            int given = headers.get(call, sender, CombineWord.DISPATCH_EPOCH);
+            if (given != dispatchEpoch) {
+                throw headers.errors.otherDispatch(dispatchEpoch, sender, given);
+            }
+            int theirs = headers.get(call, sender, CombineWord.ROW_FORMAT);
+            if (theirs != format) {
+                throw headers.errors.combineFormat(format, sender, theirs);
             }
         }
-        return rows;
+        headers.requireValidSelections(call, came);
     }
 
-    /** The rank of a selected expert, or -1: of a call that failed, it may be any number. */
-    private int senderOf(long expert) {
-        boolean exists = expert >= 0 && expert < kernels.limits.numExperts();
-        return exists ? (int) expert / numLocalExperts : -1;
-    }
-
-    /**
-     * Whether a selection's own slot gets a row: pre-reduced, only the first of each rank, of those
-     * from {@code first} on.
-     */
-    private boolean bringsRow(
-            LowLatencyCombinePlan plan, MemorySegment topk, long first, long selection) {
-        if (!plan.isPreReduced()) {
-            return true;
-        }
-        int sender = senderOf(topk.get(LONG, 8 * selection));
-        for (long earlier = first; earlier < selection; earlier++) {
-            if (senderOf(topk.get(LONG, 8 * earlier)) == sender) {
-                return false;
-            }
-        }
-        return true;
-    }
-
-    private void addRows(LowLatencyCombinePlan plan, long call, int token) {
-        MemorySegment topk = plan.topkIdx().segment();
-        int numTopk = (int) plan.topkIdx().size(1);
+    /** Of a pre-reduced combine, a rank brings one row for all selections of its experts. */
+    private void addRows(LowLatencyCombinePlan plan, long call, Selections selections, int token) {
         rows.clear();
-        for (int k = 0; k < numTopk; k++) {
-            long selection = (long) token * numTopk + k;
-            int sender = senderOf(topk.get(LONG, 8 * selection));
-            if (sender >= 0
-                    && came[sender]
-                    && bringsRow(plan, topk, (long) token * numTopk, selection)) {
-                float weight =
-                        plan.isPreReduced()
-                                ? 1
-                                : plan.topkWeights().segment().get(FLOAT, 4 * selection);
+        for (int k = 0; k < selections.numTopk(); k++) {
+            int sender = selections.rankOf(token, k);
+            if (sender < 0 || !came[sender]) {
+                continue;
+            }
+            if (!plan.isPreReduced()) {
+                long at = 4 * ((long) token * selections.numTopk() + k);
+                float weight = plan.topkWeights().segment().get(FLOAT, at);
                 rows.addReceived(weight, call, sender, token, k);
+            } else if (selections.isFirstOfRank(token, k)) {
+                rows.addReceived(1, call, sender, token, k);
             }
         }
     }

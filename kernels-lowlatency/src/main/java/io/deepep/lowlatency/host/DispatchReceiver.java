@@ -9,10 +9,8 @@ import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.DispatchFlagWord;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
-import io.deepep.lowlatency.LowLatencyErrors;
 import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
-import io.deepep.spi.FaultCode;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -28,7 +26,6 @@ final class DispatchReceiver {
 
     private final HostLowLatencyKernels kernels;
     private final LowLatencyLayout layout;
-    private final LowLatencyErrors errors;
     private final MemorySegment local;
     private final Peers peers;
     private final Headers headers;
@@ -40,8 +37,6 @@ final class DispatchReceiver {
         this.local = kernels.rdma.local();
         this.peers = kernels.peers;
         this.headers = new Headers(Kind.DISPATCH, kernels);
-        this.errors =
-                new LowLatencyErrors(Kind.DISPATCH, kernels.rank, kernels.limits.numExperts());
         this.numLocalExperts = kernels.limits.numLocalExperts(peers.count());
     }
 
@@ -60,7 +55,7 @@ final class DispatchReceiver {
         try {
             if (other >= 0) {
                 kernels.skip(Kind.COMBINE, bank.nextCombine);
-                throw errors.otherKind(other);
+                throw headers.errors.otherKind(other);
             }
             checkHeaders(call, bank);
             placeSources(call, bank);
@@ -87,32 +82,14 @@ final class DispatchReceiver {
             }
             int given = headers.get(call, source, DispatchWord.FORMAT);
             if (given != format) {
-                throw errors.dispatchFormat(format, source, given);
+                throw headers.errors.dispatchFormat(format, source, given);
             }
             int numTopk = headers.get(call, source, DispatchWord.TOPK);
             if (numTopk != bank.numTopk()) {
-                throw errors.numTopk(bank.numTopk(), source, numTopk);
+                throw headers.errors.numTopk(bank.numTopk(), source, numTopk);
             }
         }
-        for (int source = 0; source < peers.count(); source++) {
-            if (bank.present[source]) {
-                checkStatus(call, source);
-            }
-        }
-    }
-
-    /** What a source says of its own selections. */
-    private void checkStatus(long call, int source) {
-        FaultCode status = FaultCode.of(headers.get(call, source, DispatchWord.STATUS));
-        if (status == FaultCode.OK) {
-            return;
-        }
-        int token = headers.get(call, source, DispatchWord.STATUS_TOKEN);
-        int k = headers.get(call, source, DispatchWord.STATUS_K);
-        long value = headers.getLong(call, source, DispatchWord.STATUS_VALUE_LOW);
-        throw status == FaultCode.SELECTED_TOO_OFTEN
-                ? errors.selectedTooOften(source, k, value, kernels.limits.maxTokens())
-                : errors.expertOutOfRange(source, token, k, value);
+        headers.requireValidSelections(call, bank.present);
     }
 
     /** Gives each source its range of rows at each expert. */
@@ -136,7 +113,7 @@ final class DispatchReceiver {
 
     private void unpackSource(long call, int source, HostBank bank) {
         int parity = CallEpoch.parity(call);
-        RowFormat format = kernels.rows(bank.plan.format());
+        RowFormat format = bank.rowFormat;
         int numRows = headers.get(call, source, DispatchWord.NUM_ROWS);
         bank.receivedRows[source] = numRows;
         for (int i = 0; i < numRows; i++) {

@@ -47,6 +47,11 @@ final class DispatchSender {
     /** By expert: its selections so far. */
     private final int[] counts;
 
+    /** Of the token at hand, by selection: the rank it goes to, or -1, and what its flag says. */
+    private final int[] receivers;
+
+    private final int[] selections;
+
     /** The first selection that is no expert, as {@code token * numTopk + k}, or -1. */
     private long bad;
 
@@ -70,6 +75,8 @@ final class DispatchSender {
         this.numRows = new int[peers.count()];
         this.numSelections = new int[peers.count()];
         this.counts = new int[numExperts];
+        this.receivers = new int[kernels.limits.maxTopk()];
+        this.selections = new int[kernels.limits.maxTopk()];
         this.wire = HostMemory.allocate(Arena.ofAuto(), RowFormat.maxStrideBytes(hidden));
     }
 
@@ -95,7 +102,7 @@ final class DispatchSender {
         bad = firstBadSelection(topk, (long) numTokens * numTopk);
         if (bad < 0) {
             for (int token = 0; token < numTokens; token++) {
-                sendToken(plan, call, token, numTopk, bank.reached);
+                sendToken(plan, CallEpoch.of(call), token, bank);
             }
         }
         crowded = firstCrowdedExpert();
@@ -126,52 +133,41 @@ final class DispatchSender {
         return -1;
     }
 
-    private void sendToken(
-            LowLatencyDispatchPlan plan, long call, int token, int numTopk, boolean[] reached) {
+    /** Sends a token to each rank that it selects, in the order of its selections. */
+    private void sendToken(LowLatencyDispatchPlan plan, int epoch, int token, HostBank bank) {
         MemorySegment topk = plan.topkIdx().segment();
-        long first = 8L * token * numTopk;
-        RowFormat format = kernels.rows(plan.format());
+        int numTopk = bank.numTopk();
+        for (int k = 0; k < numTopk; k++) {
+            int expert = (int) topk.get(LONG, 8 * ((long) token * numTopk + k));
+            receivers[k] = expert < 0 ? -1 : expert / numLocalExperts;
+            // Those that nobody is sent count too: all ranks find out if there are too many.
+            selections[k] =
+                    expert < 0
+                            ? CallWord.NO_SELECTION
+                            : CallWord.selection(expert % numLocalExperts, counts[expert]++);
+        }
         boolean packed = false;
         for (int k = 0; k < numTopk; k++) {
-            long expert = topk.get(LONG, first + 8L * k);
-            if (expert < 0) {
-                continue;
-            }
-            int peer = (int) expert / numLocalExperts;
-            if (isRepeated(topk, first, k, peer)) {
-                continue;
-            }
-            if (!reached[peer]) {
-                count(topk, first, numTopk, peer);
+            int peer = receivers[k];
+            if (peer < 0 || !bank.reached[peer] || isRepeated(k)) {
                 continue;
             }
             if (!packed) {
-                packRow(plan, token, format);
+                packRow(plan, token, bank.rowFormat);
                 packed = true;
             }
-            putRow(plan, CallEpoch.of(call), token, peer, format);
+            putRow(plan, epoch, token, peer, bank.rowFormat);
         }
     }
 
     /** Whether an earlier selection of the token went to the same rank. */
-    private boolean isRepeated(MemorySegment topk, long first, int k, int peer) {
+    private boolean isRepeated(int k) {
         for (int earlier = 0; earlier < k; earlier++) {
-            long expert = topk.get(LONG, first + 8L * earlier);
-            if (expert >= 0 && expert / numLocalExperts == peer) {
+            if (receivers[earlier] == receivers[k]) {
                 return true;
             }
         }
         return false;
-    }
-
-    /** Counts the selections of a token that nobody is sent. */
-    private void count(MemorySegment topk, long first, int numTopk, int peer) {
-        for (int k = 0; k < numTopk; k++) {
-            long expert = topk.get(LONG, first + 8L * k);
-            if (expert >= 0 && expert / numLocalExperts == peer) {
-                counts[(int) expert]++;
-            }
-        }
     }
 
     private void packRow(LowLatencyDispatchPlan plan, int token, RowFormat format) {
@@ -188,9 +184,7 @@ final class DispatchSender {
 
     private void putRow(
             LowLatencyDispatchPlan plan, int epoch, int token, int peer, RowFormat format) {
-        MemorySegment topk = plan.topkIdx().segment();
         int numTopk = (int) plan.topkIdx().size(1);
-        long first = 8L * token * numTopk;
         MemorySegment weights = plan.topkWeights() == null ? null : plan.topkWeights().segment();
         MemorySegment to = rdma.of(peer);
         int row = numRows[peer]++;
@@ -200,17 +194,14 @@ final class DispatchSender {
         // What orders the row is the header, which comes last.
         long flag = layout.dispatchFlag(epoch & 1, rank, row, numTopk);
         for (int k = 0; k < numTopk; k++) {
-            long expert = topk.get(LONG, first + 8L * k);
-            int selection = CallWord.NO_SELECTION;
-            if (expert >= 0 && expert / numLocalExperts == peer) {
-                int order = counts[(int) expert]++;
-                selection = CallWord.selection((int) expert % numLocalExperts, order);
-                numSelections[peer]++;
-            }
-            int weight = weights == null ? 0 : weights.get(INT, first / 2 + 4L * k);
+            boolean goes = receivers[k] == peer;
+            numSelections[peer] += goes ? 1 : 0;
+            int selection = goes ? selections[k] : CallWord.NO_SELECTION;
+            long weight = 4 * ((long) token * numTopk + k);
             DispatchFlagWord.EPOCH.set(to, flag, k, epoch);
             DispatchFlagWord.SELECTION.set(to, flag, k, selection);
-            DispatchFlagWord.WEIGHT.set(to, flag, k, weight);
+            DispatchFlagWord.WEIGHT.set(
+                    to, flag, k, weights == null ? 0 : weights.get(INT, weight));
             DispatchFlagWord.TAG.set(to, flag, k, tag);
         }
     }
@@ -227,20 +218,14 @@ final class DispatchSender {
         }
         if (bad >= 0) {
             long value = plan.topkIdx().segment().get(LONG, 8 * bad);
-            putStatus(peer, epoch, (int) (bad / numTopk), (int) (bad % numTopk), value);
+            headers.putCulprit(peer, epoch, (int) bad / numTopk, (int) bad % numTopk, value);
             headers.announce(peer, epoch, FaultCode.EXPERT_OUT_OF_RANGE.value());
         } else if (crowded >= 0) {
-            putStatus(peer, epoch, 0, crowded, counts[crowded]);
+            headers.putCulprit(peer, epoch, 0, crowded, counts[crowded]);
             headers.announce(peer, epoch, FaultCode.SELECTED_TOO_OFTEN.value());
         } else {
-            putStatus(peer, epoch, 0, 0, 0);
+            headers.putCulprit(peer, epoch, 0, 0, 0);
             headers.announce(peer, epoch, FaultCode.OK.value());
         }
-    }
-
-    private void putStatus(int peer, int epoch, int token, int k, long value) {
-        headers.put(peer, epoch, DispatchWord.STATUS_TOKEN, token);
-        headers.put(peer, epoch, DispatchWord.STATUS_K, k);
-        headers.putLong(peer, epoch, DispatchWord.STATUS_VALUE_LOW, value);
     }
 }

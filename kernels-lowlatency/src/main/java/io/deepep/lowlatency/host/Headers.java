@@ -1,12 +1,15 @@
 package io.deepep.lowlatency.host;
 
+import io.deepep.error.RoutingException;
 import io.deepep.host.HostHeap;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.CombineWord;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LowLatencyErrors;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.FaultCode;
 import io.deepep.spi.KernelEnum;
 import java.lang.foreign.ValueLayout;
 
@@ -18,12 +21,25 @@ final class Headers {
     private final LowLatencyLayout layout;
     private final HostHeap rdma;
     private final int rank;
+    private final int maxTokens;
+
+    /** What all ranks throw that conclude alike. */
+    final LowLatencyErrors errors;
+
+    /** The status of a rank's selections; behind it come token, k and value of the culprit. */
+    private final int statusWord;
 
     Headers(Kind kind, HostLowLatencyKernels kernels) {
         this.kind = kind;
         this.layout = kernels.layout;
         this.rdma = kernels.rdma;
         this.rank = kernels.rank;
+        this.maxTokens = kernels.limits.maxTokens();
+        this.errors = new LowLatencyErrors(kind, rank, kernels.limits.numExperts());
+        this.statusWord =
+                kind == Kind.DISPATCH
+                        ? DispatchWord.STATUS.value()
+                        : CombineWord.COMBINE_STATUS.value();
     }
 
     /** The word that a rank stores before its rows, by which peers see that it has begun. */
@@ -50,10 +66,12 @@ final class Headers {
         put(peer, epoch, word.value(), value);
     }
 
-    /** Stores a 64-bit value in two words. */
-    void putLong(int peer, int epoch, KernelEnum low, long value) {
-        put(peer, epoch, low.value(), (int) value);
-        put(peer, epoch, low.value() + 1, (int) (value >>> Integer.SIZE));
+    /** Stores what a status is of, in the words behind it. */
+    void putCulprit(int peer, int epoch, int token, int k, long value) {
+        put(peer, epoch, statusWord + 1, token);
+        put(peer, epoch, statusWord + 2, k);
+        put(peer, epoch, statusWord + 3, (int) value);
+        put(peer, epoch, statusWord + 4, (int) (value >>> Integer.SIZE));
     }
 
     /** Stores the first word, after everything that belongs to the call. */
@@ -78,8 +96,22 @@ final class Headers {
         return get(call, source, word.value());
     }
 
-    long getLong(long call, int source, KernelEnum low) {
-        return (get(call, source, low.value()) & 0xffffffffL)
-                | ((long) get(call, source, low.value() + 1) << Integer.SIZE);
+    /**
+     * Checks what the ranks that came say of their own selections.
+     *
+     * @throws RoutingException if those of one are not valid
+     */
+    void requireValidSelections(long call, boolean[] came) {
+        for (int source = 0; source < came.length; source++) {
+            FaultCode status =
+                    came[source] ? FaultCode.of(get(call, source, statusWord)) : FaultCode.OK;
+            if (status != FaultCode.OK) {
+                int token = get(call, source, statusWord + 1);
+                int k = get(call, source, statusWord + 2);
+                long low = Integer.toUnsignedLong(get(call, source, statusWord + 3));
+                long value = (long) get(call, source, statusWord + 4) << Integer.SIZE | low;
+                throw errors.ofSelections(status, source, token, k, value, maxTokens);
+            }
+        }
     }
 }

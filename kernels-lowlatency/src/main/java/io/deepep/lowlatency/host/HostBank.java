@@ -6,7 +6,7 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.host.HostMemory;
 import io.deepep.lowlatency.DispatchBank;
-import io.deepep.lowlatency.DispatchResults;
+import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
@@ -38,9 +38,10 @@ final class HostBank extends DispatchBank {
     /** The combine that comes next after the bank's dispatch was begun. */
     long nextCombine;
 
-    /** Of its dispatch, and where its rows and their scales go. */
+    /** Of its dispatch; how rows travel, and where they and their scales go. */
     LowLatencyDispatchPlan plan;
 
+    RowFormat rowFormat;
     Tensor recvX;
     Tensor recvScales;
 
@@ -54,14 +55,6 @@ final class HostBank extends DispatchBank {
         long numSelections = (long) limits.maxTokens() * limits.maxTopk();
         sentTopkIdx = HostMemory.allocate(arena, DType.I64.sizeBytes() * numSelections);
         weightedRows = new WeightedRows(arena, limits, numRanks);
-    }
-
-    /** A dispatch of a plan has been begun in it. */
-    void begin(LowLatencyDispatchPlan of, DispatchResults<HostBank> results, int index, long next) {
-        plan = of;
-        recvX = results.recvX(index);
-        recvScales = results.recvScales(index);
-        nextCombine = next;
     }
 
     int numTopk() {

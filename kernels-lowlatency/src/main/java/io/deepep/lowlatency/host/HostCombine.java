@@ -7,6 +7,7 @@ import io.deepep.LowLatencyCombineResult;
 import io.deepep.Tensor;
 import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.RunsInFlight;
+import io.deepep.lowlatency.Selections;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
@@ -21,6 +22,7 @@ import java.util.Objects;
 final class HostCombine implements Operation<LowLatencyCombineResult> {
     private final HostLowLatencyKernels kernels;
     private final LowLatencyCombinePlan plan;
+    private final Selections selections;
     private final Tensor out;
     private LowLatencyCombineResult cached;
     private final RunsInFlight runs;
@@ -32,6 +34,12 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
         this.plan = plan;
         this.timeouts = kernels.peers.timeouts(plan);
         this.runs = new RunsInFlight(kernels.combines);
+        this.selections =
+                Selections.of(
+                        plan.topkIdx(),
+                        plan.topkIdx().segment(),
+                        kernels.limits,
+                        kernels.peers.count());
         this.out =
                 plan.out() != null
                         ? plan.out()
@@ -52,7 +60,7 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
     public void complete() {
         kernels.peers.allow(timeouts);
         completed = runs.take();
-        kernels.combiner.receive(completed, plan, out);
+        kernels.combiner.receive(completed, plan, selections, out);
     }
 
     /**
@@ -62,7 +70,7 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
     @Override
     public void describe(RecordedFacts facts, boolean hasCompleted) {
         LowLatencyFormats.describe(facts, plan.format(), (int) out.size(1));
-        int[] home = kernels.combiner.homeRows(plan);
+        int[] home = selections.perRank(plan.isPreReduced());
         facts.tokens(out.size(0), Arrays.stream(home).sum()).directLinks(home);
         if (hasCompleted) {
             facts.peers(kernels.combines.of(completed).sentRows, home);

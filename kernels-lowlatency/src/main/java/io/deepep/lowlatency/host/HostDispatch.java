@@ -5,10 +5,12 @@ import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.DispatchResults;
+import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.RunsInFlight;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
+import io.deepep.spi.RowFormat;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 
@@ -19,6 +21,7 @@ import java.util.Arrays;
 final class HostDispatch implements Operation<LowLatencyDispatchResult> {
     private final HostLowLatencyKernels kernels;
     private final LowLatencyDispatchPlan plan;
+    private final RowFormat rows;
     private final RunsInFlight runs;
     private final DispatchResults<HostBank> results;
     private final CallTimeouts timeouts;
@@ -28,6 +31,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         this.kernels = kernels;
         this.plan = plan;
         this.timeouts = kernels.peers.timeouts(plan);
+        this.rows = LowLatencyLayout.rows(plan.format(), kernels.limits.hidden());
         this.runs = new RunsInFlight(kernels.dispatches);
         this.results = new DispatchResults<>(kernels.dispatches, plan, runs);
     }
@@ -37,7 +41,11 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         kernels.peers.allow(timeouts);
         long dispatch = kernels.dispatches.open();
         HostBank bank = kernels.dispatches.of(dispatch);
-        bank.begin(plan, results, CallEpoch.parity(dispatch), kernels.combines.next());
+        bank.plan = plan;
+        bank.rowFormat = rows;
+        bank.recvX = results.recvX(CallEpoch.parity(dispatch));
+        bank.recvScales = results.recvScales(CallEpoch.parity(dispatch));
+        bank.nextCombine = kernels.combines.next();
         kernels.sender.send(plan, dispatch);
         runs.add(dispatch);
         results.begin(dispatch);
@@ -57,7 +65,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
 
     @Override
     public void describe(RecordedFacts facts, boolean hasCompleted) {
-        facts.rows(kernels.rows(plan.format()));
+        facts.rows(rows);
         facts.tokens(plan.x().size(0), RecordedFacts.UNKNOWN);
         if (hasCompleted) {
             HostBank bank = kernels.dispatches.of(completed);

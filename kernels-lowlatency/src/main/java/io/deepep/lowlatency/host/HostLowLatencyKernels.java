@@ -5,7 +5,6 @@ import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
-import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
@@ -21,7 +20,6 @@ import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.TensorMemory;
 import io.deepep.spi.Operation;
-import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
 
 /**
@@ -39,8 +37,6 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     final LowLatencyLimits limits;
     final LowLatencyLayout layout;
     private final LowLatencyChecks checks;
-    private final RowFormat bf16Rows;
-    private final RowFormat fp8Rows;
     final Peers peers;
     final Banks<HostBank> dispatches;
     final Banks<CombineBank> combines;
@@ -66,9 +62,7 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         this.checks =
                 new LowLatencyChecks(
                         limits, context.topology(), Device.host(), CallWord.MAX_LOCAL_EXPERTS);
-        this.peers = new Peers(context, layout, maskTimedOutRanks);
-        this.bf16Rows = RowFormat.bf16(limits.hidden());
-        this.fp8Rows = RowFormat.fp8(limits.hidden());
+        this.peers = new Peers(context, layout, limits, maskTimedOutRanks);
         int numRanks = peers.count();
         this.dispatches =
                 new Banks<>(
@@ -86,11 +80,6 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     static TensorMemory memory(Arena arena) {
         return (numBytes, dtype, shape) ->
                 Tensor.of(HostMemory.allocate(arena, numBytes), dtype, shape);
-    }
-
-    /** How rows of a format travel. */
-    RowFormat rows(LowLatencyFormat format) {
-        return format.isFp8() ? fp8Rows : bf16Rows;
     }
 
     @Override

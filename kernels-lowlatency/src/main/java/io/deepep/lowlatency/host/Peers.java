@@ -4,6 +4,7 @@ import static io.deepep.spi.FaultPhase.HEADER;
 import static io.deepep.spi.FaultPhase.ROWS;
 import static io.deepep.spi.FaultPhase.SLOTS;
 
+import io.deepep.LowLatencyLimits;
 import io.deepep.Plan;
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
@@ -21,7 +22,9 @@ import io.deepep.spi.FaultPhase;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
+import java.util.List;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /** The other ranks as this one sees them: who is masked, and how to wait for those who are not. */
 final class Peers {
@@ -43,7 +46,14 @@ final class Peers {
     /** By kind and parity: the epoch of the call that was received last. */
     private final int[][] received = new int[Kind.values().length][2];
 
-    Peers(HostContext context, LowLatencyLayout layout, boolean maskTimedOut) {
+    /** By kind. */
+    private final List<LowLatencyErrors> errors;
+
+    Peers(
+            HostContext context,
+            LowLatencyLayout layout,
+            LowLatencyLimits limits,
+            boolean maskTimedOut) {
         int numRanks = context.topology().numRanks();
         this.rank = context.topology().rank();
         this.rdma = context.rdma();
@@ -54,6 +64,10 @@ final class Peers {
         this.masked = new boolean[numRanks];
         this.pending = new boolean[numRanks];
         this.begun = new long[numRanks];
+        this.errors =
+                Stream.of(Kind.values())
+                        .map(kind -> new LowLatencyErrors(kind, rank, limits.numExperts()))
+                        .toList();
     }
 
     /** How long the waits of a plan's calls may take. */
@@ -244,7 +258,7 @@ final class Peers {
             return false;
         }
         if (!maskTimedOut) {
-            waiter.requireNotInVain(peer, LowLatencyErrors.phase(kind, what));
+            waiter.requireNotInVain(peer, errors.get(kind.value()).phase(what));
         }
         return Departure.of(waiter.departures(), peer) != null;
     }
@@ -275,27 +289,23 @@ final class Peers {
     private void giveUp(FaultPhase what, Kind kind, int peer, int epoch, int seen, long start) {
         boolean ahead = seen != 0 && CallEpoch.hasReached(seen, epoch);
         FaultPhase phase = !ahead && begun[peer] != 0 ? ROWS : what;
+        LowLatencyErrors ofKind = errors.get(kind.value());
         if (!maskTimedOut && ahead) {
             long waited = start == 0 ? 0 : System.nanoTime() - start;
-            throw LowLatencyErrors.tooLate(kind, rank, peer, phase, epoch, seen, waited);
+            throw ofKind.tooLate(peer, phase, epoch, seen, waited);
         }
         if (!maskTimedOut) {
-            throw timeouts.expired(
-                    begun[peer] == 0,
-                    rank,
-                    peer,
-                    LowLatencyErrors.phase(kind, phase),
-                    CallEpoch.call(epoch),
-                    CallEpoch.call(seen));
+            throw ofKind.expired(timeouts, begun[peer] == 0, peer, phase, epoch, seen);
         }
         masked[peer] = true;
         LOG.log(
                 System.Logger.Level.WARNING,
-                "rank {0} masks rank {1}: it did not come in {2} (expected={3} observed={4})",
-                rank,
-                peer,
-                LowLatencyErrors.phase(kind, phase),
-                CallEpoch.call(epoch),
-                CallEpoch.call(seen));
+                "rank %s masks rank %s: it did not come in %s (expected=%s observed=%s)"
+                        .formatted(
+                                rank,
+                                peer,
+                                ofKind.phase(phase),
+                                CallEpoch.call(epoch),
+                                CallEpoch.call(seen)));
     }
 }
