@@ -6,6 +6,7 @@ import io.deepep.error.RoutingException;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
+import java.util.function.LongFunction;
 
 /**
  * The errors that all ranks get alike, on either backend.
@@ -62,102 +63,76 @@ public record LowLatencyErrors(Kind kind, int rank, int numExperts) {
                 waited);
     }
 
-    /** What {@code source} says is wrong with its own selections. */
+    /**
+     * What {@code source} says is wrong with its own selections, or with the memory of its
+     * dispatch: that is not the one it names, though the host has not seen another one take it.
+     *
+     * @param k of the selection; the expert that is selected too often
+     * @param value of the selection; how often the expert is selected
+     */
     public RoutingException ofSelections(
             FaultCode status, int source, int token, int k, long value, long maxTokens) {
-        return switch (status) {
-            case SELECTED_TOO_OFTEN -> selectedTooOften(source, k, value, maxTokens);
-            case SELECTION_CHANGED -> selectionChanged(source, token, k, value);
-            case HANDLE_INVALID -> handleInvalid(source);
-            default -> expertOutOfRange(source, token, k, value);
-        };
-    }
-
-    /** A selection of {@code source} is neither -1 nor an expert. */
-    private RoutingException expertOutOfRange(int source, int token, int k, long value) {
+        boolean combines = kind == Kind.COMBINE;
+        String selection = "topkIdx[" + token + "][" + k + "]=" + value;
         return new RoutingException(
                 source,
-                "%s is not in [-1, numExperts=%s)".formatted(selection(token, k, value), numExperts)
-                        + (kind == Kind.COMBINE
-                                ? "; combine with the topkIdx that was dispatched"
-                                : "; use -1 for no selection"));
-    }
-
-    /** A selection of a combine is not the one of the dispatch. */
-    private RoutingException selectionChanged(int source, int token, int k, long value) {
-        return new RoutingException(
-                source,
-                selection(token, k, value)
-                        + " is not what was dispatched; combine with the unchanged topkIdx of the dispatch");
-    }
-
-    private static String selection(int token, int k, long value) {
-        return "topkIdx[" + token + "][" + k + "]=" + value;
+                switch (status) {
+                    case SELECTED_TOO_OFTEN ->
+                            ("expert %s is selected %s times, more than maxTokens=%s; select an expert once per"
+                                            + " token, or raise LowLatencyLimits.maxTokens")
+                                    .formatted(k, value, maxTokens);
+                    case SELECTION_CHANGED ->
+                            selection
+                                    + " is not what was dispatched; combine with the unchanged topkIdx of the dispatch";
+                    case HANDLE_INVALID ->
+                            operation()
+                                    + (combines
+                                            ? ": the dispatch of the handle failed, or a graph replayed since has"
+                                                    + " dispatched into its memory; dispatch again, and combine"
+                                                    + " before you replay"
+                                            : ": a graph replayed since it was sent has dispatched into its memory;"
+                                                    + " run the receive hook before you replay");
+                    default ->
+                            "%s is not in [-1, numExperts=%s); %s"
+                                    .formatted(
+                                            selection,
+                                            numExperts,
+                                            combines
+                                                    ? "combine with the topkIdx that was dispatched"
+                                                    : "use -1 for no selection");
+                });
     }
 
     /**
-     * The memory of the dispatch that {@code source} names does not hold it, though the host has
-     * not seen another one take it.
+     * Ranks make the call in different ways.
+     *
+     * @param word of their headers, which says so: a {@link DispatchWord} or {@link CombineWord}
      */
-    private RoutingException handleInvalid(int source) {
-        return new RoutingException(
-                source,
-                operation()
-                        + (kind == Kind.COMBINE
-                                ? ": the dispatch of the handle failed, or a graph replayed since has dispatched"
-                                        + " into its memory; dispatch again, and combine before you replay"
-                                : ": a graph replayed since it was sent has dispatched into its memory; run the"
-                                        + " receive hook before you replay"));
+    public RankMismatchException mismatch(int word, long mine, int peer, long theirs) {
+        if (kind == Kind.DISPATCH) {
+            return word == DispatchWord.FORMAT.value()
+                    ? mismatch("format", LowLatencyFormats::dispatchName, mine, peer, theirs)
+                    : mismatch("numTopk", Long::toString, mine, peer, theirs);
+        }
+        return word == CombineWord.ROW_FORMAT.value()
+                ? mismatch("format", LowLatencyFormats::combineName, mine, peer, theirs)
+                : mismatch(
+                        "the dispatch that it belongs to",
+                        epoch -> "dispatch " + CallEpoch.call(epoch),
+                        mine,
+                        peer,
+                        theirs);
     }
 
-    /** Ranks dispatch in different formats. */
-    public RankMismatchException dispatchFormat(int mine, int peer, int theirs) {
-        return mismatch(
-                "format",
-                LowLatencyFormats.dispatchName(mine),
-                peer,
-                LowLatencyFormats.dispatchName(theirs));
-    }
-
-    /** Ranks dispatch different numbers of selections. */
-    public RankMismatchException numTopk(long mine, int peer, long theirs) {
-        return mismatch("numTopk", mine, peer, theirs);
-    }
-
-    /** Ranks combine in different formats. */
-    public RankMismatchException combineFormat(int mine, int peer, int theirs) {
-        return mismatch(
-                "format",
-                LowLatencyFormats.combineName(mine),
-                peer,
-                LowLatencyFormats.combineName(theirs));
-    }
-
-    /** Ranks combine different dispatches, of these epochs. */
-    public RankMismatchException otherDispatch(long mine, int peer, long theirs) {
-        return mismatch(
-                "the dispatch that it belongs to",
-                "dispatch " + CallEpoch.call(mine),
-                peer,
-                "dispatch " + CallEpoch.call(theirs));
-    }
-
-    private RankMismatchException mismatch(String what, Object mine, int peer, Object theirs) {
-        return RankMismatchException.of(operation(), what, rank, mine, peer, theirs);
+    private RankMismatchException mismatch(
+            String what, LongFunction<String> name, long mine, int peer, long theirs) {
+        return RankMismatchException.of(
+                operation(), what, rank, name.apply(mine), peer, name.apply(theirs));
     }
 
     /** A peer makes a call of the other kind. */
     public RankMismatchException otherKind(int peer) {
         return RankMismatchException.of(
                 "low-latency mode", "the operation", rank, kind.text(), peer, kind.other().text());
-    }
-
-    /** {@code source} selects an expert more often than the expert has rows for one source. */
-    private RoutingException selectedTooOften(int source, int expert, long times, long maxTokens) {
-        return new RoutingException(
-                source,
-                ("expert %s is selected %s times, more than maxTokens=%s; select an expert once per token, or"
-                                + " raise LowLatencyLimits.maxTokens")
-                        .formatted(expert, times, maxTokens));
     }
 }

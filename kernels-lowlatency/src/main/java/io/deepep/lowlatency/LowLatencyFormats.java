@@ -18,7 +18,7 @@ public final class LowLatencyFormats {
 
     private LowLatencyFormats() {}
 
-    /** {@link LowLatencyFormat} for kernels. */
+    /** {@link LowLatencyFormat} for kernels, in the same order. */
     public enum Code implements KernelEnum {
         /** {@link LowLatencyFormat#BF16}. */
         BF16,
@@ -28,24 +28,17 @@ public final class LowLatencyFormats {
         FP8_POWER_OF_TWO,
         /** {@link LowLatencyFormat#FP8_UE8M0}. */
         FP8_UE8M0;
-
-        /** Of a format, which has the same name. */
-        public static Code of(LowLatencyFormat format) {
-            return valueOf(format.name());
-        }
     }
 
     /** A dispatch's format. */
     public static int dispatchCode(LowLatencyDispatchPlan plan) {
-        return Code.of(plan.format()).value() | (plan.topkWeights() != null ? WEIGHTED : 0);
+        return plan.format().ordinal() | (plan.topkWeights() != null ? WEIGHTED : 0);
     }
 
     /** What it is called in messages. */
-    public static String dispatchName(int code) {
-        int format = code & ~WEIGHTED;
-        return format < 0 || format >= Code.values().length
-                ? "format " + code
-                : Code.values()[format] + ((code & WEIGHTED) != 0 ? " with weights" : "");
+    static String dispatchName(long code) {
+        return name(LowLatencyFormat.values(), code & ~WEIGHTED)
+                + ((code & WEIGHTED) != 0 ? " with weights" : "");
     }
 
     /** What travels in a combine: rows of each selection or of each rank's sum. */
@@ -54,12 +47,15 @@ public final class LowLatencyFormats {
     }
 
     /** What it is called in messages. */
-    public static String combineName(int code) {
-        int format = code & ~PRE_REDUCED;
-        return format < 0 || format >= CombineFormat.values().length
+    static String combineName(long code) {
+        return ((code & PRE_REDUCED) != 0 ? "pre-reduced " : "")
+                + name(CombineFormat.values(), code & ~PRE_REDUCED);
+    }
+
+    private static String name(Enum<?>[] formats, long code) {
+        return code < 0 || code >= formats.length
                 ? "format " + code
-                : ((code & PRE_REDUCED) != 0 ? "pre-reduced " : "")
-                        + CombineFormat.values()[format];
+                : formats[(int) code].name();
     }
 
     /** Tells observers of the rows of a combine. Scales travel as F32. */

@@ -36,7 +36,11 @@ public interface LowLatencyKernels {
      */
     void reset();
 
-    /** Masks or unmasks a rank. */
+    /**
+     * Masks or unmasks a rank. One that was masked because it timed out is out of step: unmask it
+     * only with {@link #reset} on all ranks. Ranks that were masked and unmasked by hand and kept
+     * making the same calls are in step, and what they did not get or send counts as absent.
+     */
     void updateMask(int rank, boolean masked);
 
     /** 1 for each masked rank; a copy. */

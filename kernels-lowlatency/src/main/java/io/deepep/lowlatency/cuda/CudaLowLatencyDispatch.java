@@ -6,7 +6,6 @@ import io.deepep.LowLatencyDispatchResult;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.lowlatency.DispatchResults;
 import io.deepep.lowlatency.Kind;
-import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.Layout;
 import io.deepep.spi.RecordedFacts;
@@ -83,7 +82,7 @@ final class CudaLowLatencyDispatch extends CudaLowLatencyOperation<LowLatencyDis
                 .set("out_layout_range", bank.layoutRange().address())
                 .set("out_counts", bank.count().address())
                 .setTensor("cumulative_stats", plan.cumulativeStats())
-                .setInt("format", LowLatencyFormats.Code.of(plan.format()).value())
+                .setInt("format", plan.format().ordinal())
                 .setInt("header_words", headerWords())
                 .setInt("row_stride", (int) rows.strideBytes(numTopk))
                 .setInt("selections_offset", (int) rows.selectionsOffset())

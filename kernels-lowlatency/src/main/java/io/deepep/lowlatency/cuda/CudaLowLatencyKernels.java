@@ -27,13 +27,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/**
- * Low-latency mode of one rank on a GPU.
- *
- * <p>A rank that was masked because it timed out is out of step: unmask it only with {@link #reset}
- * on all ranks. Ranks that were masked and unmasked by hand and kept making the same calls are in
- * step, and what they did not get or send counts as absent.
- */
+/** Low-latency mode of one rank on a GPU. */
 public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoCloseable {
     final LowLatencyPlace place;
     final CudaContext context;

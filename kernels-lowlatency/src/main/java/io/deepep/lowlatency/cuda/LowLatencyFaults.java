@@ -5,9 +5,6 @@ import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
-import io.deepep.lowlatency.CombineWord;
-import io.deepep.lowlatency.DispatchWord;
-import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyErrors;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.FaultCode;
@@ -35,7 +32,7 @@ record LowLatencyFaults(LowLatencyErrors errors, CallTimeouts timeouts) {
         return switch (fault) {
             case EXPERT_OUT_OF_RANGE, SELECTED_TOO_OFTEN, SELECTION_CHANGED, HANDLE_INVALID ->
                     errors.ofSelections(fault, peer, token, k, seen, expected);
-            case HEADER_MISMATCH -> mismatch(peer, k, expected, seen);
+            case HEADER_MISMATCH -> errors.mismatch(k, expected, peer, seen);
             case TIMEOUT -> timeout(block, phaseOf(block));
             case PEER_GONE -> givenUp(block, "." + phaseOf(block).text(), seen);
             case OUT_OF_STEP ->
@@ -50,17 +47,6 @@ record LowLatencyFaults(LowLatencyErrors errors, CallTimeouts timeouts) {
                     throw new IllegalStateException(
                             "%s: unexpected kernel status %s".formatted(errors.operation(), fault));
         };
-    }
-
-    private RankMismatchException mismatch(int peer, int word, long mine, long theirs) {
-        if (errors.kind() == Kind.DISPATCH) {
-            return word == DispatchWord.FORMAT.value()
-                    ? errors.dispatchFormat((int) mine, peer, (int) theirs)
-                    : errors.numTopk(mine, peer, theirs);
-        }
-        return word == CombineWord.ROW_FORMAT.value()
-                ? errors.combineFormat((int) mine, peer, (int) theirs)
-                : errors.otherDispatch(mine, peer, theirs);
     }
 
     /** Whether every rank gets such a failure, so that all are still in step. */

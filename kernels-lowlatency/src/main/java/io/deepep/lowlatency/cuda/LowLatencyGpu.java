@@ -12,6 +12,7 @@ import java.util.EnumMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
 
 /**
  * What the low-latency modes of all buffers of this process share on one GPU, from the first one's
@@ -47,18 +48,19 @@ public final class LowLatencyGpu {
     private LowLatencyGpu(
             CudaContext context,
             LowLatencyStructs structs,
-            CudaModule dispatch,
-            CudaModule combine,
-            PinnedSlots slots) {
+            PinnedSlots slots,
+            Function<String, CudaModule> load) {
         this.structs = structs;
         this.sharedBytes =
                 context.cudaDevice().maxSharedBytesPerBlock() - structs.reservedSharedBytes();
+        CudaModule dispatch = load.apply("dispatch");
+        CudaModule combines = load.apply("combine");
         this.dispatchBf16 = function(dispatch, "dispatch_bf16");
         this.dispatchFp8 = function(dispatch, "dispatch_fp8");
         for (CombineFormat format : CombineFormat.values()) {
             String name = format.name().toLowerCase(Locale.ROOT);
-            this.combine.put(format, function(combine, "combine_" + name));
-            this.combineReduced.put(format, function(combine, "combine_reduced_" + name));
+            this.combine.put(format, function(combines, "combine_" + name));
+            this.combineReduced.put(format, function(combines, "combine_reduced_" + name));
         }
         this.slots = slots;
     }
@@ -108,9 +110,8 @@ public final class LowLatencyGpu {
                         new LowLatencyGpu(
                                 context,
                                 structs,
-                                load(context, kernels + "dispatch"),
-                                load(context, kernels + "combine"),
-                                new PinnedSlots(context)));
+                                new PinnedSlots(context),
+                                operation -> load(context, kernels + operation)));
     }
 
     /** What names of kernels for large groups begin with. */
@@ -140,9 +141,8 @@ public final class LowLatencyGpu {
         return new LowLatencyGpu(
                 context,
                 structs,
-                load(library, libraryKernels(width(structs) + "dispatch")),
-                load(library, libraryKernels(width(structs) + "combine")),
-                shared(context, structs, MAPPED_KERNELS).slots);
+                shared(context, structs, MAPPED_KERNELS).slots,
+                operation -> load(library, libraryKernels(width(structs) + operation)));
     }
 
     private static CudaModule load(NetworkLibrary library, String resource) {

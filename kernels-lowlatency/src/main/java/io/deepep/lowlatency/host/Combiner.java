@@ -100,44 +100,37 @@ final class Combiner {
      */
     private void announce(
             int owner, int epoch, HostBank from, LowLatencyCombinePlan plan, long bad) {
-        int numTopk = from.numTopk();
         FaultCode status = FaultCode.OK;
-        long value = 0;
         if (bad >= 0) {
-            value = plan.topkIdx().segment().get(LONG, 8 * bad);
+            int numTopk = from.numTopk();
+            long value = plan.topkIdx().segment().get(LONG, 8 * bad);
             boolean isSelection = value >= -1 && value < numExperts;
             status = isSelection ? FaultCode.SELECTION_CHANGED : FaultCode.EXPERT_OUT_OF_RANGE;
+            headers.putCulprit(owner, epoch, (int) bad / numTopk, (int) bad % numTopk, value);
         }
         headers.put(owner, epoch, CombineWord.HAS_ROWS, from.present[owner] ? 1 : 0);
         headers.put(owner, epoch, CombineWord.COMBINE_STATUS, status.value());
-        int first = (int) Math.max(bad, 0);
-        headers.putCulprit(owner, epoch, first / numTopk, first % numTopk, value);
         headers.announce(owner, epoch, CallEpoch.of(from.call()));
     }
 
     /** Sends all rows of an owner's tokens; returns how many. */
     private int sendRows(LowLatencyCombinePlan plan, HostBank from, long call, int owner) {
+        Tensor x = plan.x();
         int sent = 0;
         for (int expert = 0; expert < numLocalExperts; expert++) {
-            sent += sendRows(plan, from, call, owner, expert);
+            long place = 8L * ((long) expert * peers.count() + owner);
+            long range = from.layoutRange().segment().get(LONG, place);
+            int begin = LowLatencyHandle.rangeBegin(range);
+            int end = begin + LowLatencyHandle.rangeCount(range);
+            for (int row = begin; row < end; row++) {
+                long source = 4L * ((long) expert * from.numSlots() + row);
+                int token = from.srcInfo().segment().get(INT, source);
+                int k = from.srcSelection.get(INT, source);
+                rows.send(plan.format(), x.segment(), rowAt(x, expert, row), owner, call, token, k);
+            }
+            sent += end - begin;
         }
         return sent;
-    }
-
-    private int sendRows(
-            LowLatencyCombinePlan plan, HostBank from, long call, int owner, int expert) {
-        Tensor x = plan.x();
-        long place = 8L * ((long) expert * peers.count() + owner);
-        long range = from.layoutRange().segment().get(LONG, place);
-        int begin = LowLatencyHandle.rangeBegin(range);
-        int end = begin + LowLatencyHandle.rangeCount(range);
-        for (int row = begin; row < end; row++) {
-            long source = 4L * ((long) expert * from.numSlots() + row);
-            int token = from.srcInfo().segment().get(INT, source);
-            int k = from.srcSelection.get(INT, source);
-            rows.send(plan.format(), x.segment(), rowAt(x, expert, row), owner, call, token, k);
-        }
-        return end - begin;
     }
 
     /**
@@ -185,7 +178,12 @@ final class Combiner {
                 kernels.skip(Kind.DISPATCH, bank.nextDispatch);
                 throw headers.errors.otherKind(other);
             }
-            checkHeaders(call, CallEpoch.of(bank.dispatch), LowLatencyFormats.combineCode(plan));
+            // What all ranks conclude alike.
+            int dispatch = CallEpoch.of(bank.dispatch);
+            headers.requireSame(call, came, CombineWord.DISPATCH_EPOCH, dispatch);
+            int format = LowLatencyFormats.combineCode(plan);
+            headers.requireSame(call, came, CombineWord.ROW_FORMAT, format);
+            headers.requireValidSelections(call, came);
             for (int sender = 0; sender < peers.count(); sender++) {
                 came[sender] =
                         came[sender]
@@ -200,24 +198,6 @@ final class Combiner {
             // Also after an error that every rank learned of: the slots are free again.
             peers.acknowledge(Kind.COMBINE, call);
         }
-    }
-
-    /** Holds the headers of the ranks that came against one another: all conclude alike. */
-    private void checkHeaders(long call, int dispatchEpoch, int format) {
-        for (int sender = 0; sender < peers.count(); sender++) {
-            if (!came[sender]) {
-                continue;
-            }
-            int given = headers.get(call, sender, CombineWord.DISPATCH_EPOCH);
-            if (given != dispatchEpoch) {
-                throw headers.errors.otherDispatch(dispatchEpoch, sender, given);
-            }
-            int theirs = headers.get(call, sender, CombineWord.ROW_FORMAT);
-            if (theirs != format) {
-                throw headers.errors.combineFormat(format, sender, theirs);
-            }
-        }
-        headers.requireValidSelections(call, came);
     }
 
     /** Of a pre-reduced combine, a rank brings one row for all selections of its experts. */

@@ -57,7 +57,11 @@ final class DispatchReceiver {
                 kernels.skip(Kind.COMBINE, bank.nextCombine);
                 throw headers.errors.otherKind(other);
             }
-            checkHeaders(call, bank);
+            // What all ranks conclude alike.
+            int format = LowLatencyFormats.dispatchCode(bank.plan);
+            headers.requireSame(call, bank.present, DispatchWord.FORMAT, format);
+            headers.requireSame(call, bank.present, DispatchWord.TOPK, bank.numTopk());
+            headers.requireValidSelections(call, bank.present);
             placeSources(call, bank);
             for (int source = 0; source < peers.count(); source++) {
                 bank.receivedRows[source] = 0;
@@ -71,25 +75,6 @@ final class DispatchReceiver {
             // Also after an error that every rank learned of: the slots are free again.
             peers.acknowledge(Kind.DISPATCH, call);
         }
-    }
-
-    /** What all ranks conclude alike. */
-    private void checkHeaders(long call, HostBank bank) {
-        int format = LowLatencyFormats.dispatchCode(bank.plan);
-        for (int source = 0; source < peers.count(); source++) {
-            if (!bank.present[source]) {
-                continue;
-            }
-            int given = headers.get(call, source, DispatchWord.FORMAT);
-            if (given != format) {
-                throw headers.errors.dispatchFormat(format, source, given);
-            }
-            int numTopk = headers.get(call, source, DispatchWord.TOPK);
-            if (numTopk != bank.numTopk()) {
-                throw headers.errors.numTopk(bank.numTopk(), source, numTopk);
-            }
-        }
-        headers.requireValidSelections(call, bank.present);
     }
 
     /** Gives each source its range of rows at each expert. */
@@ -156,38 +141,33 @@ final class DispatchReceiver {
         MemorySegment.copy(local, slot, bank.recvX.segment(), place * rowBytes, rowBytes);
         bank.srcInfo().segment().set(INT, 4 * place, token);
         bank.srcSelection.set(INT, 4 * place, k);
-        if (bank.plan.format() == LowLatencyFormat.FP8_UE8M0) {
-            unpackUe8m0(slot + rowBytes, format, bank, expert, row);
-        } else if (bank.plan.format().isFp8()) {
-            unpackScales(slot + rowBytes, format, bank, expert, row);
+        if (bank.plan.format().isFp8()) {
+            unpackScales(slot + rowBytes, format.numScales(), bank, expert, row);
         }
     }
 
-    private void unpackScales(long from, RowFormat format, HostBank bank, int expert, int row) {
-        int groups = format.numScales();
-        long to = 4L * ((long) expert * groups * bank.numSlots() + row);
-        for (int group = 0; group < groups; group++) {
-            bank.recvScales
-                    .segment()
-                    .set(
-                            FLOAT,
-                            to + 4L * group * bank.numSlots(),
-                            local.get(FLOAT, from + 4L * group));
-        }
-    }
-
-    private void unpackUe8m0(long from, RowFormat format, HostBank bank, int expert, int row) {
-        int groups = format.numScales();
-        int columns = Math.ceilDiv(groups, Ue8m0.PER_INT);
+    /** Scales lie by column: those of one group of channels side by side. */
+    private void unpackScales(long from, int groups, HostBank bank, int expert, int row) {
+        boolean packed = bank.plan.format() == LowLatencyFormat.FP8_UE8M0;
+        int columns = packed ? Math.ceilDiv(groups, Ue8m0.PER_INT) : groups;
+        MemorySegment scales = bank.recvScales.segment();
         long to = 4L * ((long) expert * columns * bank.numSlots() + row);
         for (int column = 0; column < columns; column++) {
-            int packed = 0;
-            for (int j = 0; j < Ue8m0.PER_INT && Ue8m0.PER_INT * column + j < groups; j++) {
-                float scale = local.get(FLOAT, from + 4L * (Ue8m0.PER_INT * column + j));
-                packed |= (Ue8m0.fromPowerOfTwo(scale) & 0xff) << (8 * j);
-            }
-            bank.recvScales.segment().set(INT, to + 4L * column * bank.numSlots(), packed);
+            int scale =
+                    packed
+                            ? packUe8m0(from, column * Ue8m0.PER_INT, groups)
+                            : local.get(INT, from + 4L * column);
+            scales.set(INT, to + 4L * column * bank.numSlots(), scale);
         }
+    }
+
+    private int packUe8m0(long from, int first, int groups) {
+        int packed = 0;
+        for (int j = 0; j < Ue8m0.PER_INT && first + j < groups; j++) {
+            float scale = local.get(FLOAT, from + 4L * (first + j));
+            packed |= (Ue8m0.fromPowerOfTwo(scale) & 0xff) << (8 * j);
+        }
+        return packed;
     }
 
     private void addStats(HostBank bank) {

@@ -216,16 +216,15 @@ final class DispatchSender {
             int count = counts[peer * numLocalExperts + expert];
             headers.put(peer, epoch, DispatchWord.COUNT + expert, count);
         }
+        FaultCode status = FaultCode.OK;
         if (bad >= 0) {
+            status = FaultCode.EXPERT_OUT_OF_RANGE;
             long value = plan.topkIdx().segment().get(LONG, 8 * bad);
             headers.putCulprit(peer, epoch, (int) bad / numTopk, (int) bad % numTopk, value);
-            headers.announce(peer, epoch, FaultCode.EXPERT_OUT_OF_RANGE.value());
         } else if (crowded >= 0) {
+            status = FaultCode.SELECTED_TOO_OFTEN;
             headers.putCulprit(peer, epoch, 0, crowded, counts[crowded]);
-            headers.announce(peer, epoch, FaultCode.SELECTED_TOO_OFTEN.value());
-        } else {
-            headers.putCulprit(peer, epoch, 0, 0, 0);
-            headers.announce(peer, epoch, FaultCode.OK.value());
         }
+        headers.announce(peer, epoch, status.value());
     }
 }

@@ -96,6 +96,16 @@ final class Headers {
         return get(call, source, word.value());
     }
 
+    /** Requires of the ranks that came what this rank says in a word itself. */
+    void requireSame(long call, boolean[] came, KernelEnum word, int mine) {
+        for (int source = 0; source < came.length; source++) {
+            int theirs = came[source] ? get(call, source, word) : mine;
+            if (theirs != mine) {
+                throw errors.mismatch(word.value(), mine, source, theirs);
+            }
+        }
+    }
+
     /**
      * Checks what the ranks that came say of their own selections.
      *

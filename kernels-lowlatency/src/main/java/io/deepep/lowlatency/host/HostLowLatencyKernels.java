@@ -25,11 +25,8 @@ import java.lang.foreign.Arena;
 /**
  * Low-latency mode of one rank in plain Java.
  *
- * <p>A masked rank that is only late: its rows lie in slots of its own, and its flags are of an
- * epoch nobody waits for, so neither is misread. But it is out of step. So after a timeout masked a
- * rank, unmask it only with {@link #reset} on all ranks. Ranks that were masked and unmasked by
- * hand and kept making the same calls are in step, and what they did not get or send counts as
- * absent.
+ * <p>The rows of a masked rank that is only late lie in slots of its own, and its flags are of an
+ * epoch nobody waits for, so neither is misread.
  */
 public final class HostLowLatencyKernels implements LowLatencyKernels {
     final int rank;

@@ -5,8 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Device;
 import io.deepep.GroupLimits;
+import io.deepep.LowLatencyFormat;
 import io.deepep.cuda.kernel.KernelHeader;
 import io.deepep.error.AbiMismatchException;
+import io.deepep.lowlatency.LowLatencyFormats;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -60,6 +62,14 @@ class LowLatencyStructsTest {
         long one = LowLatencyStructs.ONE_WORD.header.hash();
         assertThatThrownBy(() -> LowLatencyStructs.WIDE.header.requireSame("lowlatency", one))
                 .isInstanceOf(AbiMismatchException.class);
+    }
+
+    @Test
+    void formatsHaveOneNumber() {
+        for (LowLatencyFormat format : LowLatencyFormat.values()) {
+            assertThat(LowLatencyFormats.Code.valueOf(format.name()).value())
+                    .isEqualTo(format.ordinal());
+        }
     }
 
     static Stream<Arguments> numbers() {
