@@ -53,9 +53,7 @@ public final class LowLatencyFormats {
     }
 
     private static String name(Enum<?>[] formats, long code) {
-        return code < 0 || code >= formats.length
-                ? "format " + code
-                : formats[(int) code].name();
+        return code < 0 || code >= formats.length ? "format " + code : formats[(int) code].name();
     }
 
     /** Tells observers of the rows of a combine. Scales travel as F32. */

@@ -82,23 +82,31 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
         this.checks = new LowLatencyChecks(limits, topology, context.device(), mostLocalExperts);
         this.gpu = LowLatencyGpu.of(place);
         this.memory = new DevicePool(stream);
-        this.dispatches =
-                new Banks<>(
-                        Kind.DISPATCH,
-                        new CudaBank(limits, numRanks, memory),
-                        new CudaBank(limits, numRanks, memory));
-        this.keptItems =
-                IntStream.range(0, LowLatencyStructs.RUN_PLACES)
-                        .mapToObj(_ -> memory.allocateZeroed(dispatches.at(0).sentItems.numBytes()))
-                        .toList();
-        this.waitStats = memory.allocateZeroed((long) Long.BYTES * numRanks);
-        this.rankState = memory.allocateZeroed(gpu.structs.rankState.numBytes());
-        this.mask =
-                new RankMask(
-                        stream,
-                        numRanks,
-                        rankState.address() + gpu.structs.rankState.offset("masked"),
-                        gpu.slots.take(this, (long) Integer.BYTES * numRanks, null));
+        try {
+            this.dispatches =
+                    new Banks<>(
+                            Kind.DISPATCH,
+                            new CudaBank(limits, numRanks, memory),
+                            new CudaBank(limits, numRanks, memory));
+            this.keptItems =
+                    IntStream.range(0, LowLatencyStructs.RUN_PLACES)
+                            .mapToObj(
+                                    _ ->
+                                            memory.allocateZeroed(
+                                                    dispatches.at(0).sentItems.numBytes()))
+                            .toList();
+            this.waitStats = memory.allocateZeroed((long) Long.BYTES * numRanks);
+            this.rankState = memory.allocateZeroed(gpu.structs.rankState.numBytes());
+            this.mask =
+                    new RankMask(
+                            stream,
+                            numRanks,
+                            rankState.address() + gpu.structs.rankState.offset("masked"),
+                            gpu.slots.take(this, (long) Integer.BYTES * numRanks, null));
+        } catch (RuntimeException | Error failure) {
+            memory.close();
+            throw failure;
+        }
     }
 
     /** Tensors out of a pool. */

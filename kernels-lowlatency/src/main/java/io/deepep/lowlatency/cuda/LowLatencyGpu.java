@@ -46,10 +46,7 @@ public final class LowLatencyGpu {
     final int sharedBytes;
 
     private LowLatencyGpu(
-            CudaContext context,
-            LowLatencyStructs structs,
-            PinnedSlots slots,
-            Function<String, CudaModule> load) {
+            CudaContext context, LowLatencyStructs structs, Function<String, CudaModule> load) {
         this.structs = structs;
         this.sharedBytes =
                 context.cudaDevice().maxSharedBytesPerBlock() - structs.reservedSharedBytes();
@@ -62,7 +59,7 @@ public final class LowLatencyGpu {
             this.combine.put(format, function(combines, "combine_" + name));
             this.combineReduced.put(format, function(combines, "combine_reduced_" + name));
         }
-        this.slots = slots;
+        this.slots = PinnedSlots.ofProcess(CudaContext.shared(context.cudaDevice()));
     }
 
     /** The kernel of a combine. */
@@ -108,10 +105,7 @@ public final class LowLatencyGpu {
                 new Key(context.cudaDevice().ordinal(), kernels),
                 _ ->
                         new LowLatencyGpu(
-                                context,
-                                structs,
-                                new PinnedSlots(context),
-                                operation -> load(context, kernels + operation)));
+                                context, structs, operation -> load(context, kernels + operation)));
     }
 
     /** What names of kernels for large groups begin with. */
@@ -141,7 +135,6 @@ public final class LowLatencyGpu {
         return new LowLatencyGpu(
                 context,
                 structs,
-                shared(context, structs, MAPPED_KERNELS).slots,
                 operation -> load(library, libraryKernels(width(structs) + operation)));
     }
 

@@ -2,6 +2,7 @@ package io.deepep.lowlatency.host;
 
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.host.HostHeap;
 import io.deepep.host.HostMemory;
@@ -34,10 +35,8 @@ final class DispatchSender {
     private final Peers peers;
     private final Headers headers;
     private final int rank;
-    private final int maxTokens;
-    private final int numExperts;
+    private final LowLatencyLimits limits;
     private final int numLocalExperts;
-    private final int hidden;
 
     /** By rank: rows that went there, and selections that they stand for. */
     private final int[] numRows;
@@ -68,16 +67,14 @@ final class DispatchSender {
         this.peers = kernels.peers;
         this.rank = kernels.rank;
         this.headers = new Headers(Kind.DISPATCH, kernels);
-        this.maxTokens = kernels.limits.maxTokens();
-        this.numExperts = kernels.limits.numExperts();
-        this.numLocalExperts = kernels.limits.numLocalExperts(peers.count());
-        this.hidden = kernels.limits.hidden();
+        this.limits = kernels.limits;
+        this.numLocalExperts = limits.numLocalExperts(peers.count());
         this.numRows = new int[peers.count()];
         this.numSelections = new int[peers.count()];
-        this.counts = new int[numExperts];
-        this.receivers = new int[kernels.limits.maxTopk()];
-        this.selections = new int[kernels.limits.maxTopk()];
-        this.wire = HostMemory.allocate(Arena.ofAuto(), RowFormat.maxStrideBytes(hidden));
+        this.counts = new int[limits.numExperts()];
+        this.receivers = new int[limits.maxTopk()];
+        this.selections = new int[limits.maxTopk()];
+        this.wire = HostMemory.allocate(Arena.ofAuto(), RowFormat.maxStrideBytes(limits.hidden()));
     }
 
     /** Sends a dispatch that has been begun in its bank. */
@@ -117,7 +114,7 @@ final class DispatchSender {
     private long firstBadSelection(MemorySegment topk, long numSelected) {
         for (long i = 0; i < numSelected; i++) {
             long expert = topk.get(LONG, 8 * i);
-            if (expert < -1 || expert >= numExperts) {
+            if (expert < -1 || expert >= limits.numExperts()) {
                 return i;
             }
         }
@@ -125,8 +122,8 @@ final class DispatchSender {
     }
 
     private int firstCrowdedExpert() {
-        for (int expert = 0; expert < numExperts; expert++) {
-            if (counts[expert] > maxTokens) {
+        for (int expert = 0; expert < counts.length; expert++) {
+            if (counts[expert] > limits.maxTokens()) {
                 return expert;
             }
         }
@@ -179,7 +176,7 @@ final class DispatchSender {
         }
         boolean powerOfTwo = plan.format() != LowLatencyFormat.FP8;
         long scales = format.elementBytes();
-        RowMath.castFp8(x.segment(), from, wire, 0, wire, scales, hidden, powerOfTwo);
+        RowMath.castFp8(x.segment(), from, wire, 0, wire, scales, limits.hidden(), powerOfTwo);
     }
 
     private void putRow(

@@ -22,9 +22,7 @@ import io.deepep.spi.FaultPhase;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
-import java.util.List;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 
 /** The other ranks as this one sees them: who is masked, and how to wait for those who are not. */
 final class Peers {
@@ -32,6 +30,7 @@ final class Peers {
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED;
 
     private final int rank;
+    private final int numExperts;
     private final HostHeap rdma;
     private final LowLatencyLayout layout;
     private final HostWait waiter;
@@ -45,9 +44,6 @@ final class Peers {
 
     /** By kind and parity: the epoch of the call that was received last. */
     private final int[][] received = new int[Kind.values().length][2];
-
-    /** By kind. */
-    private final List<LowLatencyErrors> errors;
 
     Peers(
             HostContext context,
@@ -64,10 +60,7 @@ final class Peers {
         this.masked = new boolean[numRanks];
         this.pending = new boolean[numRanks];
         this.begun = new long[numRanks];
-        this.errors =
-                Stream.of(Kind.values())
-                        .map(kind -> new LowLatencyErrors(kind, rank, limits.numExperts()))
-                        .toList();
+        this.numExperts = limits.numExperts();
     }
 
     /** How long the waits of a plan's calls may take. */
@@ -258,7 +251,7 @@ final class Peers {
             return false;
         }
         if (!maskTimedOut) {
-            waiter.requireNotInVain(peer, errors.get(kind.value()).phase(what));
+            waiter.requireNotInVain(peer, errors(kind).phase(what));
         }
         return Departure.of(waiter.departures(), peer) != null;
     }
@@ -272,6 +265,10 @@ final class Peers {
         long both = rdma.flag(layout.ack(peer, kind));
         int freed = parity == 0 ? CallWord.epoch(both) : CallWord.value(both);
         return CallEpoch.hasReached(freed, epoch) ? epoch : freed;
+    }
+
+    private LowLatencyErrors errors(Kind kind) {
+        return new LowLatencyErrors(kind, rank, numExperts);
     }
 
     private void noteWait(Tensor costs, int peer, long start) {
@@ -289,7 +286,7 @@ final class Peers {
     private void giveUp(FaultPhase what, Kind kind, int peer, int epoch, int seen, long start) {
         boolean ahead = seen != 0 && CallEpoch.hasReached(seen, epoch);
         FaultPhase phase = !ahead && begun[peer] != 0 ? ROWS : what;
-        LowLatencyErrors ofKind = errors.get(kind.value());
+        LowLatencyErrors ofKind = errors(kind);
         if (!maskTimedOut && ahead) {
             long waited = start == 0 ? 0 : System.nanoTime() - start;
             throw ofKind.tooLate(peer, phase, epoch, seen, waited);

@@ -6,16 +6,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.deepep.CombineFormat;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
-import io.deepep.cuda.CudaDriver;
 import io.deepep.error.RoutingException;
 import io.deepep.lowlatency.CallEpoch;
-import io.deepep.testkit.conformance.RequiredBackends;
 import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.List;
-import java.util.Optional;
 import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -32,13 +28,7 @@ class LowLatencyEpochTest {
 
     @BeforeAll
     static void requireCuda() {
-        boolean built =
-                LowLatencyEpochTest.class.getResource(
-                                "/io/deepep/lowlatency/lowlatency_internode_dispatch.fatbin")
-                        != null;
-        String missing = built ? null : "built without nvcc";
-        RequiredBackends.assumeCuda(
-                CudaDriver.unavailabilityReason().or(() -> Optional.ofNullable(missing)));
+        MappedRanks.requireCuda();
     }
 
     /**
@@ -86,14 +76,5 @@ class LowLatencyEpochTest {
             assertThat(later)
                     .containsExactlyElementsOf(exchanges.run(1, BF16, CombineFormat.BF16, false));
         }
-    }
-
-    @Test
-    void epochsAreNeverZeroAndAlternate() {
-        assertThat(CallEpoch.of(1)).isEqualTo(CallEpoch.FIRST);
-        assertThat(CallEpoch.of(CallEpoch.PERIOD)).isEqualTo(-1);
-        assertThat(CallEpoch.of(CallEpoch.PERIOD + 1)).isEqualTo(CallEpoch.FIRST);
-        assertThat(CallEpoch.call(CallEpoch.of(7))).isEqualTo(7);
-        assertThat(CallEpoch.call(0)).isZero();
     }
 }

@@ -13,6 +13,7 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.VirtualMemory;
@@ -20,6 +21,7 @@ import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.Operation;
+import io.deepep.testkit.conformance.RequiredBackends;
 import java.io.ByteArrayOutputStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -27,6 +29,7 @@ import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.locks.LockSupport;
 
 /** Two nodes of two ranks on one GPU, which have each other's heaps mapped. */
@@ -41,6 +44,17 @@ final class MappedRanks implements AutoCloseable {
     private final List<DevicePool> pools = new ArrayList<>();
     private final List<CudaLowLatencyKernels> kernels = new ArrayList<>();
     private Duration lastsDelay = Duration.ZERO;
+
+    /** Skips tests where there is no GPU, or no kernels for it. */
+    static void requireCuda() {
+        boolean built =
+                MappedRanks.class.getResource(
+                                "/io/deepep/lowlatency/lowlatency_internode_dispatch.fatbin")
+                        != null;
+        String missing = built ? null : "built without nvcc";
+        RequiredBackends.assumeCuda(
+                CudaDriver.unavailabilityReason().or(() -> Optional.ofNullable(missing)));
+    }
 
     /** Opens all ranks. */
     MappedRanks(LowLatencyLimits limits, Duration timeout) {
