@@ -20,7 +20,7 @@ import picocli.CommandLine.Unmatched;
 @Command(
         name = "jmh",
         description =
-                "Runs all JMH benchmarks or those named, with JMH's own options: deepep jmh NormalHostBenchmark"
+                "Runs all JMH benchmarks or those named, with JMH's own options: deepep jmh HostBenchmark"
                         + " -f 1. Without a GPU, benchmarks of CUDA are left out.")
 final class JmhCommand implements Callable<Integer> {
     /** Arguments with which JMH says something and runs nothing. */

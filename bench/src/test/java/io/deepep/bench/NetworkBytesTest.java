@@ -2,13 +2,16 @@ package io.deepep.bench;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.CombineFormat;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Network;
 import io.deepep.bench.lowlatency.CombineRows;
-import io.deepep.bench.lowlatency.LowLatencyFixture;
-import io.deepep.bench.normal.NormalFixture;
+import io.deepep.bench.lowlatency.LowLatencyOperations;
+import io.deepep.bench.measure.MeasuredCall;
+import io.deepep.bench.normal.CombineSource;
+import io.deepep.bench.normal.NormalOperations;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.LaunchedGroup;
 import io.deepep.bench.run.Placement;
@@ -92,18 +95,21 @@ class NetworkBytesTest {
         EpTopology topology = isNvshmem() ? new EpTopology(0, 4, 1) : TOPOLOGY;
         LaunchedGroup.run(
                 launched -> {
-                    try (LowLatencyFixture all = LowLatencyFixture.open(job(), launched::ranks)) {
+                    Job job = job();
+                    int sms = job.numSms();
+                    try (LowLatencyOperations all =
+                            LowLatencyOperations.open(job, launched::ranks)) {
                         requirePlanned(
                                 all.team(),
-                                all.dispatch(LowLatencyFormat.BF16),
+                                all.dispatch(LowLatencyFormat.BF16, sms),
                                 planned(Mode.LOW_LATENCY, topology, DType.BF16, Op.DISPATCH));
                         requirePlanned(
                                 all.team(),
-                                all.dispatch(LowLatencyFormat.FP8),
+                                all.dispatch(LowLatencyFormat.FP8, sms),
                                 planned(Mode.LOW_LATENCY, topology, DType.FP8_E4M3, Op.DISPATCH));
                         requirePlanned(
                                 all.team(),
-                                all.combine(false, CombineRows.BF16),
+                                all.combine(false, CombineRows.BF16, sms),
                                 planned(Mode.LOW_LATENCY, topology, DType.BF16, Op.COMBINE));
                     }
                     return null;
@@ -114,16 +120,18 @@ class NetworkBytesTest {
     void normal() throws Exception {
         LaunchedGroup.run(
                 launched -> {
-                    try (NormalFixture all = NormalFixture.open(job(), launched::ranks)) {
+                    Job job = job();
+                    int sms = job.numSms();
+                    try (NormalOperations all = NormalOperations.open(job, launched::ranks)) {
                         for (DType dtype : List.of(DType.BF16, DType.FP8_E4M3)) {
                             requirePlanned(
                                     all.team(),
-                                    all.dispatch(dtype),
+                                    all.dispatch(dtype, sms),
                                     planned(Mode.NORMAL, TOPOLOGY, dtype, Op.DISPATCH));
                         }
                         requirePlanned(
                                 all.team(),
-                                all.combine(false),
+                                all.combine(CombineSource.ELSEWHERE, CombineFormat.BF16, sms),
                                 planned(Mode.NORMAL, TOPOLOGY, DType.BF16, Op.COMBINE));
                     }
                     return null;
@@ -147,7 +155,7 @@ class NetworkBytesTest {
     }
 
     /** All ranks make a call; the first waits for the cards before and after. */
-    private void requirePlanned(RankTeam team, RankTeam.Work call, long bytes) {
+    private void requirePlanned(RankTeam team, MeasuredCall call, long bytes) {
         CardCounts[] counts = new CardCounts[2];
         team.run(
                 rank -> {
@@ -155,7 +163,7 @@ class NetworkBytesTest {
                         counts[0] = CardCounts.settled(card);
                     }
                 });
-        team.run(call);
+        team.run(call.operation().synchronous());
         team.run(
                 rank -> {
                     if (rank == 0) {

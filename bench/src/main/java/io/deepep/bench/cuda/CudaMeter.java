@@ -6,6 +6,7 @@ import io.deepep.bench.measure.GpuFigures;
 import io.deepep.bench.measure.MeasuredCall;
 import io.deepep.bench.measure.Meter;
 import io.deepep.bench.measure.Timing;
+import io.deepep.bench.run.CollectiveCall;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.Session;
@@ -33,7 +34,7 @@ public final class CudaMeter extends Meter {
     private final Map<Integer, Double> emptyKernelMicros = new TreeMap<>();
 
     private CudaMeter(Session session, CudaStopwatch stopwatch, List<Ceiling> ceilings) {
-        super(session, stopwatch, null);
+        super(session, null);
         this.session = session;
         this.stopwatch = stopwatch;
         this.ceilings = ceilings;
@@ -69,6 +70,16 @@ public final class CudaMeter extends Meter {
             emptyKernelMicros.put(number, timing.work().percentileMicros(50));
         }
         return this;
+    }
+
+    @Override
+    protected Timing time(CollectiveCall operation, int warmups, int repeats) {
+        return stopwatch.measure(operation, warmups, repeats);
+    }
+
+    @Override
+    public void close() {
+        stopwatch.close();
     }
 
     @Override

@@ -4,7 +4,6 @@ import io.deepep.CallOptions;
 import io.deepep.EpTopology;
 import io.deepep.Event;
 import io.deepep.bench.measure.Samples;
-import io.deepep.bench.measure.Stopwatch;
 import io.deepep.bench.measure.Timing;
 import io.deepep.bench.run.CollectiveCall;
 import io.deepep.bench.run.RankTeam;
@@ -12,7 +11,10 @@ import io.deepep.bench.run.Session;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.LaunchConfig;
+import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.memory.CudaMemory;
+import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -31,11 +33,14 @@ import java.util.function.Function;
  * <p>Unmeasured runs follow each other without a break: they bring the host's code, which the
  * virtual machine compiles as it is used, to the speed it has in an engine.
  */
-public final class CudaStopwatch implements Stopwatch {
+public final class CudaStopwatch implements AutoCloseable {
     /** Longer than the host takes to enqueue an operation on all ranks, code not yet compiled. */
     private static final Duration PAUSE = Duration.ofMillis(1);
 
     private static final double NANOS_PER_MICRO = 1e3;
+
+    /** Of a block of the low-latency kernels. */
+    private static final int LOW_LATENCY_THREADS = 768;
 
     private final Session session;
     private final RankTeam team;
@@ -54,7 +59,11 @@ public final class CudaStopwatch implements Stopwatch {
         /** The smallest kernel there is. */
         private final StreamGate openGate;
 
-        private final EmptyKernel empty;
+        /** A launch of a low-latency kernel's size that does nothing. */
+        private final BenchModule empty;
+
+        private final KernelStruct.Params emptyParams;
+        private final LaunchConfig emptyLaunch;
 
         private long[] work;
         private long[] calls;
@@ -66,10 +75,16 @@ public final class CudaStopwatch implements Stopwatch {
             this.gate = gate;
             this.reachesAll = reachesAll;
             openGate = new StreamGate(context);
-            empty = new EmptyKernel(context);
+            empty = BenchModule.load(context, "empty");
+            emptyParams = BenchStructs.EMPTY.allocate(Arena.ofAuto());
+            emptyLaunch = new LaunchConfig(Arena.ofAuto(), 1, LOW_LATENCY_THREADS);
             start = CudaEvent.createTiming(context);
             end = CudaEvent.createTiming(context);
             flush = CudaMemory.allocate(context, 2L * context.cudaDevice().l2Bytes());
+        }
+
+        void launchEmpty(int numBlocks) {
+            empty.function().launch(emptyLaunch.grid(numBlocks), emptyParams.memory(), stream);
         }
 
         void measure(int rank, CollectiveCall operation, int warmups, int repeats) {
@@ -182,7 +197,7 @@ public final class CudaStopwatch implements Stopwatch {
         return (rank, options) -> {
             Lane lane = lanes.get(rank);
             CudaEvent done = CudaEvent.create(lane.stream.context());
-            lane.empty.enqueue(lane.stream, numBlocks);
+            lane.launchEmpty(numBlocks);
             lane.stream.record(done);
             return done;
         };
@@ -193,7 +208,12 @@ public final class CudaStopwatch implements Stopwatch {
         return lanes.get(rank).stream;
     }
 
-    @Override
+    /**
+     * Times an operation on all ranks.
+     *
+     * @param warmups calls before those that count
+     * @param repeats calls that count
+     */
     public Timing measure(CollectiveCall operation, int warmups, int repeats) {
         // A first call allocates, which must not wait behind a gate that waits for it.
         team.run(operation.synchronous());

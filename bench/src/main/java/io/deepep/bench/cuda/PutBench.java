@@ -169,14 +169,10 @@ public final class PutBench {
     }
 
     private Samples samples(PutRanks ranks, Load load, int parts) {
-        long[] nanos = new long[options.repeats()];
-        for (int i = -options.warmups(); i < nanos.length; i++) {
-            double micros = ranks.micros(load);
-            if (i >= 0) {
-                nanos[i] = Math.round(micros * 1e3 / parts);
-            }
-        }
-        return Samples.of(nanos);
+        return Samples.measure(
+                options.warmups(),
+                options.repeats(),
+                () -> Math.round(ranks.micros(load) * 1e3 / parts));
     }
 
     private void report(

@@ -16,7 +16,7 @@ import java.util.List;
  * Two micro-batches at a time, as decoding overlaps them: both are sent before either is received,
  * then both are combined the same way; several times over without a pause between the ranks.
  */
-record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat format)
+record ChainedCase(Session session, List<LowLatencyWorkload> batches, LowLatencyFormat format)
         implements Case {
     private static final int ROUNDS = 3;
 
@@ -36,8 +36,7 @@ record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat for
             session.run(
                     rank -> {
                         for (int batch = 0; batch < batches.size(); batch++) {
-                            batches.get(batch)
-                                    .dispatched(rank, format, received.get(rank).get(batch));
+                            batches.get(batch).verify(rank, format, received.get(rank).get(batch));
                         }
                     });
             List<List<Tensor>> combined = session.ask(rank -> combine(rank, received.get(rank)));
@@ -46,8 +45,7 @@ record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat for
                     rank -> {
                         for (int batch = 0; batch < batches.size(); batch++) {
                             batches.get(batch)
-                                    .combined(
-                                            rank, CombineRows.BF16, combined.get(rank).get(batch));
+                                    .verify(rank, CombineRows.BF16, combined.get(rank).get(batch));
                         }
                     });
         }
@@ -57,8 +55,8 @@ record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat for
     private List<LowLatencyDispatchResult> dispatch(int rank) {
         Buffer buffer = session.buffer(rank);
         List<LowLatencyDispatchResult> results = new ArrayList<>();
-        for (Verifier batch : batches) {
-            LowLatencyDispatchPlan.Builder plan = batch.workload().dispatch(rank, format, false);
+        for (LowLatencyWorkload batch : batches) {
+            LowLatencyDispatchPlan.Builder plan = batch.dispatch(rank, format, false);
             results.add(buffer.lowLatencyDispatch(plan.receiveHook(true).build()));
         }
         results.forEach(result -> result.receiveHook().run());
@@ -70,7 +68,7 @@ record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat for
         List<LowLatencyCombineResult> results = new ArrayList<>();
         for (int batch = 0; batch < batches.size(); batch++) {
             LowLatencyCombinePlan.Builder plan =
-                    batches.get(batch).workload().combine(rank, received.get(batch).handle());
+                    batches.get(batch).combine(rank, received.get(batch).handle());
             results.add(buffer.lowLatencyCombine(plan.receiveHook(true).build()));
         }
         results.forEach(result -> result.receiveHook().run());

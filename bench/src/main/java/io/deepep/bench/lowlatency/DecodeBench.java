@@ -8,15 +8,14 @@ import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.measure.ComparedOptions;
 import io.deepep.bench.measure.Samples;
-import io.deepep.bench.measure.Stopwatch;
 import io.deepep.bench.measure.Timing;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.RankSource;
+import io.deepep.bench.text.Names;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 
 /** {@code bench decode}: the layers of a decoding step, enqueued one after the other. */
 public final class DecodeBench {
@@ -63,27 +62,52 @@ public final class DecodeBench {
     private static DecodeRecord measure(
             LowLatencySetup setup, Step step, int sms, BenchOptions options) {
         DecodeLoop loop = new DecodeLoop(setup, step, sms);
-        DecodeRecord.Times times =
-                setup.job().placement().isCuda()
-                        ? onGpus(setup, loop, options)
-                        : onHost(setup, loop, options);
-        DecodeRecord record = record(setup, loop, sms, options, times);
+        Job job = setup.job();
+        Build build = Build.current();
+        boolean cuda = job.placement().isCuda();
+        DecodeRecord record =
+                new DecodeRecord(
+                        cuda ? "cuda" : "host",
+                        cuda ? job.placement().gpu().name() : null,
+                        job.placement().numGpus(),
+                        job.numRanks(),
+                        job.topology().numRdmaRanks(),
+                        setup.session().network(),
+                        job.routing().maxTokens(),
+                        job.hidden(),
+                        job.routing().numTopk(),
+                        job.routing().numExperts(),
+                        sms,
+                        step.rows().preReduced(),
+                        Names.of(step.rows().format()),
+                        step.layers(),
+                        options.repeats(),
+                        cuda
+                                ? onGpus(setup, loop, step.layers(), options)
+                                : onHost(setup, loop, step.layers(), options),
+                        loop.bytesPerCall(),
+                        cuda ? DriverText.get() : null,
+                        build.version(),
+                        build.commit(),
+                        Instant.now().toString());
         setup.session().run(loop::verify);
         setup.session().dropUnusedResults();
         return record;
     }
 
     private static DecodeRecord.Times onHost(
-            LowLatencySetup setup, DecodeLoop loop, BenchOptions options) {
-        try (Stopwatch stopwatch = Stopwatch.ofHost(setup.session().team())) {
-            Timing calls = stopwatch.measure(loop, options.warmups(), options.repeats());
-            double launched = per(calls.calls(), loop.layers());
-            return new DecodeRecord.Times(null, launched, null, null, null, null);
-        }
+            LowLatencySetup setup, DecodeLoop loop, int layers, BenchOptions options) {
+        Samples calls =
+                Samples.measure(
+                        setup.session().team(),
+                        options.warmups(),
+                        options.repeats(),
+                        loop.synchronous());
+        return new DecodeRecord.Times(null, per(calls, layers), null, null, null, null);
     }
 
     private static DecodeRecord.Times onGpus(
-            LowLatencySetup setup, DecodeLoop loop, BenchOptions options) {
+            LowLatencySetup setup, DecodeLoop loop, int layers, BenchOptions options) {
         int warmups = options.warmups();
         int repeats = options.repeats();
         try (CudaStopwatch stopwatch = CudaStopwatch.open(setup.session())) {
@@ -94,10 +118,10 @@ public final class DecodeBench {
                     new GraphOperation(setup.session().team(), stopwatch, loop)) {
                 Timing replay = stopwatch.measure(graph, warmups, repeats);
                 return new DecodeRecord.Times(
-                        per(calls.work(), loop.layers()),
-                        per(calls.calls(), loop.layers()),
-                        per(replay.work(), loop.layers()),
-                        per(replay.calls(), loop.layers()),
+                        per(calls.work(), layers),
+                        per(calls.calls(), layers),
+                        per(replay.work(), layers),
+                        per(replay.calls(), layers),
                         per(calls.enqueues(), loop.numCalls()),
                         per(bare.enqueues(), loop.numCalls()));
             }
@@ -106,39 +130,6 @@ public final class DecodeBench {
 
     private static double per(Samples samples, int number) {
         return samples.percentileMicros(50) / number;
-    }
-
-    private static DecodeRecord record(
-            LowLatencySetup setup,
-            DecodeLoop loop,
-            int sms,
-            BenchOptions options,
-            DecodeRecord.Times times) {
-        Job job = setup.job();
-        Build build = Build.current();
-        boolean cuda = job.placement().isCuda();
-        return new DecodeRecord(
-                cuda ? "cuda" : "host",
-                cuda ? job.placement().gpu().name() : null,
-                job.placement().numGpus(),
-                job.numRanks(),
-                job.topology().numRdmaRanks(),
-                setup.session().network(),
-                job.routing().maxTokens(),
-                job.hidden(),
-                job.routing().numTopk(),
-                job.routing().numExperts(),
-                sms,
-                loop.rows().preReduced(),
-                loop.rows().format().name().toLowerCase(Locale.ROOT),
-                loop.layers(),
-                options.repeats(),
-                times,
-                loop.bytesPerCall(),
-                cuda ? DriverText.get() : null,
-                build.version(),
-                build.commit(),
-                Instant.now().toString());
     }
 
     private static void print(Console console, DecodeRecord each) {

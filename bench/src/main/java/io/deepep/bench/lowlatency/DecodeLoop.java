@@ -27,13 +27,13 @@ final class DecodeLoop implements CollectiveCall {
     private static final int NUM_PREPARED = 2;
 
     private final Session session;
-    private final Verifier verifier;
+    private final LowLatencyWorkload workload;
     private final DecodeBench.Step step;
     private final List<Rank> ranks;
 
     DecodeLoop(LowLatencySetup setup, DecodeBench.Step step, int sms) {
         this.session = setup.session();
-        this.verifier = setup.verifier();
+        this.workload = setup.workload();
         this.step = step;
         this.ranks = session.ask(rank -> new Rank(rank, sms));
         session.run(rank -> ranks.get(rank).run(NUM_PREPARED, CallOptions.sync()));
@@ -57,8 +57,7 @@ final class DecodeLoop implements CollectiveCall {
             this.buffer = session.buffer(rank);
             this.inOrder = CallOptions.sync().on(buffer.communicationStream());
             this.dispatch =
-                    verifier.workload()
-                            .dispatch(rank, LowLatencyFormat.FP8, step.rows().preReduced())
+                    workload.dispatch(rank, LowLatencyFormat.FP8, step.rows().preReduced())
                             .numSms(sms)
                             .build();
         }
@@ -76,7 +75,6 @@ final class DecodeLoop implements CollectiveCall {
         }
 
         private LowLatencyCombinePlan combineOf(LowLatencyHandle handle) {
-            LowLatencyWorkload workload = verifier.workload();
             Tensor input = workload.outputsInBuffer(rank, handle);
             return workload.combine(rank, input, handle, step.rows()).numSms(sms).build();
         }
@@ -88,14 +86,6 @@ final class DecodeLoop implements CollectiveCall {
         Rank mine = ranks.get(rank);
         mine.run(step.layers(), mine.inOrder);
         return mine.home.event();
-    }
-
-    int layers() {
-        return step.layers();
-    }
-
-    CombineRows rows() {
-        return step.rows();
     }
 
     /** How many calls of {@link Buffer} a step makes. */
@@ -126,7 +116,7 @@ final class DecodeLoop implements CollectiveCall {
     void verify(int rank) {
         Rank mine = ranks.get(rank);
         mine.home.event().synchronize();
-        verifier.dispatched(rank, LowLatencyFormat.FP8, mine.received);
-        verifier.combined(rank, step.rows(), mine.home.x());
+        workload.verify(rank, LowLatencyFormat.FP8, mine.received);
+        workload.verify(rank, step.rows(), mine.home.x());
     }
 }

@@ -72,7 +72,7 @@ public final class LowLatencyBench {
 
     /** A case of the job's own routing. */
     static Case of(LowLatencySetup setup, LowLatencyVariant variant) {
-        return new LowLatencyCase(setup.session(), setup.verifier(), variant);
+        return new LowLatencyCase(setup.session(), setup.workload(), variant);
     }
 
     /**

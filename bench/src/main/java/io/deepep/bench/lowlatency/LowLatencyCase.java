@@ -25,7 +25,7 @@ import io.deepep.testkit.oracle.OracleMismatch;
 import java.util.List;
 
 /** One variant on one workload: dispatch, check, combine, check, on all ranks. */
-record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant variant)
+record LowLatencyCase(Session session, LowLatencyWorkload workload, LowLatencyVariant variant)
         implements Case {
     @Override
     public String name() {
@@ -34,7 +34,6 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
 
     @Override
     public long run() {
-        LowLatencyWorkload workload = verifier.workload();
         RankTeam team = session.team();
         List<LowLatencyDispatchPlan> plans = team.ask(this::plan);
         List<LowLatencyDispatchResult> received =
@@ -47,10 +46,9 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
                             return result;
                         });
         long nanos = team.slowestNanos();
-        team.run(rank -> verifier.dispatched(rank, variant.format(), received.get(rank)));
+        team.run(rank -> workload.verify(rank, variant.format(), received.get(rank)));
         team.run(rank -> checkStats(rank, plans.get(rank)));
-        List<LowLatencyCombinePlan> combines =
-                team.ask(rank -> combine(rank, received.get(rank), workload));
+        List<LowLatencyCombinePlan> combines = team.ask(rank -> combine(rank, received.get(rank)));
         List<LowLatencyCombineResult> combined =
                 team.ask(
                         rank -> {
@@ -61,12 +59,11 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
                             return result;
                         });
         nanos += team.slowestNanos();
-        team.run(rank -> verifier.combined(rank, variant.homeRows(), combined.get(rank).x()));
+        team.run(rank -> workload.verify(rank, variant.homeRows(), combined.get(rank).x()));
         return nanos;
     }
 
     private LowLatencyDispatchPlan plan(int rank) {
-        LowLatencyWorkload workload = verifier.workload();
         LowLatencyDispatchPlan.Builder builder =
                 workload.dispatch(rank, variant.format(), variant.has(PRE_REDUCED))
                         .receiveHook(variant.has(HOOK));
@@ -82,8 +79,7 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
         return session.memory(rank).upload(HostTensors.allocate(dtype, size));
     }
 
-    private LowLatencyCombinePlan combine(
-            int rank, LowLatencyDispatchResult received, LowLatencyWorkload workload) {
+    private LowLatencyCombinePlan combine(int rank, LowLatencyDispatchResult received) {
         Tensor input =
                 variant.has(ZERO_COPY)
                         ? workload.outputsInBuffer(rank, received.handle())
@@ -107,28 +103,23 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
             return;
         }
         try (Downloads downloads = session.downloads(rank)) {
-            checkStats(
-                    rank,
-                    downloads.apply(plan.cumulativeStats()),
-                    downloads.apply(plan.waitCostStats()));
-        }
-    }
-
-    private void checkStats(int rank, Tensor cumulative, Tensor waitCosts) {
-        int[] counts = verifier.workload().world().oracle().counts(rank);
-        for (int expert = 0; expert < counts.length; expert++) {
-            long seen = cumulative.getLong(expert);
-            if (seen != counts[expert]) {
-                throw new OracleMismatch(
-                        "cumulativeStats[%s]: expected %s, saw %s"
-                                .formatted(expert, counts[expert], seen));
+            Tensor cumulative = downloads.apply(plan.cumulativeStats());
+            int[] counts = workload.world().oracle().counts(rank);
+            for (int expert = 0; expert < counts.length; expert++) {
+                long seen = cumulative.getLong(expert);
+                if (seen != counts[expert]) {
+                    throw new OracleMismatch(
+                            "cumulativeStats[%s]: expected %s, saw %s"
+                                    .formatted(expert, counts[expert], seen));
+                }
             }
-        }
-        for (int src = 0; src < waitCosts.size(0); src++) {
-            long waited = waitCosts.getLong(src);
-            if (waited < 0) {
-                throw new OracleMismatch(
-                        "waitCostStats[" + src + "]: saw " + waited + ", which is negative");
+            Tensor waitCosts = downloads.apply(plan.waitCostStats());
+            for (int src = 0; src < waitCosts.size(0); src++) {
+                long waited = waitCosts.getLong(src);
+                if (waited < 0) {
+                    throw new OracleMismatch(
+                            "waitCostStats[" + src + "]: saw " + waited + ", which is negative");
+                }
             }
         }
     }

@@ -9,13 +9,18 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.bench.measure.MeasuredCall;
 import io.deepep.bench.measure.OperationRecord.Subject;
+import io.deepep.bench.run.Case;
+import io.deepep.bench.run.Job;
+import io.deepep.bench.run.RankSource;
+import io.deepep.bench.run.RankTeam;
 import io.deepep.bench.run.Session;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.IntFunction;
 import java.util.stream.Stream;
 
 /** Operations of low-latency mode with reused plans, as they are measured. */
-final class LowLatencyOperations {
+public final class LowLatencyOperations implements AutoCloseable {
     private static final String DISPATCH = "ll-dispatch";
 
     /** What records call them. */
@@ -26,23 +31,40 @@ final class LowLatencyOperations {
                     .flatMap(names -> names)
                     .toList();
 
+    private final LowLatencySetup setup;
     private final Session session;
-    private final Verifier verifier;
     private final LowLatencyWorkload workload;
     private final LowLatencyBytes bytes;
 
     LowLatencyOperations(LowLatencySetup setup) {
+        this.setup = setup;
         session = setup.session();
-        verifier = setup.verifier();
-        workload = setup.verifier().workload();
+        workload = setup.workload();
         bytes = new LowLatencyBytes(setup.job());
+    }
+
+    /**
+     * Opens the buffers of a job for its operations alone, and verifies every format once.
+     *
+     * @throws AssertionError if a result is wrong
+     */
+    public static LowLatencyOperations open(Job job, IntFunction<RankSource> ranks) {
+        LowLatencySetup setup = LowLatencySetup.open(job, ranks);
+        LowLatencyBench.cases(setup).forEach(Case::run);
+        return new LowLatencyOperations(setup);
+    }
+
+    /** The rank threads. */
+    public RankTeam team() {
+        return session.team();
     }
 
     private List<LowLatencyDispatchPlan> plans(LowLatencyFormat format, boolean weighted, int sms) {
         return session.ask(rank -> workload.dispatch(rank, format, weighted).numSms(sms).build());
     }
 
-    MeasuredCall dispatch(LowLatencyFormat format, int sms) {
+    /** Dispatch. */
+    public MeasuredCall dispatch(LowLatencyFormat format, int sms) {
         List<LowLatencyDispatchPlan> plans = plans(format, false, sms);
         LowLatencyDispatchResult[] latest = new LowLatencyDispatchResult[plans.size()];
         return new MeasuredCall(
@@ -56,14 +78,14 @@ final class LowLatencyOperations {
                             session.buffer(rank).lowLatencyDispatch(plans.get(rank), options);
                     return latest[rank].event();
                 },
-                rank -> verifier.dispatched(rank, format, latest[rank]));
+                rank -> workload.verify(rank, format, latest[rank]));
     }
 
     /**
      * Combine of what experts computed. Dispatches once, for the handles; so it is to be measured
      * before the next dispatch is made.
      */
-    MeasuredCall combine(boolean zeroCopy, CombineRows home, int sms) {
+    public MeasuredCall combine(boolean zeroCopy, CombineRows home, int sms) {
         List<LowLatencyDispatchPlan> dispatches =
                 plans(LowLatencyFormat.BF16, home.preReduced(), sms);
         List<LowLatencyCombinePlan> plans =
@@ -79,7 +101,7 @@ final class LowLatencyOperations {
                     latest[rank] = session.buffer(rank).lowLatencyCombine(plans.get(rank), options);
                     return latest[rank].event();
                 },
-                rank -> verifier.combined(rank, home, latest[rank].x()));
+                rank -> workload.verify(rank, home, latest[rank].x()));
     }
 
     private LowLatencyCombinePlan combine(
@@ -101,5 +123,10 @@ final class LowLatencyOperations {
             case PRE_REDUCED -> "ll-combine-pre-reduced";
             case PRE_REDUCED_FP8 -> "ll-combine-pre-reduced-fp8";
         };
+    }
+
+    @Override
+    public void close() {
+        setup.close();
     }
 }

@@ -17,12 +17,20 @@ import java.util.function.IntFunction;
  * @param session the ranks
  * @param job what is done; the session's own, except for the number of tokens
  * @param limits of the buffers
- * @param verifier of the job's own routing
+ * @param workload of the job's own routing
  */
-record LowLatencySetup(Session session, Job job, LowLatencyLimits limits, Verifier verifier)
+record LowLatencySetup(
+        Session session, Job job, LowLatencyLimits limits, LowLatencyWorkload workload)
         implements AutoCloseable {
     static LowLatencySetup open(Job job, IntFunction<RankSource> ranks) {
-        LowLatencyLimits limits = limits(job);
+        LowLatencyLimits limits =
+                UsageException.unlessRefused(
+                        () ->
+                                new LowLatencyLimits(
+                                        job.routing().maxTokens(),
+                                        job.hidden(),
+                                        job.routing().numTopk(),
+                                        job.routing().numExperts()));
         MemoryNeed.require(
                 job.placement().ranksPerHost(job.numRanks()),
                 Buffer.lowLatencyRdmaSizeHint(limits, job.topology()));
@@ -30,7 +38,10 @@ record LowLatencySetup(Session session, Job job, LowLatencyLimits limits, Verifi
                 Session.open(
                         job, ranks.apply(job.numRanks()), builder -> builder.lowLatency(limits));
         return new LowLatencySetup(
-                session, job, limits, verifier(session, job.routing(), limits, Set.of()));
+                session,
+                job,
+                limits,
+                new LowLatencyWorkload(session, job.routing(), limits, Set.of()));
     }
 
     /** Another workload over the same buffers, with fewer tokens; not to be closed by itself. */
@@ -39,29 +50,12 @@ record LowLatencySetup(Session session, Job job, LowLatencyLimits limits, Verifi
             return this;
         }
         Job fewer = job.withNumTokens(number);
-        return new LowLatencySetup(session, fewer, limits, verifier(fewer.routing(), Set.of()));
+        return new LowLatencySetup(session, fewer, limits, workload(fewer.routing(), Set.of()));
     }
 
     /** Of another routing over the same buffers, in which ranks may be absent. */
-    Verifier verifier(Routing routing, Set<Integer> absent) {
-        return verifier(session, routing, limits, absent);
-    }
-
-    private static Verifier verifier(
-            Session session, Routing routing, LowLatencyLimits limits, Set<Integer> absent) {
-        return new Verifier(new LowLatencyWorkload(session, routing, limits, absent));
-    }
-
-    private static LowLatencyLimits limits(Job job) {
-        try {
-            return new LowLatencyLimits(
-                    job.routing().maxTokens(),
-                    job.hidden(),
-                    job.routing().numTopk(),
-                    job.routing().numExperts());
-        } catch (IllegalArgumentException refused) {
-            throw UsageException.of(refused);
-        }
+    LowLatencyWorkload workload(Routing routing, Set<Integer> absent) {
+        return new LowLatencyWorkload(session, routing, limits, absent);
     }
 
     @Override

@@ -52,22 +52,22 @@ public final class LowLatencyTest {
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
             cases.add(LowLatencyBench.of(setup, LowLatencyVariant.of(format, HOOK, PRE_REDUCED)));
         }
-        List<Verifier> verifiers = new ArrayList<>(List.of(setup.verifier()));
+        List<LowLatencyWorkload> workloads = new ArrayList<>(List.of(setup.workload()));
         job.hardRoutings(0)
                 .forEach(
                         (note, routing) -> {
-                            Verifier special = setup.verifier(routing, Set.of());
-                            verifiers.add(special);
+                            LowLatencyWorkload special = setup.workload(routing, Set.of());
+                            workloads.add(special);
                             cases.add(
                                     new LowLatencyCase(
                                             session,
                                             special,
                                             LowLatencyVariant.of(BF16).noted(note)));
                         });
-        cases.add(new ChainedCase(session, verifiers.subList(0, 2), BF16));
+        cases.add(new ChainedCase(session, workloads.subList(0, 2), BF16));
         if (job.numRanks() > 1) {
             int absent = job.numRanks() - 1;
-            Verifier without = setup.verifier(job.routing(), Set.of(absent));
+            LowLatencyWorkload without = setup.workload(job.routing(), Set.of(absent));
             cases.add(new MaskedRankCase(session, without, absent));
             cases.add(
                     LowLatencyBench.of(setup, LowLatencyVariant.of(BF16).noted("after unmasking")));
@@ -86,7 +86,8 @@ public final class LowLatencyTest {
     private static void line(
             Console console, LowLatencySetup setup, String name, MeasuredCall call) {
         Samples samples =
-                Samples.measure(setup.session().team(), WARMUPS, REPEATS, call.synchronous());
+                Samples.measure(
+                        setup.session().team(), WARMUPS, REPEATS, call.operation().synchronous());
         double perRank =
                 samples.bytesPerSecond(call.total().logical()) / setup.session().job().numRanks();
         console.line(

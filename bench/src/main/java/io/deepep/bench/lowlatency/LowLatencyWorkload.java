@@ -2,10 +2,12 @@ package io.deepep.bench.lowlatency;
 
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyDispatchPlan;
+import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
+import io.deepep.bench.measure.Accepted;
 import io.deepep.bench.run.Downloads;
 import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
@@ -14,6 +16,7 @@ import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.oracle.LowLatencyOracle;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.Tokens;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.function.IntFunction;
@@ -21,7 +24,7 @@ import java.util.stream.IntStream;
 
 /**
  * One routing with the tokens of every rank, what their experts are said to compute, and what the
- * oracle makes of it.
+ * oracle makes of it. The oracle's own cast to FP8 is slow, so results are {@link Accepted}.
  */
 final class LowLatencyWorkload {
     /**
@@ -36,6 +39,7 @@ final class LowLatencyWorkload {
     private final List<Tensor> topkIdx;
     private final List<Tensor> topkWeights;
     private final List<Tensor> outputs;
+    private final Accepted accepted = new Accepted();
 
     /** A workload in which the ranks {@code absent} are masked by the others. */
     LowLatencyWorkload(
@@ -88,25 +92,7 @@ final class LowLatencyWorkload {
         return world;
     }
 
-    /** A way to bring a rank's results to the host. */
-    Downloads downloads(int rank) {
-        return session.downloads(rank);
-    }
-
-    /** The rank's tokens on its device, as are the other tensors here. */
-    Tensor x(int rank) {
-        return x.get(rank);
-    }
-
-    Tensor topkIdx(int rank) {
-        return topkIdx.get(rank);
-    }
-
-    Tensor topkWeights(int rank) {
-        return topkWeights.get(rank);
-    }
-
-    /** What the experts of {@code rank} compute, BF16 [El, R*maxTokens, H]. */
+    /** What the experts of {@code rank} compute, on its device: BF16 [El, R*maxTokens, H]. */
     Tensor outputs(int rank) {
         return outputs.get(rank);
     }
@@ -127,9 +113,9 @@ final class LowLatencyWorkload {
 
     /** A dispatch of the rank's tokens; with weights, its combine may be pre-reduced. */
     LowLatencyDispatchPlan.Builder dispatch(int rank, LowLatencyFormat format, boolean weighted) {
-        return LowLatencyDispatchPlan.builder(x(rank), topkIdx(rank))
+        return LowLatencyDispatchPlan.builder(x.get(rank), topkIdx.get(rank))
                 .format(format)
-                .topkWeights(weighted ? topkWeights(rank) : null);
+                .topkWeights(weighted ? topkWeights.get(rank) : null);
     }
 
     /** A combine of the outputs as they are. */
@@ -137,14 +123,73 @@ final class LowLatencyWorkload {
         return combine(rank, outputs(rank), handle, CombineRows.BF16);
     }
 
-    /** A combine of {@code input}; pre-reduced, the dispatch was given {@link #topkWeights}. */
+    /** A combine of {@code input}; pre-reduced, the dispatch was given weights. */
     LowLatencyCombinePlan.Builder combine(
             int rank, Tensor input, LowLatencyHandle handle, CombineRows home) {
         LowLatencyCombinePlan.Builder plan =
                 home.preReduced()
-                        ? LowLatencyCombinePlan.preReduced(input, topkIdx(rank), handle)
+                        ? LowLatencyCombinePlan.preReduced(input, topkIdx.get(rank), handle)
                         : LowLatencyCombinePlan.builder(
-                                input, topkIdx(rank), topkWeights(rank), handle);
+                                input, topkIdx.get(rank), topkWeights.get(rank), handle);
         return plan.format(home.format());
+    }
+
+    /** Holds what {@code rank} received against the oracle, on that rank's thread. */
+    void verify(int rank, LowLatencyFormat format, LowLatencyDispatchResult result) {
+        try (Downloads downloads = session.downloads(rank)) {
+            Tensor received = downloads.apply(result.recvCount());
+            int[] counts = new int[(int) received.size(0)];
+            Arrays.setAll(counts, expert -> (int) received.getLong(expert));
+            // Wrong counts would make the fingerprint read undefined rows, so they come first.
+            long bits =
+                    Arrays.equals(counts, world.oracle().counts(rank))
+                            ? fingerprint(result, counts, downloads)
+                            : -1;
+            accepted.accept(
+                    rank,
+                    format,
+                    bits,
+                    () -> world.check(format).checkDispatch(rank, result, downloads));
+        }
+    }
+
+    /** Holds what {@code rank} got back against the oracle, on that rank's thread. */
+    void verify(int rank, CombineRows home, Tensor result) {
+        try (Downloads downloads = session.downloads(rank)) {
+            Tensor actual = downloads.apply(result);
+            accepted.accept(
+                    rank,
+                    home,
+                    31 * Rows.fingerprint(actual, actual.size(0)) + actual.toString().hashCode(),
+                    () -> world.checkCombine(rank, home.format(), home.preReduced(), actual));
+        }
+    }
+
+    /** All that the oracle looks at: shapes, received rows, scales, sources and ranges. */
+    private static long fingerprint(
+            LowLatencyDispatchResult result, int[] counts, Downloads downloads) {
+        long hash = result.recvX().toString().hashCode();
+        hash = 31 * hash + String.valueOf(result.recvScales()).hashCode();
+        Tensor srcInfo = downloads.apply(result.handle().srcInfo());
+        Tensor scales = result.recvScales() == null ? null : downloads.apply(result.recvScales());
+        for (int expert = 0; expert < counts.length; expert++) {
+            // The rows that arrived are few among those that there is room for.
+            Tensor rows = result.recvX().select(0, expert).slice(0, 0, counts[expert]);
+            hash = 31 * hash + Rows.fingerprint(downloads.apply(rows), counts[expert]);
+            for (int row = 0; row < counts[expert]; row++) {
+                hash = 31 * hash + srcInfo.getLong(expert, row);
+                for (int group = 0; scales != null && group < scales.size(2); group++) {
+                    hash = 31 * hash + scales.getLong(expert, row, group);
+                }
+            }
+        }
+        Tensor range = downloads.apply(result.handle().layoutRange());
+        for (int expert = 0; expert < range.size(0); expert++) {
+            for (int src = 0; src < range.size(1); src++) {
+                long packed = range.getLong(expert, src);
+                hash = 31 * hash + (LowLatencyHandle.rangeCount(packed) == 0 ? 0 : packed);
+            }
+        }
+        return hash;
     }
 }

@@ -11,7 +11,7 @@ import io.deepep.testkit.oracle.OracleMismatch;
 import java.util.List;
 
 /** One rank is masked and stays away; the others go on without it, and take it back afterwards. */
-record MaskedRankCase(Session session, Verifier verifier, int absent) implements Case {
+record MaskedRankCase(Session session, LowLatencyWorkload workload, int absent) implements Case {
     @Override
     public String name() {
         return "bf16             one rank masked and away";
@@ -32,7 +32,7 @@ record MaskedRankCase(Session session, Verifier verifier, int absent) implements
         session.run(
                 rank -> {
                     if (rank != absent) {
-                        verifier.dispatched(rank, LowLatencyFormat.BF16, received.get(rank));
+                        workload.verify(rank, LowLatencyFormat.BF16, received.get(rank));
                     }
                 });
         List<Tensor> combined =
@@ -41,7 +41,7 @@ record MaskedRankCase(Session session, Verifier verifier, int absent) implements
         session.run(
                 rank -> {
                     if (rank != absent) {
-                        verifier.combined(rank, CombineRows.BF16, combined.get(rank));
+                        workload.verify(rank, CombineRows.BF16, combined.get(rank));
                     }
                     session.buffer(rank).rejoin();
                     requireMask(rank, 0);
@@ -50,13 +50,12 @@ record MaskedRankCase(Session session, Verifier verifier, int absent) implements
     }
 
     private LowLatencyDispatchResult dispatch(int rank) {
-        LowLatencyDispatchPlan.Builder plan =
-                verifier.workload().dispatch(rank, LowLatencyFormat.BF16, false);
+        LowLatencyDispatchPlan.Builder plan = workload.dispatch(rank, LowLatencyFormat.BF16, false);
         return session.buffer(rank).lowLatencyDispatch(plan.build());
     }
 
     private Tensor combine(int rank, LowLatencyDispatchResult received) {
-        LowLatencyCombinePlan.Builder plan = verifier.workload().combine(rank, received.handle());
+        LowLatencyCombinePlan.Builder plan = workload.combine(rank, received.handle());
         return session.buffer(rank).lowLatencyCombine(plan.build()).x();
     }
 

@@ -3,7 +3,6 @@ package io.deepep.bench.measure;
 import io.deepep.bench.run.RankTeam;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.util.Arrays;
 
 /**
  * What this machine's memory can do: every processor copies memory of its own that no cache holds.
@@ -27,15 +26,15 @@ public final class MemoryCopy {
                         from[thread] = arena.allocate(BLOCK_BYTES, 128).fill((byte) 1);
                         to[thread] = arena.allocate(BLOCK_BYTES, 128).fill((byte) 2);
                     });
-            long[] nanos = new long[ROUNDS];
-            for (int round = -1; round < ROUNDS; round++) {
-                team.run(thread -> MemorySegment.copy(from[thread], 0, to[thread], 0, BLOCK_BYTES));
-                if (round >= 0) {
-                    nanos[round] = team.slowestNanos();
-                }
-            }
-            Arrays.sort(nanos);
-            return 2.0 * BLOCK_BYTES * threads / (nanos[ROUNDS / 2] * 1e-9);
+            Samples copies =
+                    Samples.measure(
+                            team,
+                            1,
+                            ROUNDS,
+                            thread ->
+                                    MemorySegment.copy(
+                                            from[thread], 0, to[thread], 0, BLOCK_BYTES));
+            return copies.bytesPerSecond(2 * BLOCK_BYTES * threads);
         }
     }
 }

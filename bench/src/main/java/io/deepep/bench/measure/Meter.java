@@ -1,12 +1,12 @@
 package io.deepep.bench.measure;
 
+import io.deepep.bench.run.CollectiveCall;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.Session;
 
 /** Measures operations and holds them against the yardstick of their backend. */
-public class Meter implements AutoCloseable {
+public abstract class Meter implements AutoCloseable {
     private final Session session;
-    private final Stopwatch stopwatch;
     private final Double memoryCopy;
     private final Build build = Build.current();
 
@@ -14,19 +14,33 @@ public class Meter implements AutoCloseable {
     private int tokens;
 
     /**
-     * A meter of the session's ranks that closes {@code stopwatch}.
+     * A meter of the session's ranks.
      *
      * @param memoryCopy bytes per second, the yardstick of the host backend; null on GPUs
      */
-    protected Meter(Session session, Stopwatch stopwatch, Double memoryCopy) {
+    protected Meter(Session session, Double memoryCopy) {
         this.session = session;
-        this.stopwatch = stopwatch;
         this.memoryCopy = memoryCopy;
     }
 
-    /** On the host the yardstick is the bandwidth of this machine's memory. */
+    /**
+     * Times whole calls by the clock of the host; the yardstick is the bandwidth of this machine's
+     * memory.
+     */
     public static Meter onHost(Session session) {
-        return new Meter(session, Stopwatch.ofHost(session.team()), MemoryCopy.bytesPerSecond());
+        return new Meter(session, MemoryCopy.bytesPerSecond()) {
+            @Override
+            protected Timing time(CollectiveCall operation, int warmups, int repeats) {
+                Samples calls =
+                        Samples.measure(session.team(), warmups, repeats, operation.synchronous());
+                return new Timing(calls, calls, calls);
+            }
+
+            @Override
+            public void close() {
+                // The ranks belong to the session.
+            }
+        };
     }
 
     /**
@@ -37,8 +51,8 @@ public class Meter implements AutoCloseable {
     public final OperationRecord measure(Job job, MeasuredCall call, int warmups, int repeats) {
         boolean sameRouting = job.routing().maxTokens() == tokens;
         tokens = job.routing().maxTokens();
-        Timing timing = stopwatch.measure(call, warmups, repeats);
-        session.run(call::verify);
+        Timing timing = time(call.operation(), warmups, repeats);
+        session.run(call.verification());
         OperationRecord record =
                 OperationRecord.of(
                         job,
@@ -54,13 +68,19 @@ public class Meter implements AutoCloseable {
         return record;
     }
 
+    /**
+     * Times an operation on all ranks.
+     *
+     * @param warmups calls before those that count
+     * @param repeats calls that count
+     */
+    protected abstract Timing time(CollectiveCall operation, int warmups, int repeats);
+
     /** What was measured, beside the yardstick of GPUs; null on the host. */
     protected GpuFigures gpu(MeasuredCall call, Timing timing) {
         return null;
     }
 
     @Override
-    public final void close() {
-        stopwatch.close();
-    }
+    public abstract void close();
 }

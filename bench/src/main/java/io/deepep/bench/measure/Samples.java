@@ -2,6 +2,7 @@ package io.deepep.bench.measure;
 
 import io.deepep.bench.run.RankTeam;
 import java.util.Arrays;
+import java.util.function.LongSupplier;
 
 /** Durations of one operation, each that of the slowest rank, in nanoseconds. */
 public final class Samples {
@@ -26,11 +27,22 @@ public final class Samples {
     /** Measures an operation that is collective over the team. */
     public static Samples measure(
             RankTeam team, int warmups, int repeats, RankTeam.Work operation) {
+        return measure(
+                warmups,
+                repeats,
+                () -> {
+                    team.run(operation);
+                    return team.slowestNanos();
+                });
+    }
+
+    /** Measures what says itself how many nanoseconds it took. */
+    public static Samples measure(int warmups, int repeats, LongSupplier operation) {
         long[] nanos = new long[repeats];
         for (int i = -warmups; i < repeats; i++) {
-            team.run(operation);
+            long spent = operation.getAsLong();
             if (i >= 0) {
-                nanos[i] = team.slowestNanos();
+                nanos[i] = spent;
             }
         }
         return of(nanos);

@@ -1,7 +1,7 @@
 package io.deepep.bench.normal;
 
 /** Where an engine has the rows that a combine takes. */
-enum CombineSource {
+public enum CombineSource {
     /** In the buffer's combine memory. */
     BUFFER("combine-zero-copy"),
 

@@ -152,16 +152,12 @@ final class NormalCase implements Case {
         if (variant.has(COMBINE_IN_PLACE)) {
             return received.recvX();
         }
-        if (variant.has(COMBINE_BUFFER) && variant.has(FP8_HOME)) {
-            return pool.fp8OutputsInBuffer(rank, received).elements();
-        }
-        Tensor own = pool.outputs(rank, received.numRecvTokens()).device();
         if (!variant.has(COMBINE_BUFFER)) {
-            return own;
+            return pool.outputs(rank, received.numRecvTokens()).device();
         }
-        Tensor inside = session.buffer(rank).getCombineBuffer(received.handle());
-        session.memory(rank).copyRows(own, inside, received.numRecvTokens());
-        return inside;
+        return variant.has(FP8_HOME)
+                ? pool.fp8OutputsInBuffer(rank, received).elements()
+                : pool.outputsInBuffer(rank, received);
     }
 
     private CombinePlan combine(int rank, DispatchResult received, Tensor outputs) {

@@ -12,7 +12,11 @@ import io.deepep.Tensor;
 import io.deepep.bench.measure.Accepted;
 import io.deepep.bench.measure.MeasuredCall;
 import io.deepep.bench.measure.OperationRecord.Subject;
+import io.deepep.bench.run.Case;
 import io.deepep.bench.run.Downloads;
+import io.deepep.bench.run.Job;
+import io.deepep.bench.run.RankSource;
+import io.deepep.bench.run.RankTeam;
 import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
 import io.deepep.testkit.oracle.NormalCombineOracle;
@@ -20,14 +24,16 @@ import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.Tokens;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.function.IntFunction;
 import java.util.stream.Stream;
 
 /**
- * Makes the operations of normal mode that are measured. Results are the same bits whatever the
- * number of multiprocessors, so those that the oracle has accepted once are accepted again; any
- * other goes to the oracle.
+ * Makes the operations of normal mode that are measured, with reused plans. Results are the same
+ * bits whatever the number of multiprocessors, so those that the oracle has accepted once are
+ * accepted again; any other goes to the oracle.
  */
-final class NormalOperations {
+public final class NormalOperations implements AutoCloseable {
     private static final String DISPATCH = "dispatch";
     private static final String CACHED_DISPATCH = "dispatch-cached";
     private static final String CAST_COMBINE = "combine";
@@ -39,6 +45,7 @@ final class NormalOperations {
                             Stream.of(CombineSource.values()).map(CombineSource::operation))
                     .toList();
 
+    private final NormalSetup setup;
     private final Session session;
     private final TokenPool pool;
     private final NormalWorkload workload;
@@ -46,10 +53,27 @@ final class NormalOperations {
     private final Accepted accepted = new Accepted();
 
     NormalOperations(NormalSetup setup) {
+        this.setup = setup;
         session = setup.session();
         pool = setup.pool();
         workload = setup.workload();
         bytes = new NormalBytes(session.job());
+    }
+
+    /**
+     * Opens the buffers of a job for its operations alone, and verifies dispatch and combine once.
+     *
+     * @throws AssertionError if a result is wrong
+     */
+    public static NormalOperations open(Job job, IntFunction<RankSource> ranks) {
+        NormalSetup setup = NormalSetup.open(job, Map.of(), ranks);
+        NormalBench.cases(setup).forEach(Case::run);
+        return new NormalOperations(setup);
+    }
+
+    /** The rank threads. */
+    public RankTeam team() {
+        return session.team();
     }
 
     private DispatchPlan plan(int rank, DType dtype, int sms) {
@@ -72,7 +96,7 @@ final class NormalOperations {
     }
 
     /** Dispatch with top-k. */
-    MeasuredCall dispatch(DType dtype, int sms) {
+    public MeasuredCall dispatch(DType dtype, int sms) {
         return dispatch(
                 new Subject(DISPATCH, name(dtype), sms),
                 dtype,
@@ -81,7 +105,7 @@ final class NormalOperations {
     }
 
     /** Dispatch with the routing of an earlier one. Dispatches once, for the handles. */
-    MeasuredCall cachedDispatch(DType dtype, int sms) {
+    public MeasuredCall cachedDispatch(DType dtype, int sms) {
         return dispatch(
                 new Subject(CACHED_DISPATCH, name(dtype), sms),
                 dtype,
@@ -130,7 +154,7 @@ final class NormalOperations {
      * Combine of rows that travel in {@code format}; those from elsewhere are cast by the call.
      * Dispatches once, for the handles.
      */
-    MeasuredCall combine(CombineSource input, CombineFormat format, int sms) {
+    public MeasuredCall combine(CombineSource input, CombineFormat format, int sms) {
         boolean fp8 = format == CombineFormat.FP8;
         String name = fp8 && input == CombineSource.ELSEWHERE ? CAST_COMBINE : input.operation();
         DType sent = fp8 ? DType.FP8_E4M3 : DType.BF16;
@@ -190,11 +214,12 @@ final class NormalOperations {
         return switch (input) {
             case ELSEWHERE -> pool.outputs(rank, rows).device();
             case PLAIN_MEMORY -> pool.plainOutputs(rank, rows);
-            case BUFFER -> {
-                Tensor target = session.buffer(rank).getCombineBuffer(received.handle());
-                session.memory(rank).copyRows(pool.outputs(rank, rows).device(), target, rows);
-                yield target;
-            }
+            case BUFFER -> pool.outputsInBuffer(rank, received);
         };
+    }
+
+    @Override
+    public void close() {
+        setup.close();
     }
 }

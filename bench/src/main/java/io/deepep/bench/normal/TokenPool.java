@@ -96,7 +96,7 @@ final class TokenPool implements AutoCloseable {
             Tensor host = Rows.expertOutputs(arena, rows, hidden, outputSeed(rank));
             outputs[rank] = TensorPair.of(host, session.memory(rank));
         }
-        return outputs[rank].first(rows);
+        return outputs[rank].slice(0, rows);
     }
 
     private long outputSeed(int rank) {
@@ -118,6 +118,14 @@ final class TokenPool implements AutoCloseable {
             plain[rank] = session.memory(rank).uploadPlain(host);
         }
         return plain[rank].slice(0, 0, rows);
+    }
+
+    /** {@link #outputs} for the rows of a dispatch, written into the rank's buffer. */
+    Tensor outputsInBuffer(int rank, DispatchResult received) {
+        Tensor target = session.buffer(rank).getCombineBuffer(received.handle());
+        int rows = received.numRecvTokens();
+        session.memory(rank).copyRows(outputs(rank, rows).device(), target, rows);
+        return target;
     }
 
     /** {@link #outputs} for the rows of a dispatch, written as FP8 into the rank's buffer. */

@@ -15,11 +15,6 @@ public record TensorPair(Tensor host, Tensor device) {
         return new TensorPair(host, memory.upload(host));
     }
 
-    /** The first {@code rows} rows of both. */
-    public TensorPair first(long rows) {
-        return slice(0, rows);
-    }
-
     /** Some rows of both. */
     public TensorPair slice(long from, long rows) {
         return new TensorPair(host.slice(0, from, rows), device.slice(0, from, rows));

@@ -1,5 +1,7 @@
 package io.deepep.bench.run;
 
+import java.util.function.Supplier;
+
 /**
  * The user asked for something that cannot be: ends in one line on standard error and exit code 2.
  */
@@ -29,6 +31,19 @@ public final class UsageException extends RuntimeException {
             throw new UsageException(
                     "--num-experts=%s is not a multiple of the number of ranks, %s; give %s, for example"
                             .formatted(numExperts, ranks, Math.ceilDiv(numExperts, ranks) * ranks));
+        }
+    }
+
+    /**
+     * What the library makes of the user's values.
+     *
+     * @throws UsageException with what it says about them, if it refuses them
+     */
+    public static <T> T unlessRefused(Supplier<T> values) {
+        try {
+            return values.get();
+        } catch (IllegalArgumentException refused) {
+            throw of(refused);
         }
     }
 
