@@ -11,12 +11,15 @@ import io.deepep.bench.measure.ComparedOptions;
 import io.deepep.bench.measure.OperationOptions;
 import io.deepep.bench.normal.NormalBench;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.run.Job;
 import io.deepep.bench.run.LaunchedGroup;
 import io.deepep.bench.run.OutputFile;
+import io.deepep.bench.run.RankSource;
 import io.deepep.bench.run.UsageException;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.function.IntFunction;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -40,37 +43,14 @@ final class BenchCommand implements Runnable {
                 "no mode given; use bench normal, bench low-latency, bench decode or bench put");
     }
 
-    /** A command that measures the operations of a mode. */
-    abstract static class Operations implements Callable<Integer> {
-        final Console console;
-
-        @Mixin JobOptions options;
-
-        @Mixin GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
-
-        @Mixin OperationOptions bench = new OperationOptions();
-
-        @Mixin FlightRecorderOption recorder = new FlightRecorderOption();
-
-        Operations(Console console, SmsOptions sms) {
-            this.console = console;
-            this.options = new JobOptions(sms);
-        }
-
-        /** Measures with ranks that are threads, or processes if a launcher started several. */
-        final int measure(ShapeDefaults defaults, JobOptions.Work work) throws Exception {
-            bench.validate();
-            return TestCommand.exitCode(
-                    options.runLaunched(console, recorder, group, defaults, work));
-        }
-    }
-
     /** Normal mode. */
     @Command(
             name = "normal",
             description = "Measures normal mode.",
             mixinStandardHelpOptions = true)
-    static final class Normal extends Operations {
+    static final class Normal extends JobCommand {
+        @Mixin private OperationOptions bench = new OperationOptions();
+
         @Option(
                 names = "--profile",
                 paramLabel = "FILE",
@@ -80,15 +60,21 @@ final class BenchCommand implements Runnable {
         private Path profile;
 
         Normal(Console console) {
-            super(console, new SmsOptions.Normal());
+            super(
+                    console,
+                    new JobOptions(new ShapeDefaults(1024, 4096, 256), new SmsOptions.Normal()),
+                    new GroupOptions.AnyNodes(1));
         }
 
         @Override
-        public Integer call() throws Exception {
+        void validate() {
             OutputFile.require("--profile", profile);
-            return measure(
-                    ShapeDefaults.BENCH_NORMAL,
-                    (report, job, ranks) -> NormalBench.run(report, job, bench, profile, ranks));
+            bench.validate();
+        }
+
+        @Override
+        boolean run(Console report, Job job, IntFunction<RankSource> ranks) {
+            return NormalBench.run(report, job, bench, profile, ranks);
         }
     }
 
@@ -97,19 +83,23 @@ final class BenchCommand implements Runnable {
             name = "low-latency",
             description = "Measures low-latency mode.",
             mixinStandardHelpOptions = true)
-    static final class LowLatency extends Operations {
+    static final class LowLatency extends JobCommand {
+        @Mixin private OperationOptions bench = new OperationOptions();
+
         @Mixin private MeasuredTokens tokens = new MeasuredTokens();
 
         LowLatency(Console console) {
-            super(console, new SmsOptions.LowLatency());
+            super(console, JobOptions.lowLatency(), new GroupOptions.AnyNodes(1));
         }
 
         @Override
-        public Integer call() throws Exception {
-            return measure(
-                    ShapeDefaults.BENCH_LOW_LATENCY,
-                    (report, job, ranks) ->
-                            LowLatencyBench.run(report, job, tokens.of(job), bench, ranks));
+        void validate() {
+            bench.validate();
+        }
+
+        @Override
+        boolean run(Console report, Job job, IntFunction<RankSource> ranks) {
+            return LowLatencyBench.run(report, job, tokens.of(job), bench, ranks);
         }
     }
 
@@ -124,9 +114,9 @@ final class BenchCommand implements Runnable {
     static final class Decode implements Callable<Integer> {
         private final Console console;
 
-        @Mixin private JobOptions options = new JobOptions(new SmsOptions.LowLatency());
+        @Mixin private JobOptions options = JobOptions.lowLatency();
 
-        @Mixin private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
+        @Mixin private GroupOptions group = new GroupOptions.AnyNodes(1);
 
         @Mixin private ComparedOptions bench = new ComparedOptions();
 
@@ -163,18 +153,10 @@ final class BenchCommand implements Runnable {
                 throw new UsageException(
                         "--combine=logfmt with --pre-reduced is not measured; use --combine=bf16 or fp8");
             }
-            return TestCommand.exitCode(
-                    options.run(
-                            group,
-                            ShapeDefaults.BENCH_LOW_LATENCY,
-                            job ->
-                                    DecodeBench.run(
-                                            console,
-                                            job,
-                                            tokens.of(job),
-                                            new DecodeBench.Step(
-                                                    layers, CombineRows.of(combine, preReduced)),
-                                            bench)));
+            DecodeBench.Step step =
+                    new DecodeBench.Step(layers, CombineRows.of(combine, preReduced));
+            return options.run(
+                    group, job -> DecodeBench.run(console, job, tokens.of(job), step, bench));
         }
     }
 

@@ -143,6 +143,8 @@ final class ChaosCommand implements Callable<Integer> {
 
     /** What the command and the processes of its ranks are both told. */
     static final class Ranks {
+        @Spec private CommandSpec given;
+
         @Option(
                 names = "--backend",
                 paramLabel = "NAME",
@@ -219,14 +221,12 @@ final class ChaosCommand implements Callable<Integer> {
             return gpus.host();
         }
 
+        /** What was given, for the command line of a rank's process. */
         List<String> arguments(RankRun run) {
-            List<String> arguments = new ArrayList<>();
-            if (run.placement().isCuda()) {
-                arguments.addAll(List.of("--backend=cuda", "--gpus=" + run.placement().numGpus()));
+            List<String> arguments = new ArrayList<>(NetworkOptions.arguments(given));
+            if (ranksPerNode == null) {
+                arguments.add("--ranks-per-node=" + run.ranksPerNode());
             }
-            arguments.addAll(network.arguments());
-            arguments.add("--ranks-per-node=" + run.ranksPerNode());
-            arguments.add("--timeout-millis=" + timeoutMillis);
             return arguments;
         }
     }

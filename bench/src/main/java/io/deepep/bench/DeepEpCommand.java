@@ -4,7 +4,9 @@ import io.deepep.bench.plan.PlanCommand;
 import io.deepep.bench.report.ReportCommand;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.text.Names;
-import java.util.List;
+import java.util.LinkedHashMap;
+import java.util.Locale;
+import java.util.Map;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -34,15 +36,15 @@ final class DeepEpCommand implements Runnable {
     /** The command line with all its commands, which write to {@code console}. */
     static CommandLine create(Console console) {
         CommandLine top = new CommandLine(new DeepEpCommand());
-        add(top, new TestCommand.Intranode(console), ShapeDefaults.INTRANODE);
-        add(top, new TestCommand.Internode(console), ShapeDefaults.INTERNODE);
-        add(top, new TestCommand.LowLatency(console), ShapeDefaults.LOW_LATENCY);
-        CommandLine bench = new CommandLine(new BenchCommand());
-        add(bench, new BenchCommand.Normal(console), ShapeDefaults.BENCH_NORMAL);
-        add(bench, new BenchCommand.LowLatency(console), ShapeDefaults.BENCH_LOW_LATENCY);
-        add(bench, new BenchCommand.Decode(console), ShapeDefaults.BENCH_LOW_LATENCY);
-        bench.addSubcommand(new BenchCommand.Put(console));
-        top.addSubcommand(bench);
+        top.addSubcommand(new TestCommand.Intranode(console));
+        top.addSubcommand(new TestCommand.Internode(console));
+        top.addSubcommand(new TestCommand.LowLatency(console));
+        top.addSubcommand(
+                new CommandLine(new BenchCommand())
+                        .addSubcommand(new BenchCommand.Normal(console))
+                        .addSubcommand(new BenchCommand.LowLatency(console))
+                        .addSubcommand(new BenchCommand.Decode(console))
+                        .addSubcommand(new BenchCommand.Put(console)));
         top.addSubcommand(new ChaosCommand(console));
         top.addSubcommand(new ChaosCommand.Rank());
         top.addSubcommand(new DoctorCommand(console));
@@ -56,11 +58,16 @@ final class DeepEpCommand implements Runnable {
     }
 
     /**
-     * Help shows options as they are declared. Constants are read in small letters, with hyphens,
-     * wherever an option takes one.
+     * Help shows options as they are declared, and names the defaults of a command's own. Constants
+     * are read in small letters, with hyphens, wherever an option takes one.
      */
     private static void configure(CommandLine top, CommandLine command) {
         command.getCommandSpec().usageMessage().sortOptions(false);
+        for (CommandSpec mixin : command.getCommandSpec().mixins().values()) {
+            if (mixin.userObject() instanceof JobOptions job) {
+                command.getCommandSpec().usageMessage().footer("", job.footer());
+            }
+        }
         for (OptionSpec option : command.getCommandSpec().options()) {
             if (option.typeInfo().isEnum()) {
                 register(top, option.auxiliaryTypes()[0]);
@@ -70,43 +77,20 @@ final class DeepEpCommand implements Runnable {
     }
 
     private static <T> void register(CommandLine top, Class<T> type) {
-        List<T> constants = List.of(type.getEnumConstants());
+        Map<String, T> constants = new LinkedHashMap<>();
+        for (T each : type.getEnumConstants()) {
+            constants.put(Names.of((Enum<?>) each), each);
+        }
         top.registerConverter(
                 type,
-                text ->
-                        constants.stream()
-                                .filter(each -> name(each).equalsIgnoreCase(text))
-                                .findFirst()
-                                .orElseThrow(() -> noneOf(constants, text)));
-    }
-
-    private static String name(Object constant) {
-        return Names.of((Enum<?>) constant);
-    }
-
-    private static TypeConversionException noneOf(List<?> constants, String text) {
-        return new TypeConversionException(
-                "'%s' is not one of %s"
-                        .formatted(text, constants.stream().map(each -> name(each)).toList()));
-    }
-
-    /** Adds a command with defaults of its own, which its help names. */
-    private static void add(CommandLine parent, Object command, ShapeDefaults defaults) {
-        CommandLine line = new CommandLine(command);
-        line.setDefaultValueProvider(
-                argument ->
-                        argument instanceof OptionSpec option
-                                        && option.longestName().equals("--num-experts")
-                                ? Integer.toString(defaults.numExperts())
-                                : null);
-        line.getCommandSpec()
-                .usageMessage()
-                .footer(
-                        "",
-                        "Tokens per rank without --num-tokens and --routing: "
-                                + defaults.tokensText()
-                                + ".");
-        parent.addSubcommand(line);
+                text -> {
+                    T constant = constants.get(text.toLowerCase(Locale.ROOT));
+                    if (constant == null) {
+                        throw new TypeConversionException(
+                                "'%s' is not one of %s".formatted(text, constants.keySet()));
+                    }
+                    return constant;
+                });
     }
 
     @Override

@@ -7,7 +7,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.concurrent.Callable;
+import java.util.function.Supplier;
 import jdk.jfr.Recording;
 import picocli.CommandLine.Option;
 
@@ -41,51 +41,41 @@ final class FlightRecorderOption {
      *
      * @throws UsageException if the file cannot be written
      */
-    <T> T record(Callable<T> command) throws Exception {
+    <T> T record(Supplier<T> command) {
         if (jfr == null) {
-            return command.call();
+            return command.get();
         }
         Path file = fileOfThisProcess();
         boolean isNew = Files.notExists(file);
         try {
             return record(command, file);
+        } catch (IOException unwritable) {
+            throw discarded(isNew, file, OutputFile.unwritable("--jfr", file, unwritable));
         } catch (UsageException refused) {
-            if (isNew) {
-                OutputFile.discard(file);
-            }
-            throw refused;
+            throw discarded(isNew, file, refused);
         }
     }
 
-    private static <T> T record(Callable<T> command, Path file) throws Exception {
+    private static <T> T record(Supplier<T> command, Path file) throws IOException {
         try (Recording recording = new Recording()) {
             EVENTS.forEach(recording::enable);
-            writeAtEnd(recording, file);
+            // The flight recorder itself writes it when the process ends or the command fails.
+            recording.setDestination(file);
+            recording.setDumpOnExit(true);
             recording.start();
-            T result = command.call();
-            dump(recording, file);
+            T result = command.get();
+            recording.setDestination(null); // it would only log that it cannot write
+            recording.stop();
+            recording.dump(file);
             return result;
         }
     }
 
-    /** The flight recorder itself writes it when the process ends or {@code command} fails. */
-    private static void writeAtEnd(Recording recording, Path file) {
-        try {
-            recording.setDestination(file);
-            recording.setDumpOnExit(true);
-        } catch (IOException unwritable) {
-            throw OutputFile.unwritable("--jfr", file, unwritable);
+    private static UsageException discarded(boolean isNew, Path file, UsageException refused) {
+        if (isNew) {
+            OutputFile.discard(file);
         }
-    }
-
-    private static void dump(Recording recording, Path file) {
-        try {
-            recording.setDestination(null); // it would only log that it cannot write
-            recording.stop();
-            recording.dump(file);
-        } catch (IOException unwritable) {
-            throw OutputFile.unwritable("--jfr", file, unwritable);
-        }
+        return refused;
     }
 
     private Path fileOfThisProcess() {

@@ -4,18 +4,14 @@ import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.bench.routing.RecordedRouting;
-import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
-import io.deepep.bench.run.LaunchedGroup;
 import io.deepep.bench.run.MemoryNeed;
 import io.deepep.bench.run.Placement;
-import io.deepep.bench.run.RankSource;
 import io.deepep.bench.run.UsageException;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
-import java.util.function.IntFunction;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
@@ -79,83 +75,67 @@ final class JobOptions {
 
     @Mixin private SmsOptions sms;
 
-    JobOptions(SmsOptions sms) {
+    private final ShapeDefaults defaults;
+
+    JobOptions(ShapeDefaults defaults, SmsOptions sms) {
+        this.defaults = defaults;
+        this.numExperts = defaults.numExperts();
         this.sms = sms;
+    }
+
+    /** For low-latency mode. */
+    static JobOptions lowLatency() {
+        return new JobOptions(new ShapeDefaults(128, 128, 288), new SmsOptions.LowLatency());
+    }
+
+    /** What the help says at its end. */
+    String footer() {
+        return "Tokens per rank without --num-tokens and --routing: " + defaults.tokensText() + ".";
     }
 
     /**
      * Makes the job and does it. With {@link BackendName#AUTO} on GPUs if they can be used and have
      * what it takes, else on the host; the job says why.
      *
-     * @return what {@code work} returned
+     * @return the exit code
      * @throws UsageException if the options do not go together
      */
-    boolean run(GroupOptions group, ShapeDefaults defaults, JobWork work) throws Exception {
+    int run(GroupOptions group, Work work) throws Exception {
+        return passed(group, work) ? Main.EXIT_PASSED : Main.EXIT_FAILED;
+    }
+
+    private boolean passed(GroupOptions group, Work work) throws Exception {
         if (backend == BackendName.HOST) {
-            return work.run(job(gpus.host(), group, defaults));
+            return work.run(job(gpus.host(), group));
         }
         try {
-            return work.run(job(gpus.cuda(), group, defaults));
+            return work.run(job(gpus.cuda(), group));
         } catch (UsageException | DeepEpUnavailableException refused) {
             Throwable cause = refused instanceof UsageException ? refused.getCause() : refused;
             if (backend == BackendName.CUDA || !(cause instanceof DeepEpUnavailableException)) {
                 throw refused;
             }
             String why = "auto: " + cause.getMessage().replace('\n', ' ');
-            return work.run(job(Placement.host(why), group, defaults));
+            return work.run(job(Placement.host(why), group));
         }
     }
 
     /** What is done with a job. */
     @FunctionalInterface
-    interface JobWork {
+    interface Work {
         /** Does it; whether all went well. */
         boolean run(Job job) throws Exception;
     }
 
-    /** What a command does with its job. */
-    @FunctionalInterface
-    interface Work {
-        /** Does it and reports; whether all went well. */
-        boolean run(Console console, Job job, IntFunction<RankSource> ranks);
-    }
-
-    /**
-     * Makes the job and does it, recorded if that was asked for, with ranks that are threads, or
-     * processes if a launcher started several.
-     *
-     * @return what {@code work} returned
-     * @throws UsageException if the options do not go together
-     */
-    boolean runLaunched(
-            Console console,
-            FlightRecorderOption recorder,
-            GroupOptions group,
-            ShapeDefaults defaults,
-            Work work)
-            throws Exception {
-        recorder.validate();
-        return LaunchedGroup.run(
-                launched -> {
-                    Console report = launched.console(console);
-                    return run(
-                            group,
-                            defaults,
-                            job -> recorder.record(() -> work.run(report, job, launched::ranks)));
-                });
-    }
-
-    private Job job(Placement placement, GroupOptions group, ShapeDefaults defaults) {
-        try {
-            EpTopology topology = group.topology();
-            requireGoodNumbers(topology);
-            requireRoom(placement, topology.numRanks());
-            return routing.routing == null
-                    ? random(placement, topology, defaults)
-                    : recorded(placement, topology);
-        } catch (IllegalArgumentException refused) {
-            throw UsageException.of(refused);
-        }
+    private Job job(Placement placement, GroupOptions group) {
+        EpTopology topology = group.topology();
+        requireGoodNumbers(topology);
+        requireRoom(placement, topology.numRanks());
+        return UsageException.unlessRefused(
+                () ->
+                        routing.routing == null
+                                ? random(placement, topology)
+                                : recorded(placement, topology));
     }
 
     private void requireGoodNumbers(EpTopology topology) {
@@ -185,7 +165,7 @@ final class JobOptions {
         }
     }
 
-    private Job random(Placement placement, EpTopology topology, ShapeDefaults defaults) {
+    private Job random(Placement placement, EpTopology topology) {
         int tokens = numTokens != null ? numTokens : defaults.numTokens(placement);
         if (tokens < 1) {
             throw new UsageException("--num-tokens=" + tokens + " must be at least 1");

@@ -28,7 +28,8 @@ public final class Main {
         Logging.quiet();
         PrintWriter out = new PrintWriter(System.out, true, StandardCharsets.UTF_8);
         PrintWriter err = new PrintWriter(System.err, true, StandardCharsets.UTF_8);
-        System.exit(run(args, new Console(out, err, isTerminal(System.console()))));
+        Console console = new Console(out, err, isTerminal(System.console()));
+        System.exit(run(commandLine(console), console, args));
     }
 
     // In 25, the default console is null again where there is no terminal.
@@ -39,10 +40,7 @@ public final class Main {
 
     /** Runs the command in this process and returns its exit code. */
     public static int run(String[] args, PrintWriter out, PrintWriter err) {
-        return run(args, new Console(out, err, false));
-    }
-
-    private static int run(String[] args, Console console) {
+        Console console = new Console(out, err, false);
         return run(commandLine(console), console, args);
     }
 

@@ -1,15 +1,13 @@
 package io.deepep.bench;
 
-import static java.util.Objects.requireNonNullElse;
-
 import io.deepep.Network;
 import io.deepep.bench.run.LaunchedGroup;
 import io.deepep.bench.run.UsageException;
 import io.deepep.bench.text.Names;
 import java.util.List;
-import java.util.Objects;
 import java.util.stream.Stream;
 import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
@@ -26,6 +24,24 @@ final class NetworkOptions {
         /** {@link Network#ibgda}. */
         IBGDA
     }
+
+    private static final List<String> OF_IBGDA =
+            List.of(
+                    "--mtu",
+                    "--retries",
+                    "--ack-timeout",
+                    "--adaptive-routing",
+                    "--strict-ordering");
+    private static final List<String> OF_NVSHMEM = List.of("--transport", "--bootstrap-interface");
+    private static final List<String> OF_CARDS =
+            List.of(
+                    "--pure-rdma",
+                    "--nic-mapping",
+                    "--nic-handler",
+                    "--qp-depth",
+                    "--gid-index",
+                    "--traffic-class",
+                    "--service-level");
 
     @Spec private CommandSpec given;
 
@@ -72,31 +88,31 @@ final class NetworkOptions {
             description =
                     "Who rings doorbells with ibgda: auto, gpu, cpu (nvshmem only) or cpu-host-memory"
                             + " (default: auto).")
-    private Network.NicHandler nicHandler;
+    private Network.NicHandler nicHandler = Network.NicHandler.AUTO;
 
     @Option(
             names = "--qp-depth",
             paramLabel = "N",
             description = "Entries of a queue pair (default: what the kernels need).")
-    private Integer qpDepth;
+    private int qpDepth;
 
     @Option(
             names = "--gid-index",
             paramLabel = "N",
             description = "Index of the address of a RoCE port (default: the library finds it).")
-    private Integer gidIndex;
+    private int gidIndex = Network.Quality.DEFAULT.gidIndex();
 
     @Option(
             names = "--traffic-class",
             paramLabel = "N",
             description = "Traffic class of RoCE, 0 to 255 (default: 0).")
-    private Integer trafficClass;
+    private int trafficClass = Network.Quality.DEFAULT.trafficClass();
 
     @Option(
             names = "--service-level",
             paramLabel = "N",
             description = "Service level of InfiniBand or RoCE, 0 to 15 (default: 0).")
-    private Integer serviceLevel;
+    private int serviceLevel = Network.Quality.DEFAULT.serviceLevel();
 
     @Option(
             names = "--mtu",
@@ -104,14 +120,14 @@ final class NetworkOptions {
             description =
                     "Bytes of ibgda's packets, a power of two from 256 to 4096 (default: the MTU of"
                             + " the ports).")
-    private Integer mtu;
+    private int mtu = Network.Path.DEFAULT.mtu();
 
     @Option(
             names = "--retries",
             paramLabel = "N",
             description =
                     "How often ibgda resends a packet that is not acknowledged, 0 to 7 (default: 7).")
-    private Integer retries;
+    private int retries = Network.Path.DEFAULT.retries();
 
     @Option(
             names = "--ack-timeout",
@@ -119,7 +135,7 @@ final class NetworkOptions {
             description =
                     "How long ibgda waits for an acknowledgement: 4.096 microseconds * 2^N, N from 1"
                             + " to 31 (default: 20).")
-    private Integer ackTimeout;
+    private int ackTimeout = Network.Path.DEFAULT.ackTimeout();
 
     @Option(
             names = "--adaptive-routing",
@@ -139,43 +155,44 @@ final class NetworkOptions {
      * @throws UsageException if options are given that another network has no use for
      */
     Network network() {
-        if (network != Name.IBGDA && anyOfIbgda()) {
-            throw new UsageException(
-                    "--mtu, --retries, --ack-timeout, --adaptive-routing and --strict-ordering need --network=ibgda");
+        if (network != Name.IBGDA) {
+            refuse(OF_IBGDA, "--network=ibgda");
         }
-        if (network == Name.NVSHMEM) {
-            return Network.nvshmem(transport())
-                    .withNicMapping(nicMapping)
-                    .withBootstrapInterface(bootstrapInterface)
-                    .withNicHandler(requireNonNullElse(nicHandler, Network.NicHandler.AUTO))
-                    .withQpDepth(requireNonNullElse(qpDepth, 0))
-                    .withQuality(quality())
-                    .withPureRdma(pureRdma);
+        if (network != Name.NVSHMEM) {
+            refuse(OF_NVSHMEM, "--network=nvshmem");
         }
-        if (transport != null || !bootstrapInterface.isEmpty()) {
-            throw new UsageException(
-                    "--transport and --bootstrap-interface need --network=nvshmem");
+        if (network == Name.AUTO || network == Name.PEER_MEMORY) {
+            refuse(OF_CARDS, "--network=nvshmem or --network=ibgda");
         }
-        if (network == Name.IBGDA) {
-            return Network.ibgda()
-                    .withNicMapping(nicMapping)
-                    .withNicHandler(requireNonNullElse(nicHandler, Network.NicHandler.AUTO))
-                    .withQpDepth(requireNonNullElse(qpDepth, 0))
-                    .withPath(path())
-                    .withRelaxedOrdering(!strictOrdering)
-                    .withPureRdma(pureRdma);
+        return switch (network) {
+            case AUTO -> Network.auto();
+            case PEER_MEMORY -> Network.peerMemory();
+            case NVSHMEM ->
+                    Network.nvshmem(transport())
+                            .withNicMapping(nicMapping)
+                            .withBootstrapInterface(bootstrapInterface)
+                            .withNicHandler(nicHandler)
+                            .withQpDepth(qpDepth)
+                            .withQuality(quality())
+                            .withPureRdma(pureRdma);
+            case IBGDA ->
+                    Network.ibgda()
+                            .withNicMapping(nicMapping)
+                            .withNicHandler(nicHandler)
+                            .withQpDepth(qpDepth)
+                            .withPath(
+                                    new Network.Path(
+                                            quality(), mtu, retries, ackTimeout, adaptiveRouting))
+                            .withRelaxedOrdering(!strictOrdering)
+                            .withPureRdma(pureRdma);
+        };
+    }
+
+    private void refuse(List<String> options, String needed) {
+        if (given(given).anyMatch(option -> options.contains(option.longestName()))) {
+            String all = String.join(", ", options.subList(0, options.size() - 1));
+            throw new UsageException(all + " and " + options.getLast() + " need " + needed);
         }
-        boolean anyOfCards =
-                !nicMapping.isEmpty()
-                        || pureRdma
-                        || Stream.of(nicHandler, qpDepth, gidIndex, trafficClass, serviceLevel)
-                                .anyMatch(Objects::nonNull);
-        if (anyOfCards) {
-            throw new UsageException(
-                    "--pure-rdma, --nic-mapping, --nic-handler, --qp-depth, --gid-index, --traffic-class and"
-                            + " --service-level need --network=nvshmem or --network=ibgda");
-        }
-        return network == Name.AUTO ? Network.auto() : Network.peerMemory();
     }
 
     /** As the command line names it. */
@@ -189,15 +206,12 @@ final class NetworkOptions {
                 });
     }
 
-    /** The options that were given, for the command line of another process. */
-    List<String> arguments() {
-        return arguments(given);
-    }
-
-    /** All options that were given to a command, or to what it shares with others. */
+    /**
+     * The options that were given to a command, or to what it shares with others, for the command
+     * line of another process.
+     */
     static List<String> arguments(CommandSpec given) {
-        return given.options().stream()
-                .filter(option -> !option.originalStringValues().isEmpty())
+        return given(given)
                 .map(
                         option ->
                                 option.longestName()
@@ -206,28 +220,12 @@ final class NetworkOptions {
                 .toList();
     }
 
-    private boolean anyOfIbgda() {
-        return adaptiveRouting
-                || strictOrdering
-                || Stream.of(mtu, retries, ackTimeout).anyMatch(Objects::nonNull);
+    private static Stream<OptionSpec> given(CommandSpec given) {
+        return given.options().stream().filter(option -> !option.originalStringValues().isEmpty());
     }
 
     private Network.Quality quality() {
-        Network.Quality usual = Network.Quality.DEFAULT;
-        return new Network.Quality(
-                requireNonNullElse(gidIndex, usual.gidIndex()),
-                requireNonNullElse(trafficClass, usual.trafficClass()),
-                requireNonNullElse(serviceLevel, usual.serviceLevel()));
-    }
-
-    private Network.Path path() {
-        Network.Path usual = Network.Path.DEFAULT;
-        return new Network.Path(
-                quality(),
-                requireNonNullElse(mtu, usual.mtu()),
-                requireNonNullElse(retries, usual.retries()),
-                requireNonNullElse(ackTimeout, usual.ackTimeout()),
-                adaptiveRouting);
+        return new Network.Quality(gidIndex, trafficClass, serviceLevel);
     }
 
     private Network.Transport transport() {

@@ -11,12 +11,6 @@ import io.deepep.bench.run.Placement;
  * @param numExperts experts of all ranks
  */
 record ShapeDefaults(int hostTokens, int cudaTokens, int numExperts) {
-    static final ShapeDefaults INTRANODE = new ShapeDefaults(128, 4096, 256);
-    static final ShapeDefaults INTERNODE = new ShapeDefaults(64, 4096, 256);
-    static final ShapeDefaults LOW_LATENCY = new ShapeDefaults(128, 128, 288);
-    static final ShapeDefaults BENCH_NORMAL = new ShapeDefaults(1024, 4096, 256);
-    static final ShapeDefaults BENCH_LOW_LATENCY = new ShapeDefaults(128, 128, 288);
-
     int numTokens(Placement placement) {
         return placement.isCuda() ? cudaTokens : hostTokens;
     }

@@ -3,43 +3,14 @@ package io.deepep.bench;
 import io.deepep.bench.lowlatency.LowLatencyTest;
 import io.deepep.bench.normal.NormalTest;
 import io.deepep.bench.run.Console;
-import java.util.concurrent.Callable;
+import io.deepep.bench.run.Job;
+import io.deepep.bench.run.RankSource;
+import java.util.function.IntFunction;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Mixin;
 
-/** The test commands, with ranks that are threads, or processes if a launcher started several. */
-abstract class TestCommand implements Callable<Integer> {
-    private final Console console;
-    private final ShapeDefaults defaults;
-    private final JobOptions.Work cases;
-
-    @Mixin private JobOptions options;
-
-    @Mixin private FlightRecorderOption recorder = new FlightRecorderOption();
-
-    @Mixin private GroupOptions group;
-
-    TestCommand(
-            Console console,
-            GroupOptions group,
-            SmsOptions sms,
-            ShapeDefaults defaults,
-            JobOptions.Work cases) {
-        this.console = console;
-        this.options = new JobOptions(sms);
-        this.group = group;
-        this.defaults = defaults;
-        this.cases = cases;
-    }
-
-    static int exitCode(boolean allPassed) {
-        return allPassed ? Main.EXIT_PASSED : Main.EXIT_FAILED;
-    }
-
-    @Override
-    public final Integer call() throws Exception {
-        return exitCode(options.runLaunched(console, recorder, group, defaults, cases));
-    }
+/** The test commands. */
+final class TestCommand {
+    private TestCommand() {}
 
     /** Normal mode on one node. */
     @Command(
@@ -47,14 +18,17 @@ abstract class TestCommand implements Callable<Integer> {
             description =
                     "Tests normal mode on one node: checks every variant of dispatch and combine, then times it.",
             mixinStandardHelpOptions = true)
-    static final class Intranode extends TestCommand {
+    static final class Intranode extends JobCommand {
         Intranode(Console console) {
             super(
                     console,
-                    new GroupOptions.OneNode(),
-                    new SmsOptions.Normal(),
-                    ShapeDefaults.INTRANODE,
-                    NormalTest::run);
+                    new JobOptions(new ShapeDefaults(128, 4096, 256), new SmsOptions.Normal()),
+                    new GroupOptions());
+        }
+
+        @Override
+        boolean run(Console report, Job job, IntFunction<RankSource> ranks) {
+            return NormalTest.run(report, job, ranks);
         }
     }
 
@@ -64,14 +38,17 @@ abstract class TestCommand implements Callable<Integer> {
             description =
                     "Tests normal mode on several nodes: checks every variant of dispatch and combine, then times it.",
             mixinStandardHelpOptions = true)
-    static final class Internode extends TestCommand {
+    static final class Internode extends JobCommand {
         Internode(Console console) {
             super(
                     console,
-                    new GroupOptions.AnyNodes(2),
-                    new SmsOptions.Normal(),
-                    ShapeDefaults.INTERNODE,
-                    NormalTest::run);
+                    new JobOptions(new ShapeDefaults(64, 4096, 256), new SmsOptions.Normal()),
+                    new GroupOptions.AnyNodes(2));
+        }
+
+        @Override
+        boolean run(Console report, Job job, IntFunction<RankSource> ranks) {
+            return NormalTest.run(report, job, ranks);
         }
     }
 
@@ -81,14 +58,14 @@ abstract class TestCommand implements Callable<Integer> {
             description =
                     "Tests low-latency mode: checks every variant of formats, hooks and copies, then times it.",
             mixinStandardHelpOptions = true)
-    static final class LowLatency extends TestCommand {
+    static final class LowLatency extends JobCommand {
         LowLatency(Console console) {
-            super(
-                    console,
-                    new GroupOptions.AnyNodes(),
-                    new SmsOptions.LowLatency(),
-                    ShapeDefaults.LOW_LATENCY,
-                    LowLatencyTest::run);
+            super(console, JobOptions.lowLatency(), new GroupOptions.AnyNodes(1));
+        }
+
+        @Override
+        boolean run(Console report, Job job, IntFunction<RankSource> ranks) {
+            return LowLatencyTest.run(report, job, ranks);
         }
     }
 }

@@ -6,16 +6,18 @@ import io.deepep.Network;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import picocli.CommandLine;
+import picocli.CommandLine.Model.CommandSpec;
 
 /** Which network a command line means. */
 class NetworkOptionsTest {
     private static Network network(String arguments) {
-        return options(arguments).network();
+        return ((NetworkOptions) given(arguments).userObject()).network();
     }
 
-    private static NetworkOptions options(String arguments) {
-        String[] words = arguments.isEmpty() ? new String[0] : arguments.split(" ");
-        return CommandLine.populateCommand(new NetworkOptions(), words);
+    private static CommandSpec given(String arguments) {
+        CommandLine line = new CommandLine(new NetworkOptions());
+        line.parseArgs(arguments.isEmpty() ? new String[0] : arguments.split(" "));
+        return line.getCommandSpec();
     }
 
     @Test
@@ -64,11 +66,10 @@ class NetworkOptionsTest {
                         "--network=IBGDA --mtu=1024 --retries=3 --ack-timeout=14 --adaptive-routing"
                                 + " --strict-ordering --nic-handler=CPU_HOST_MEMORY"
                                 + " --nic-mapping gpu0=mlx5_0,*=mlx5_1 --qp-depth=512 --gid-index=3")) {
-            NetworkOptions given = options(line);
-            assertThat(options(String.join(" ", given.arguments())).network())
-                    .isEqualTo(given.network());
+            String repeated = String.join(" ", NetworkOptions.arguments(given(line)));
+            assertThat(network(repeated)).isEqualTo(network(line));
         }
-        assertThat(options("--network=IBGDA --pure-rdma").arguments())
+        assertThat(NetworkOptions.arguments(given("--network=IBGDA --pure-rdma")))
                 .containsExactlyInAnyOrder("--network=IBGDA", "--pure-rdma=true");
     }
 }
