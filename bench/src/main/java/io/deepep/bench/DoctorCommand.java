@@ -1,5 +1,6 @@
 package io.deepep.bench;
 
+import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.UsageException;
@@ -69,9 +70,9 @@ final class DoctorCommand implements Callable<Integer> {
                 CudaNormalKernels.haveNetworkKernels() && LowLatencyGpu.hasLibraryKernels();
         DoctorReport report = examine(networkKernels);
         if (json) {
-            DoctorPrinter.writeJson(console, report);
+            console.out().println(BenchReport.json(report));
         } else {
-            DoctorPrinter.print(console, report);
+            new DoctorPrinter(console, report).print();
         }
         int exitCode = Main.EXIT_PASSED;
         for (Requirement each : required == null ? List.<Requirement>of() : required) {

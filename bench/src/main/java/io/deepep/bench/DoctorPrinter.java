@@ -1,8 +1,5 @@
 package io.deepep.bench;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.SerializationFeature;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.text.Decimals;
 import io.deepep.bench.text.TextTable;
@@ -21,26 +18,10 @@ import java.util.function.IntFunction;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/** The report as tables for people and as JSON for programs. */
+/** The report as tables. */
 record DoctorPrinter(Console console, DoctorReport report) {
-    private static final ObjectMapper JSON =
-            new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
-
-    /** Writes JSON. */
-    static void writeJson(Console console, DoctorReport report) {
-        try {
-            console.out().println(JSON.writeValueAsString(report));
-        } catch (JsonProcessingException impossible) {
-            throw new IllegalStateException("the report cannot be written", impossible);
-        }
-    }
-
-    /** Writes tables. */
-    static void print(Console console, DoctorReport report) {
-        new DoctorPrinter(console, report).print();
-    }
-
-    private void print() {
+    /** Writes them. */
+    void print() {
         HostFacts host = report.host();
         console.line("%s, Linux %s, %s", host.name(), host.kernel(), host.cpu());
         console.line("deepep %s, %s", host.deepep(), host.jvm());

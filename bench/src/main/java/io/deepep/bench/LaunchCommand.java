@@ -35,7 +35,6 @@ final class LaunchCommand implements Callable<Integer> {
     private static final int LARGEST_PORT = 65_535;
 
     private final Console console;
-    private final Map<String, String> environment;
 
     @Option(
             names = {"-n", "--ranks", "--nproc-per-node"},
@@ -103,12 +102,7 @@ final class LaunchCommand implements Callable<Integer> {
     private List<String> command;
 
     LaunchCommand(Console console) {
-        this(console, System.getenv());
-    }
-
-    LaunchCommand(Console console, Map<String, String> environment) {
         this.console = console;
-        this.environment = environment;
     }
 
     @Override
@@ -151,6 +145,7 @@ final class LaunchCommand implements Callable<Integer> {
     }
 
     private LaunchPlan.Meeting meeting() {
+        Map<String, String> environment = System.getenv();
         String address =
                 masterAddress == null ? environment.getOrDefault("MASTER_ADDR", "") : masterAddress;
         require(!address.isBlank(), "--master-addr is missing; name host 0");

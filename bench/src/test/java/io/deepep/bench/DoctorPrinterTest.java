@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.run.Console;
 import io.deepep.cuda.topology.PciDistance;
 import io.deepep.doctor.DoctorReport;
@@ -16,7 +17,6 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.List;
 import java.util.Map;
-import java.util.function.BiConsumer;
 import org.junit.jupiter.api.Test;
 
 /** A report of two GPUs that share a bond, on paper. */
@@ -80,18 +80,18 @@ class DoctorPrinterTest {
                 ordinal, "NVIDIA H20", "0000:13:00.0", 9, 0, 78, 96L << 30, true, true, "");
     }
 
-    private static String written(BiConsumer<Console, DoctorReport> writer, DoctorReport report) {
+    private static String printed(DoctorReport report) {
         StringWriter out = new StringWriter();
         PrintWriter lines = new PrintWriter(out);
         Console console = new Console(lines, lines, false);
-        writer.accept(console, report);
+        new DoctorPrinter(console, report).print();
         console.flush();
         return out.toString();
     }
 
     @Test
     void tablesShowWhatLiesBetweenAndWhoServesWhom() {
-        String text = written(DoctorPrinter::print, report(""));
+        String text = printed(report(""));
         assertThat(text.lines())
                 .anyMatch(l -> l.matches("\\| gpu1 \\| +PIX \\|"))
                 .anyMatch(
@@ -120,7 +120,7 @@ class DoctorPrinterTest {
         Finding missing =
                 new Finding(
                         "GPU", "CUDA driver", Finding.Status.MISSING, "none", "install the driver");
-        String text = written(DoctorPrinter::print, report("cuMemAlloc_v2 failed", missing));
+        String text = printed(report("cuMemAlloc_v2 failed", missing));
         assertThat(text)
                 .contains("copies between GPUs were not measured: cuMemAlloc_v2 failed")
                 .endsWith("  GPU CUDA driver: none\n      install the driver\n");
@@ -128,7 +128,7 @@ class DoctorPrinterTest {
 
     @Test
     void jsonHasAllOfIt() throws Exception {
-        JsonNode json = new ObjectMapper().readTree(written(DoctorPrinter::writeJson, report("")));
+        JsonNode json = new ObjectMapper().readTree(BenchReport.json(report("")));
         assertThat(json.properties().stream().map(Map.Entry::getKey))
                 .containsExactly(
                         "host",

@@ -10,6 +10,7 @@ import io.deepep.bench.text.TextTable;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.SortedMap;
+import java.util.stream.Collectors;
 
 /** Records as a table for people and as JSON for programs. */
 public final class BenchReport {
@@ -100,14 +101,10 @@ public final class BenchReport {
     }
 
     private static String line(SortedMap<Integer, Double> bySms) {
-        StringBuilder line = new StringBuilder();
-        bySms.forEach(
-                (sms, bytesPerSecond) ->
-                        line.append(line.isEmpty() ? "" : ", ")
-                                .append(sms)
-                                .append(" SMs ")
-                                .append(Math.round(bytesPerSecond / GIGA)));
-        return line + " GB/s";
+        return bySms.entrySet().stream()
+                        .map(each -> each.getKey() + " SMs " + Math.round(each.getValue() / GIGA))
+                        .collect(Collectors.joining(", "))
+                + " GB/s";
     }
 
     /** Prints the records of a run of {@code session}, and writes them where that is asked for. */
@@ -133,8 +130,13 @@ public final class BenchReport {
 
     /** Writes a record, or a list of them as an array. */
     public static void write(Path file, Object records) {
+        OutputFile.write("--json", file, json(records));
+    }
+
+    /** What programs read. */
+    public static String json(Object records) {
         try {
-            OutputFile.write("--json", file, JSON.writeValueAsString(records));
+            return JSON.writeValueAsString(records);
         } catch (JsonProcessingException impossible) {
             throw new IllegalStateException(impossible);
         }

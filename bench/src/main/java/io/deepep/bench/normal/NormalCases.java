@@ -24,6 +24,7 @@ import io.deepep.testkit.routing.Routing;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * What a test of normal mode goes through: DeepEP's matrix, then what the matrix leaves out, then
@@ -39,26 +40,21 @@ final class NormalCases {
     static List<NormalVariant> matrix(boolean fp8) {
         List<NormalVariant> variants = new ArrayList<>();
         for (DType dtype : fp8 ? List.of(BF16, FP8_E4M3) : List.of(BF16)) {
-            for (boolean topk : new boolean[] {true, false}) {
-                for (boolean async : new boolean[] {false, true}) {
-                    for (boolean previous : new boolean[] {false, true}) {
-                        NormalVariant variant = NormalVariant.of(dtype);
-                        variant.features().add(topk ? TOPK : CACHED);
-                        add(variant, ASYNC, async);
-                        add(variant, PREVIOUS_EVENT, previous);
-                        add(variant, WEIGHTS, topk);
-                        variants.add(variant);
-                    }
+            for (Set<NormalFeature> kind : List.of(Set.of(TOPK, WEIGHTS), Set.of(CACHED))) {
+                for (Set<NormalFeature> when :
+                        List.of(
+                                Set.<NormalFeature>of(),
+                                Set.of(PREVIOUS_EVENT),
+                                Set.of(ASYNC),
+                                Set.of(ASYNC, PREVIOUS_EVENT))) {
+                    NormalVariant variant = NormalVariant.of(dtype);
+                    variant.features().addAll(kind);
+                    variant.features().addAll(when);
+                    variants.add(variant);
                 }
             }
         }
         return variants;
-    }
-
-    private static void add(NormalVariant variant, NormalFeature feature, boolean on) {
-        if (on) {
-            variant.features().add(feature);
-        }
     }
 
     /** Where results lie, what is summed, and how rows are laid out. */

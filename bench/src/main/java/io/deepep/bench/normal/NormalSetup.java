@@ -45,7 +45,15 @@ record NormalSetup(
                 all.stream()
                         .flatMapToInt(routing -> Arrays.stream(routing.receivedTokens()))
                         .reduce(1, Math::max);
-        NormalLimits limits = limits(job, maxTokens, rows);
+        NormalLimits limits =
+                UsageException.unlessRefused(
+                        () ->
+                                new NormalLimits(
+                                        maxTokens,
+                                        job.hidden(),
+                                        job.routing().numTopk(),
+                                        job.routing().numExperts(),
+                                        rows));
         if (job.placement().isCuda()) {
             MemoryNeed.requireOnGpus(
                     job.placement(), job.numRanks(), perRank(job, limits) + tensorBytes(job, rows));
@@ -74,19 +82,6 @@ record NormalSetup(
     private static long tensorBytes(Job job, long rows) {
         long row = (long) DType.BF16.sizeBytes() * job.hidden();
         return (4L * job.routing().maxTokens() + 4 * rows) * row;
-    }
-
-    private static NormalLimits limits(Job job, int maxTokens, int rows) {
-        try {
-            return new NormalLimits(
-                    maxTokens,
-                    job.hidden(),
-                    job.routing().numTopk(),
-                    job.routing().numExperts(),
-                    rows);
-        } catch (IllegalArgumentException refused) {
-            throw UsageException.of(refused);
-        }
     }
 
     private static long perRank(Job job, NormalLimits limits) {

@@ -119,18 +119,13 @@ record ProfileOutput(Path file) {
      * smallest number is chosen whose loss is within {@link #TOLERANCE} of the least.
      */
     private static int numSms(List<OperationRecord> records, Set<String> ops) {
+        List<OperationRecord> counted = records.stream().filter(each -> counts(each, ops)).toList();
         Map<List<String>, Double> best = new HashMap<>();
-        for (OperationRecord each : records) {
-            if (counts(each, ops)) {
-                best.merge(form(each), each.p50Micros(), Math::min);
-            }
-        }
+        counted.forEach(each -> best.merge(form(each), each.p50Micros(), Math::min));
         TreeMap<Integer, Double> worstLoss = new TreeMap<>();
-        for (OperationRecord each : records) {
-            if (counts(each, ops)) {
-                double loss = each.p50Micros() / best.get(form(each)) - 1;
-                worstLoss.merge(each.sms(), loss, Math::max);
-            }
+        for (OperationRecord each : counted) {
+            double loss = each.p50Micros() / best.get(form(each)) - 1;
+            worstLoss.merge(each.sms(), loss, Math::max);
         }
         double least = worstLoss.values().stream().min(Double::compare).orElseThrow();
         return worstLoss.entrySet().stream()

@@ -1,7 +1,7 @@
 package io.deepep.bench.run;
 
+import io.deepep.bench.text.Decimals;
 import io.deepep.spi.posix.AvailableMemory;
-import java.util.Locale;
 
 /** Refuses jobs whose memory cannot fit, before they make the machine swap or die. */
 public final class MemoryNeed {
@@ -20,14 +20,9 @@ public final class MemoryNeed {
         long available = AvailableMemory.bytes();
         if (needed > available) {
             throw new UsageException(
-                    String.format(
-                            Locale.ROOT,
-                            "%d ranks x %.1f GiB of tokens or buffers need %.1f GiB, but this machine has %.1f GiB available;"
-                                    + " lower --num-tokens, --hidden, --sms or the number of ranks",
-                            numRanks,
-                            perRank / GIB,
-                            needed / GIB,
-                            available / GIB));
+                    ("%s ranks x %s of tokens or buffers need %s, but this machine has %s available;"
+                                    + " lower --num-tokens, --hidden, --sms or the number of ranks")
+                            .formatted(numRanks, gib(perRank), gib(needed), gib(available)));
         }
     }
 
@@ -43,16 +38,14 @@ public final class MemoryNeed {
         long has = placement.gpu().memoryBytes();
         if (needed > has) {
             throw new UsageException(
-                    String.format(
-                            Locale.ROOT,
-                            "%d ranks on a GPU x %.1f GiB of buffers and tokens need %.1f GiB, but %s has %.1f GiB;"
-                                    + " lower --num-tokens or the number of ranks,"
-                                    + " or use more GPUs",
-                            ranks,
-                            perRank / GIB,
-                            needed / GIB,
-                            placement.gpu().name(),
-                            has / GIB));
+                    ("%s ranks on a GPU x %s of buffers and tokens need %s, but %s has %s;"
+                                    + " lower --num-tokens or the number of ranks, or use more GPUs")
+                            .formatted(
+                                    ranks,
+                                    gib(perRank),
+                                    gib(needed),
+                                    placement.gpu().name(),
+                                    gib(has)));
         }
     }
 
@@ -67,12 +60,12 @@ public final class MemoryNeed {
         long has = runtime.maxMemory() - runtime.totalMemory() + runtime.freeMemory();
         if (needed > has) {
             throw new UsageException(
-                    String.format(
-                            Locale.ROOT,
-                            "%s need %.1f GiB of Java heap, but %.1f GiB are left; raise it with DEEPEP_JAVA_OPTS=-Xmx...",
-                            what,
-                            needed / GIB,
-                            has / GIB));
+                    "%s need %s of Java heap, but %s are left; raise it with DEEPEP_JAVA_OPTS=-Xmx..."
+                            .formatted(what, gib(needed), gib(has)));
         }
+    }
+
+    private static String gib(Number bytes) {
+        return Decimals.of("%.1f GiB", bytes.doubleValue() / GIB);
     }
 }

@@ -2,6 +2,7 @@ package io.deepep.bench.run;
 
 import io.deepep.Buffer;
 import io.deepep.Communicator;
+import io.deepep.Network;
 import io.deepep.error.DeepEpUnavailableException;
 import java.util.List;
 import java.util.function.Consumer;
@@ -167,10 +168,18 @@ public final class Session implements AutoCloseable {
 
     /** What carries rows between nodes of GPUs; null if it is one node, or ranks have none. */
     public String network() {
-        boolean carries = job.placement().isCuda() && job.topology().isInternode();
-        return carries
-                ? NetworkText.of(buffer(ranks.localRanks().getFirst()).options().network())
-                : null;
+        if (!job.placement().isCuda() || !job.topology().isInternode()) {
+            return null;
+        }
+        Network chosen = buffer(ranks.localRanks().getFirst()).options().network();
+        return switch (chosen) {
+            case Network.Nvshmem nvshmem ->
+                    "NVSHMEM, transport "
+                            + nvshmem.transport()
+                            + (nvshmem.pureRdma() ? ", pure RDMA" : "");
+            case Network.Ibgda ibgda -> "IBGDA" + (ibgda.pureRdma() ? ", pure RDMA" : "");
+            case Network.PeerMemory _, Network.Auto _ -> chosen.toString();
+        };
     }
 
     /** The job. */
