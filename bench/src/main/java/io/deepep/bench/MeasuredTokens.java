@@ -30,7 +30,7 @@ final class MeasuredTokens {
         for (int number : tokens) {
             if (number < 1 || number > most) {
                 throw new UsageException(
-                        "--measured-tokens=%s is not in [1, --num-tokens=%s]"
+                        "--measured-tokens=%s is not in [1, %s], the tokens that a rank can have"
                                 .formatted(number, most));
             }
         }

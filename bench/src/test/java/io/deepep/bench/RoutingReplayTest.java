@@ -43,6 +43,20 @@ final class RoutingReplayTest {
         requireRefused("--distribution zipf", file, "the file gives the whole routing");
     }
 
+    @Test
+    void noMoreTokensAreMeasuredThanTheFileHas(@TempDir Path folder) throws Exception {
+        Path file = RoutingFiles.npyI64(folder.resolve("r.npy"), new long[] {2, 2}, 0, 1, 2, 3);
+        Outcome outcome =
+                CommandLines.runLine(
+                        "bench low-latency --backend host --ranks 2 --num-experts 8 --hidden 256"
+                                + " --measured-tokens 2 --routing "
+                                + file);
+        assertThat(outcome.err().strip())
+                .isEqualTo(
+                        "deepep: --measured-tokens=2 is not in [1, 1], the tokens that a rank can have");
+        assertThat(outcome.exitCode()).isEqualTo(2);
+    }
+
     private static void requireRefused(String option, Path file, String why) {
         Outcome outcome = run(option + " --routing " + file);
         assertThat(outcome.exitCode()).isEqualTo(2);
