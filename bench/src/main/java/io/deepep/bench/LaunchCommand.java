@@ -149,16 +149,18 @@ final class LaunchCommand implements Callable<Integer> {
         String address =
                 masterAddress == null ? environment.getOrDefault("MASTER_ADDR", "") : masterAddress;
         require(!address.isBlank(), "--master-addr is missing; name host 0");
+        int port = masterPort == null ? port(environment.get("MASTER_PORT")) : masterPort;
+        UsageException.requireIn("--master-port", port, 1, LARGEST_PORT);
+        require(
+                maxRestarts <= LARGEST_PORT - port,
+                "--max-restarts=%s needs as many ports behind --master-port=%s, but %s is the last; lower one of them"
+                        .formatted(maxRestarts, port, LARGEST_PORT));
         require(
                 environment.containsKey("DEEPEP_SECRET_FILE")
                         || environment.containsKey("DEEPEP_SECRET"),
                 ("--nnodes=%s needs a secret that all hosts share; create one with (umask 077; openssl rand -hex"
                                 + " 32 >FILE) and set DEEPEP_SECRET_FILE=FILE on each")
                         .formatted(numNodes));
-        int port = masterPort == null ? port(environment.get("MASTER_PORT")) : masterPort;
-        require(
-                port >= 1 && port + maxRestarts <= LARGEST_PORT,
-                "--master-port=" + port + " is not from 1 to " + (LARGEST_PORT - maxRestarts));
         return new LaunchPlan.Meeting(address, port);
     }
 

@@ -121,6 +121,10 @@ final class CommandLineTest {
                 "test-internode --nodes 64 --ranks-per-node 72 | deepep: 64 nodes x 72 ranks"
                         + " exceed 2048 ranks; lower --nodes or --ranks-per-node",
                 "test-intranode --masked-ratio NaN | deepep: --masked-ratio=NaN is not in [0, 1]",
+                "launch -n 1 --nnodes 2 --node-rank 0 --master-addr a --master-port 0 true | deepep:"
+                        + " --master-port=0 is not in [1, 65535]",
+                "launch -n 1 --nnodes 2 --node-rank 0 --master-addr a --max-restarts 2147483647 true | deepep:"
+                        + " --max-restarts=2147483647 needs as many ports behind --master-port=29500, but 65535 is the last; lower one of them",
                 "plan --nodes -2147483647 | deepep: --nodes=-2147483647 is not in [1, 2048]",
                 "plan --nic-gbps 1e300 | deepep: nicGbps=1.0E300 is not in [0.001, 1000000.0]",
                 "jmh --bogus | deepep: jmh: bogus is not a recognized option",
