@@ -69,12 +69,18 @@ public final class Main {
         try {
             return command.execute(args);
         } catch (OutOfMemoryError full) {
-            return complain(
-                    console,
-                    ("out of memory (%s); lower --num-tokens or the number of ranks, or raise the heap by"
-                                    + " DEEPEP_JAVA_OPTS=-Xmx...")
-                            .formatted(full.getMessage()));
+            return outOfMemory(console, full);
         }
+    }
+
+    private static int outOfMemory(Console console, OutOfMemoryError full) {
+        // A parallel stream throws it again without the message.
+        Throwable first = full.getCause() == null ? full : full.getCause();
+        return complain(
+                console,
+                ("out of memory (%s); lower --num-tokens, --sms or the number of ranks, or raise the heap by"
+                                + " DEEPEP_JAVA_OPTS=-Xmx...")
+                        .formatted(first.getMessage()));
     }
 
     /**
@@ -84,6 +90,9 @@ public final class Main {
     private static int explain(Console console, Exception failure) throws Exception {
         if (failure instanceof UsageException || failure instanceof DeepEpUnavailableException) {
             return complain(console, failure.getMessage());
+        }
+        if (failure.getCause() instanceof OutOfMemoryError full) { // in the thread of a rank
+            return outOfMemory(console, full);
         }
         throw failure;
     }

@@ -3,6 +3,7 @@ package io.deepep.bench;
 import static io.deepep.bench.CommandLines.runLine;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -182,6 +183,22 @@ final class CommandLineTest {
                 Main.run(new String[] {"--help"}, new PrintWriter(full), new PrintWriter(err));
         assertThat(err).hasToString("deepep: standard output could not be written to its end\n");
         assertThat(exitCode).isEqualTo(2);
+    }
+
+    /** Ranks take it in threads of their own, oracles in parallel. */
+    @ParameterizedTest
+    @ValueSource(strings = {"test-intranode --num-tokens 256", "test-low-latency"})
+    void tooLittleMemoryIsAComplaint(String command) throws Exception {
+        ProcessBuilder builder =
+                CommandLines.process(command + " --backend host --ranks 2 --num-experts 8");
+        builder.environment().put("JAVA_TOOL_OPTIONS", "-XX:MaxDirectMemorySize=8m");
+        Process process = builder.start();
+        try (BufferedReader out = process.inputReader()) {
+            assertThat(out.lines())
+                    .anyMatch(line -> line.startsWith("deepep: out of memory (Cannot reserve"))
+                    .noneMatch(line -> line.startsWith("\tat "));
+        }
+        assertThat(process.waitFor()).isEqualTo(2);
     }
 
     /** A recording that was begun and never written would be an empty file. */

@@ -63,12 +63,6 @@ public final class Session implements AutoCloseable {
                 || cause instanceof DeepEpUnavailableException) {
             return UsageException.of((RuntimeException) cause);
         }
-        if (cause instanceof OutOfMemoryError) {
-            return new UsageException(
-                    "out of memory while opening the buffers ("
-                            + cause.getMessage()
-                            + "); lower --num-tokens, --sms or the number of ranks");
-        }
         return refused;
     }
 
