@@ -1,6 +1,7 @@
 package io.deepep.bench.lowlatency;
 
 import io.deepep.Buffer;
+import io.deepep.DType;
 import io.deepep.LowLatencyLimits;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.MemoryNeed;
@@ -31,9 +32,11 @@ record LowLatencySetup(
                                         job.hidden(),
                                         job.routing().numTopk(),
                                         job.routing().numExperts()));
-        MemoryNeed.require(
-                job.placement().ranksPerHost(job.numRanks()),
-                Buffer.lowLatencyRdmaSizeHint(limits, job.topology()));
+        long outputs = (long) job.numRanks() * limits.maxTokens();
+        MemoryNeed.requireBuffers(
+                job,
+                Buffer.lowLatencyRdmaSizeHint(limits, job.topology()),
+                outputs * job.hidden() * DType.BF16.sizeBytes());
         Session session =
                 Session.open(
                         job, ranks.apply(job.numRanks()), builder -> builder.lowLatency(limits));

@@ -54,12 +54,7 @@ record NormalSetup(
                                         job.routing().numTopk(),
                                         job.routing().numExperts(),
                                         rows));
-        if (job.placement().isCuda()) {
-            MemoryNeed.requireOnGpus(
-                    job.placement(), job.numRanks(), perRank(job, limits) + tensorBytes(job, rows));
-        } else {
-            MemoryNeed.require(job.placement().ranksPerHost(job.numRanks()), perRank(job, limits));
-        }
+        MemoryNeed.requireBuffers(job, bufferBytes(job, limits), tensorBytes(job, rows));
         Session session =
                 Session.open(
                         job,
@@ -84,7 +79,7 @@ record NormalSetup(
         return (4L * job.routing().maxTokens() + 4 * rows) * row;
     }
 
-    private static long perRank(Job job, NormalLimits limits) {
+    private static long bufferBytes(Job job, NormalLimits limits) {
         Config widest = job.dispatchConfig().withNumSms(job.mostSms());
         return widest.nvlBufferSizeHint(limits, job.topology())
                 + widest.rdmaBufferSizeHint(limits, job.topology());

@@ -27,12 +27,21 @@ public final class MemoryNeed {
     }
 
     /**
-     * Checks that the ranks of each GPU fit there.
+     * Checks that the ranks' buffers fit where they will be.
      *
-     * @param perRank bytes of device memory that each rank will take
+     * @param buffer bytes of each rank's
+     * @param tensors roughly the bytes that each rank takes of a GPU besides
      * @throws UsageException if they do not
      */
-    public static void requireOnGpus(Placement placement, int numRanks, long perRank) {
+    public static void requireBuffers(Job job, long buffer, long tensors) {
+        if (job.placement().isCuda()) {
+            requireOnGpus(job.placement(), job.numRanks(), buffer + tensors);
+        } else {
+            require(job.placement().ranksPerHost(job.numRanks()), buffer);
+        }
+    }
+
+    private static void requireOnGpus(Placement placement, int numRanks, long perRank) {
         int ranks = placement.ranksPerGpu(numRanks);
         double needed = (double) perRank * ranks;
         long has = placement.gpu().memoryBytes();
