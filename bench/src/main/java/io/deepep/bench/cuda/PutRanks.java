@@ -55,7 +55,8 @@ interface PutRanks extends AutoCloseable {
 
         IllegalStateException lost(Duration timeout) {
             return new IllegalStateException(
-                    "puts of " + rowBytes + " bytes did not arrive within " + timeout);
+                    "puts of %s bytes did not arrive within %s seconds"
+                            .formatted(rowBytes, timeout.toSeconds()));
         }
     }
 
