@@ -4,7 +4,8 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * How a virtual thread waits for a GPU: it asks from time to time, so that its carrier runs others
- * meanwhile, among them perhaps the ranks that the GPU waits for. The driver would hold the carrier.
+ * meanwhile, among them perhaps the ranks that the GPU waits for. The driver would hold the
+ * carrier.
  */
 final class VirtualThreads {
     private static final int YIELDS = 64;
@@ -27,7 +28,8 @@ final class VirtualThreads {
         if (pauses < YIELDS) {
             Thread.yield();
         } else {
-            LockSupport.parkNanos(Math.min(MAX_PARK_NANOS, NANOS_PER_PAUSE * (pauses - YIELDS + 1)));
+            LockSupport.parkNanos(
+                    Math.min(MAX_PARK_NANOS, NANOS_PER_PAUSE * (pauses - YIELDS + 1)));
         }
     }
 }

@@ -65,10 +65,7 @@ class NormalAddressesTest {
                 }
             }
             for (Region rows :
-                    List.of(
-                            layout.recvRows(),
-                            layout.recvTopk(),
-                            layout.recvWeights())) {
+                    List.of(layout.recvRows(), layout.recvTopk(), layout.recvWeights())) {
                 addresses.add(heap + rows.offset());
             }
         }

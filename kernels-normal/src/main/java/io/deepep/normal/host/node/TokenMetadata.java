@@ -9,9 +9,9 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * What travels beside the row of one token at a time: its experts and weights, taken from
- * the plan or from a record, and written where the ranks of this node receive it. Each of them gets
- * the indices of its own experts.
+ * What travels beside the row of one token at a time: its experts and weights, taken from the plan
+ * or from a record, and written where the ranks of this node receive it. Each of them gets the
+ * indices of its own experts.
  */
 public final class TokenMetadata {
     private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;

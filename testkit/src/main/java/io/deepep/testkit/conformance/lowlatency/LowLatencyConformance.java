@@ -85,8 +85,7 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
     }
 
     /** The same by ranks that are virtual threads, of which there may be more than carriers. */
-    @Cases
-    @GroupSource({"1, 4", "2, 2"})
+    @Cases({"1, 4", "2, 2"})
     public void onVirtualThreads(RankContext context) throws Exception {
         FutureTask<Void> calls = new FutureTask<>(() -> alternate(context), null);
         Thread.ofVirtual().name("rank-" + context.rank()).start(calls);
