@@ -131,8 +131,8 @@ int cuMemFree_v2(uint64_t address) {
 int cuMemGetAddressRange_v2(uint64_t* base, size_t* size, uint64_t address) {
     Mapping* m = find(address);
     if (m == NULL) return kInvalidValue;
-    *base = m->base;
-    *size = m->size;
+    if (base != NULL) *base = m->base;
+    if (size != NULL) *size = m->size;
     return 0;
 }
 
