@@ -9,7 +9,7 @@ import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.Plan;
 import io.deepep.Tensor;
-import io.deepep.testkit.exchange.Exchange;
+import io.deepep.testkit.exchange.ExchangeWorld;
 
 /**
  * One rank's share of an exchange: its inputs on its device, and calls of which the results are
@@ -18,7 +18,7 @@ import io.deepep.testkit.exchange.Exchange;
  * @param <W> the exchange
  * @param <H> what a dispatch gives to combines
  */
-public abstract class ExchangeRank<W extends Exchange, H> {
+public abstract class ExchangeRank<W extends ExchangeWorld, H> {
     private final RankContext context;
     private final W world;
     private final Tensor x;

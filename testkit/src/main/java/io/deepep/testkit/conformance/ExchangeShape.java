@@ -7,7 +7,7 @@ import io.deepep.EpTopology;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
-import io.deepep.testkit.exchange.Exchange;
+import io.deepep.testkit.exchange.ExchangeWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.ArrayList;
 import java.util.List;
@@ -21,7 +21,8 @@ import java.util.function.Consumer;
  * @param <W> an exchange
  * @param <R> one rank's share
  */
-public interface ExchangeShape<W extends Exchange, R extends ExchangeRank<W, ?>> extends RankGroup {
+public interface ExchangeShape<W extends ExchangeWorld, R extends ExchangeRank<W, ?>>
+        extends RankGroup {
     int nodes();
 
     int ranksPerNode();

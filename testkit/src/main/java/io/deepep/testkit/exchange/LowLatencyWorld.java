@@ -28,7 +28,7 @@ import java.util.function.BiPredicate;
  */
 public record LowLatencyWorld(
         LowLatencyOracle oracle, LowLatencyLimits limits, List<Tokens> tokens, List<Tensor> outputs)
-        implements Exchange {
+        implements ExchangeWorld {
     private static LowLatencyWorld of(LowLatencyOracle oracle, LowLatencyLimits limits, long seed) {
         Routing routing = oracle.routing();
         List<Tokens> tokens = new ArrayList<>();

@@ -24,7 +24,7 @@ import java.util.stream.IntStream;
  * Everything about one normal-mode exchange that no single rank knows: routing, tokens, expert
  * outputs, and what must come of them. Shared by the rank threads.
  */
-public final class NormalWorld implements Exchange {
+public final class NormalWorld implements ExchangeWorld {
     private final Routing routing;
     private final NormalOracle oracle;
     private final List<Tokens> tokens = new ArrayList<>();

@@ -5,7 +5,7 @@ import io.deepep.testkit.routing.Tokens;
 import java.util.List;
 
 /** One exchange of either mode, as no single rank knows it. */
-public interface Exchange {
+public interface ExchangeWorld {
     /** Who sends what to whom. */
     Routing routing();
 
