@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -73,9 +74,13 @@ public final class Programs {
         Path source = folder.resolve(Path.of(resource).getFileName());
         try (InputStream in = owner.getResourceAsStream(resource)) {
             Files.write(source, Objects.requireNonNull(in, resource).readAllBytes());
-            List<String> command = new ArrayList<>();
-            command.addAll(List.of("gcc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"));
-            command.addAll(List.of("-o", library.toString(), source.toString(), "-lpthread"));
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
+        List<String> command = new ArrayList<>();
+        command.addAll(List.of("gcc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"));
+        command.addAll(List.of("-o", library.toString(), source.toString(), "-lpthread"));
+        try {
             run(new ProcessBuilder(command)).requireSuccess();
         } catch (IOException noCompiler) {
             Assumptions.abort(

@@ -111,7 +111,12 @@ public record LowLatencyPlace(
                         context.cudaDevice().numSms());
         int share = room / ranksOnDevice;
         int wanted = plan.numSms();
-        if (share < 1 || wanted > share) {
+        if (share < 1) {
+            throw new IllegalArgumentException(
+                    "%s has room for %s blocks at once, too few for %s ranks; put fewer ranks on the GPU"
+                            .formatted(context, room, ranksOnDevice));
+        }
+        if (wanted > share) {
             throw new IllegalArgumentException(
                     ("numSms=%s for %s ranks on %s exceeds the %s blocks that fit there at once; ask for at"
                                     + " most %s, or put fewer ranks on the GPU")

@@ -103,23 +103,28 @@ final class CudaNormalState implements AutoCloseable {
         this.oneNode = kernels.oneNode(structs);
         this.slots = gpu.slots;
         this.memory = new DevicePool(stream, reservedBytes());
-        this.slot = slots.take(this, SLOT_BYTES, null);
-        this.tokenOrder = memory.allocate(routingBytes());
-        this.expertHist = memory.allocateZeroed(4L * limits.maxExperts());
-        this.localState = memory.allocateZeroed(structs.localState.numBytes());
-        this.internode =
-                topology.isInternode()
-                        ? new InternodeState(
-                                topology,
-                                limits,
-                                dispatchConfig.covering(combineConfig),
-                                setup.rdmaHeaps(),
-                                kernels,
-                                memory,
-                                slots,
-                                stream,
-                                setup.masksTimedOut())
-                        : null;
+        try {
+            this.slot = slots.take(this, SLOT_BYTES, null);
+            this.tokenOrder = memory.allocate(routingBytes());
+            this.expertHist = memory.allocateZeroed(4L * limits.maxExperts());
+            this.localState = memory.allocateZeroed(structs.localState.numBytes());
+            this.internode =
+                    topology.isInternode()
+                            ? new InternodeState(
+                                    topology,
+                                    limits,
+                                    dispatchConfig.covering(combineConfig),
+                                    setup.rdmaHeaps(),
+                                    kernels,
+                                    memory,
+                                    slots,
+                                    stream,
+                                    setup.masksTimedOut())
+                            : null;
+        } catch (RuntimeException | Error failure) {
+            memory.close();
+            throw failure;
+        }
     }
 
     /** Bytes of the rows of one plan's tokens. */

@@ -44,7 +44,7 @@ class NormalAddressesTest {
         assertThat(askGpu(context, layout, heaps, state)).isEqualTo(expected(layout, heaps, state));
     }
 
-    private static void requireCuda() {
+    static void requireCuda() {
         boolean built = NormalAddressesTest.class.getResource(FATBIN) != null;
         String missing = built ? null : FATBIN + " is missing: built without nvcc";
         RequiredBackends.assumeCuda(
