@@ -7,29 +7,24 @@ import java.util.concurrent.locks.LockSupport;
  * meanwhile, among them perhaps the ranks that the GPU waits for. The driver would hold the
  * carrier.
  */
-final class VirtualThreads {
-    private static final int YIELDS = 64;
+public final class VirtualThreads {
     private static final long NANOS_PER_PAUSE = 1_000;
     private static final long MAX_PARK_NANOS = 50_000;
 
     private VirtualThreads() {}
 
     /** Whether this thread is one. */
-    static boolean isOne() {
+    public static boolean isOne() {
         return Thread.currentThread().isVirtual();
     }
 
     /**
-     * Lets others run.
+     * Lets others run. To yield would not do: whoever yields is run again before those who have
+     * waited for a lock.
      *
      * @param pauses of the same wait so far: the more, the longer is this one
      */
-    static void pause(int pauses) {
-        if (pauses < YIELDS) {
-            Thread.yield();
-        } else {
-            LockSupport.parkNanos(
-                    Math.min(MAX_PARK_NANOS, NANOS_PER_PAUSE * (pauses - YIELDS + 1)));
-        }
+    public static void pause(int pauses) {
+        LockSupport.parkNanos(Math.min(MAX_PARK_NANOS, NANOS_PER_PAUSE * (pauses + 1L)));
     }
 }

@@ -1,5 +1,6 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.cuda.VirtualThreads;
 import io.deepep.error.DeepEpTimeoutException;
 
 /**
@@ -27,7 +28,9 @@ final class CountsWait {
                 break; // the last word comes after the counts
             }
             if (spins % SPINS_BETWEEN_LOOKS == 0) {
-                Thread.yield(); // a virtual thread holds the carrier of a rank that is to come
+                if (VirtualThreads.isOne()) {
+                    VirtualThreads.pause(spins / SPINS_BETWEEN_LOOKS);
+                }
                 state.stream.isIdle(); // throws if the GPU has failed
                 long waited = System.nanoTime() - start;
                 if (waited > 3 * kernels + GRACE_NANOS) {
