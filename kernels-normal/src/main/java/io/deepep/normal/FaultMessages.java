@@ -19,6 +19,7 @@ public final class FaultMessages {
     private final boolean isCombine;
     private final int rank;
     private final int numRanks;
+    private final boolean internode;
     private final CallTimeouts timeouts;
     private final int numExperts;
     private final int capacity;
@@ -43,6 +44,7 @@ public final class FaultMessages {
         this.isCombine = call == NormalCall.COMBINE;
         this.rank = topology.rank();
         this.numRanks = topology.numRanks();
+        this.internode = topology.isInternode();
         this.timeouts = timeouts;
         this.numExperts = numExperts;
         this.capacity = capacity;
@@ -81,7 +83,7 @@ public final class FaultMessages {
                     tooLate(
                             fault,
                             "has gone on without it (expected=%s observed=%s)"
-                                    .formatted(fault.expected(), fault.seen()));
+                                    .formatted(call(fault.expected()), call(fault.seen())));
             case TOO_MANY_EXPANDED -> capacity(fault, WORST_TOKENS);
             case ROW_OUT_OF_RANGE -> rowOutOfRange(fault);
             case GRID_NOT_RESIDENT ->
@@ -193,15 +195,24 @@ public final class FaultMessages {
         return new CapacityExceededException(fault.at(), fault.seen(), fault.expected(), cure);
     }
 
-    /** What was seen is a flag, of which the call counts, or the number of rows that came. */
+    /**
+     * What was seen is a flag, of which the call counts, or between nodes the number of rows that
+     * came.
+     */
     private DeepEpTimeoutException expired(Fault fault) {
+        boolean rows = internode && fault.phase() == FaultPhase.ROWS;
         return timeouts.expired(
                 fault.phase().begins(),
                 rank,
                 fault.peer(),
                 phase(fault.phase()),
-                fault.expected(),
-                Integer.toUnsignedLong(Word.epoch(fault.seen())));
+                rows ? fault.expected() : call(fault.expected()),
+                rows ? fault.seen() : call(fault.seen()));
+    }
+
+    /** The call that a word is of. */
+    private static long call(long word) {
+        return Word.call(Word.epoch(word));
     }
 
     private DeepEpTimeoutException givenUp(Fault fault, int peer, String phase, long waitedNanos) {

@@ -14,11 +14,14 @@ class FaultMessagesTest {
     private static final CallTimeouts TIMEOUTS =
             new CallTimeouts(Duration.ofSeconds(1), Duration.ofSeconds(60));
 
-    private final FaultMessages messages =
-            new FaultMessages(NormalCall.DISPATCH, new EpTopology(0, 4, 4), TIMEOUTS, 16, 100);
+    private static String of(Fault fault) {
+        return of(new EpTopology(0, 4, 4), fault);
+    }
 
-    private String of(Fault fault) {
-        return messages.failure(fault).getMessage();
+    private static String of(EpTopology topology, Fault fault) {
+        return new FaultMessages(NormalCall.DISPATCH, topology, TIMEOUTS, 16, 100)
+                .failure(fault)
+                .getMessage();
     }
 
     @Test
@@ -29,13 +32,15 @@ class FaultMessagesTest {
                 .startsWith("rank 0 waited more than 60.0 s for rank 2 in dispatch.header: ");
     }
 
-    /** Flags are of a call and hold a value as well; counts of rows are numbers by themselves. */
+    /** Flags are of a call, whose number is given; rows between nodes are numbers by themselves. */
     @Test
     void theCallOfTheFlagThatWasSeen() {
         assertThat(of(Fault.ofWait(FaultCode.TIMEOUT, FaultPhase.HEADER, 0, 2, 9, Word.of(7, 1))))
-                .contains(": expected=9 observed=7; ");
-        assertThat(of(Fault.ofWait(FaultCode.TIMEOUT, FaultPhase.ROWS, 0, 2, 9, 8)))
-                .contains(": expected=9 observed=8; ");
+                .contains(": expected=8 observed=6; ");
+        assertThat(of(Fault.ofWait(FaultCode.TIMEOUT, FaultPhase.ROWS, 0, 2, 9, Word.of(7, 1))))
+                .contains(": expected=8 observed=6; ");
+        Fault rows = Fault.ofWait(FaultCode.TIMEOUT, FaultPhase.ROWS, 0, 2, 9, 8);
+        assertThat(of(new EpTopology(0, 4, 2), rows)).contains(": expected=9 observed=8; ");
     }
 
     @Test
@@ -43,12 +48,12 @@ class FaultMessagesTest {
         Fault fault = Fault.ofWait(FaultCode.OUT_OF_STEP, FaultPhase.HEADER, 0, 2, 9, 10);
         assertThat(of(fault.after(2_000_000_000L)))
                 .isEqualTo(
-                        "rank 0 began dispatch too late: rank 2 has gone on without it (expected=9"
-                                + " observed=10); begin calls together, or raise startTimeout");
+                        "rank 0 began dispatch too late: rank 2 has gone on without it (expected=8"
+                                + " observed=9); begin calls together, or raise startTimeout");
         assertThat(of(Fault.ofWait(FaultCode.OUT_OF_STEP, FaultPhase.ROWS, 0, 2, 9, 10)))
                 .isEqualTo(
                         "rank 0 came too late in dispatch.rows: rank 2 has gone on without it"
-                                + " (expected=9 observed=10); look for what delays rank 0 within"
+                                + " (expected=8 observed=9); look for what delays rank 0 within"
                                 + " calls, or raise timeout");
     }
 
