@@ -87,8 +87,14 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
         loss(numRanks, absent).byTimeout();
     }
 
-    private static void maskTheLost(Buffer.Builder builder) {
-        builder.timeout(Duration.ofHours(1)).maskTimedOutRanks(true);
+    /** A rank fails after a round of calls: what the others do meanwhile, which mask the lost. */
+    private static void whileFailed(NormalLoss loss, int failing, Ranks.Body others) {
+        loss.run(
+                builder -> builder.timeout(Duration.ofHours(1)).maskTimedOutRanks(true),
+                all -> {
+                    loss.callsOfAll(all);
+                    Misbehaviour.whileGone(all, failing, Misbehaviour::fail, others);
+                });
     }
 
     /** A rank that fails is masked at once, and known to be gone no more. */
@@ -96,21 +102,15 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     public void failed() {
         int failing = 1;
         NormalLoss loss = loss(4, failing);
-        loss.run(
-                NormalMaskConformance::maskTheLost,
-                all -> {
-                    loss.callsOfAll(all);
-                    Misbehaviour.whileGone(
-                            all,
-                            failing,
-                            Misbehaviour::fail,
-                            context -> {
-                                Misbehaviour.requireRefused(
-                                        DeepEpTimeoutException.class,
-                                        "rank 1 failed",
-                                        () -> loss.callsOfTheRest(context));
-                                loss.callsOfTheRest(context);
-                            });
+        whileFailed(
+                loss,
+                failing,
+                context -> {
+                    Misbehaviour.requireRefused(
+                            DeepEpTimeoutException.class,
+                            "rank 1 failed",
+                            () -> loss.callsOfTheRest(context));
+                    loss.callsOfTheRest(context);
                 });
     }
 
@@ -120,26 +120,19 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
         int failing = 3;
         int victim = 2;
         NormalLoss loss = loss(4, failing, victim);
-        loss.run(
-                NormalMaskConformance::maskTheLost,
-                all -> {
-                    loss.callsOfAll(all);
-                    Misbehaviour.whileGone(
-                            all,
-                            failing,
-                            Misbehaviour::fail,
-                            context -> {
-                                DeepEpTimeoutException first =
-                                        Misbehaviour.requirePeer(
-                                                failing, () -> loss.callsOfAll(context));
-                                if (context.rank() == victim) {
-                                    context.communicator().fail(first);
-                                    return;
-                                }
-                                Misbehaviour.requirePeer(victim, () -> loss.callsOfAll(context));
-                                NormalLoss.requireMasked(context, loss.absent());
-                                loss.callsOfTheRest(context);
-                            });
+        whileFailed(
+                loss,
+                failing,
+                context -> {
+                    DeepEpTimeoutException first =
+                            Misbehaviour.requirePeer(failing, () -> loss.callsOfAll(context));
+                    if (context.rank() == victim) {
+                        context.communicator().fail(first);
+                        return;
+                    }
+                    Misbehaviour.requirePeer(victim, () -> loss.callsOfAll(context));
+                    NormalLoss.requireMasked(context, loss.absent());
+                    loss.callsOfTheRest(context);
                 });
     }
 
