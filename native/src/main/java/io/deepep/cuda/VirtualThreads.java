@@ -1,7 +1,5 @@
 package io.deepep.cuda;
 
-import java.util.concurrent.locks.LockSupport;
-
 /**
  * How a virtual thread waits for a GPU: it asks from time to time, so that its carrier runs others
  * meanwhile, among them perhaps the ranks that the GPU waits for. The driver would hold the
@@ -9,7 +7,7 @@ import java.util.concurrent.locks.LockSupport;
  */
 public final class VirtualThreads {
     private static final long NANOS_PER_PAUSE = 1_000;
-    private static final long MAX_PARK_NANOS = 50_000;
+    private static final long MAX_NANOS = 50_000;
 
     private VirtualThreads() {}
 
@@ -20,11 +18,19 @@ public final class VirtualThreads {
 
     /**
      * Lets others run. To yield would not do: whoever yields is run again before those who have
-     * waited for a lock.
+     * waited for a lock. An interrupt does not end a wait for a GPU; it stays set.
      *
      * @param pauses of the same wait so far: the more, the longer is this one
      */
     public static void pause(int pauses) {
-        LockSupport.parkNanos(Math.min(MAX_PARK_NANOS, NANOS_PER_PAUSE * (pauses + 1L)));
+        boolean interrupted = Thread.interrupted(); // or it would not sleep
+        try {
+            Thread.sleep(0, (int) Math.min(MAX_NANOS, NANOS_PER_PAUSE * (pauses + 1L)));
+        } catch (InterruptedException now) {
+            interrupted = true;
+        }
+        if (interrupted) {
+            Thread.currentThread().interrupt();
+        }
     }
 }
