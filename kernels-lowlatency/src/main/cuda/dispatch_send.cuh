@@ -329,12 +329,14 @@ __device__ inline void plan_token(const DispatchParams& p, int t, const PlanAhea
     }
 }
 
-// racecheck (compute-sanitizer 2025.3) follows what one warp writes and another reads behind the block's barrier only
-// if the reader has passed no fewer barriers before than the writer. So the other teams pass as many as the planners,
-// each team a barrier of its own, while their loads are under way.
-__device__ __forceinline__ void keep_step_with_planners(int barrier, int num_threads) {
-    team_barrier(barrier, num_threads);
-    team_barrier(barrier, num_threads);
+// racecheck (compute-sanitizer 2025.3) follows what one warp does and another does behind their barrier only if the
+// second has passed no fewer barriers before than the first, and of what placers read and then overwrite, if all have
+// passed as many. So the senders pass as many as the planners, while their loads are under way; and so does the warp
+// that opens the call, with the barrier at which it is open.
+__device__ __forceinline__ void keep_step_with_planners() {
+    if (threadIdx.x >= kDispatchSenders) return team_barrier(kBarrierSend2, 32);
+    team_barrier(kBarrierSend, kDispatchSenders);
+    team_barrier(kBarrierSend, kDispatchSenders);
 }
 
 // The planners of every block, before the call is open. all_hist: of the block that announces.
@@ -445,7 +447,7 @@ __device__ inline void send_tokens(const DispatchParams& p, const Call& call, ui
         if (has_token) row.load(p, t, 0);
         PlanAhead ahead(p, courier && has_token ? t : -1);
         if (is_first) {
-            keep_step_with_planners(kBarrierSend, kDispatchSenders);
+            keep_step_with_planners();
         } else {
             team_barrier(kBarrierSend, kDispatchSenders);  // the courier is done with the last token
         }

@@ -53,7 +53,7 @@ __device__ __forceinline__ void dispatch(const DispatchParams& p) {
         uint64_t held = sends ? p.dispatch : bank->sent;
         if (threadIdx.x == kOpenWarp * 32) received.init();
         if (sends && team.thread < kPlanners) plan_first(p, team.thread, hist, all_hist, send);
-        if (sends && team.thread >= kPlanners) keep_step_with_planners(kBarrierSend2, 32);
+        if (sends && team.thread >= kPlanners) keep_step_with_planners();
         finish_open(g, kDispatch, opening, call);
         if (sends) {  // the call is open, for the senders, and for the placers
             if (team.thread >= kPlanners) team_barrier(kBarrierOpen, kOpenThreads);
