@@ -127,9 +127,10 @@ public final class NormalWorld implements ExchangeWorld {
 
     private Tensor outputs(NormalDispatchCheck check, int rank) {
         int rows = check.numRows(rank);
+        List<SourceRow> sources = check.sources(rank);
         Tensor output = Tokens.expertOutputs(rows, hidden, seed + 77L * rank);
         for (int row = 0; row < rows; row++) {
-            if (!holdsToken(check, rank, row)) {
+            if (!holdsToken(sources, row)) {
                 HostTensors.poison(output.select(0, row));
             }
         }
@@ -144,11 +145,12 @@ public final class NormalWorld implements ExchangeWorld {
     private Tensor weights(NormalDispatchCheck check, int rank) {
         int rows = check.numRows(rank);
         int columns = check.expanded() ? 1 : routing.numTopk();
+        List<SourceRow> sources = check.sources(rank);
         SplittableRandom random = new SplittableRandom(seed + rank);
         Tensor given = HostTensors.allocate(DType.F32, rows, columns);
         for (int row = 0; row < rows; row++) {
             for (int k = 0; k < columns; k++) {
-                boolean holds = holdsToken(check, rank, row);
+                boolean holds = holdsToken(sources, row);
                 given.setFloat(holds ? (float) random.nextDouble(-1, 1) : Float.NaN, row, k);
             }
         }
@@ -183,9 +185,8 @@ public final class NormalWorld implements ExchangeWorld {
         return new Tokens(x, scales);
     }
 
-    private static boolean holdsToken(NormalDispatchCheck check, int rank, int row) {
-        List<SourceRow> rows = check.sources(rank);
-        return row < rows.size() && !rows.get(row).isPadding();
+    private static boolean holdsToken(List<SourceRow> sources, int row) {
+        return row < sources.size() && !sources.get(row).isPadding();
     }
 
     /** A bias for the tokens of {@code rank}, BF16 [T,H]. */

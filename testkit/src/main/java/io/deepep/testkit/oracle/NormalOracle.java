@@ -10,11 +10,15 @@ public final class NormalOracle {
     private final Routing routing;
     private final List<List<SourceRow>> rows = new ArrayList<>();
 
+    /** For each rank and local expert its selections, by source rank, token, selection. */
+    private final List<List<List<SourceRow>>> selections = new ArrayList<>();
+
     /** The oracle for one dispatch. */
     public NormalOracle(Routing routing) {
         this.routing = routing;
         for (int rank = 0; rank < routing.numRanks(); rank++) {
             rows.add(receivedBy(rank));
+            selections.add(selectionsOf(rank));
         }
     }
 
@@ -28,6 +32,22 @@ public final class NormalOracle {
             }
         }
         return List.copyOf(received);
+    }
+
+    private List<List<SourceRow>> selectionsOf(int rank) {
+        List<List<SourceRow>> ofExperts = new ArrayList<>();
+        for (int expert = 0; expert < routing.numLocalExperts(); expert++) {
+            ofExperts.add(new ArrayList<>());
+        }
+        for (SourceRow row : rows.get(rank)) {
+            long[] local = localExperts(rank, row);
+            for (int k = 0; k < local.length; k++) {
+                if (local[k] >= 0) {
+                    ofExperts.get((int) local[k]).add(new SourceRow(row.srcRank(), row.token(), k));
+                }
+            }
+        }
+        return ofExperts;
     }
 
     /** The routing this is the oracle of. */
@@ -63,7 +83,7 @@ public final class NormalOracle {
     public int[] counts(int rank, int alignment) {
         int[] counts = new int[routing.numLocalExperts()];
         for (int expert = 0; expert < counts.length; expert++) {
-            int exact = rowsOfExpert(rank, expert).size();
+            int exact = selections.get(rank).get(expert).size();
             counts[expert] = (exact + alignment - 1) / alignment * alignment;
         }
         return counts;
@@ -84,27 +104,13 @@ public final class NormalOracle {
         int[] counts = counts(rank, alignment);
         List<SourceRow> expanded = new ArrayList<>();
         for (int expert = 0; expert < counts.length; expert++) {
-            List<SourceRow> own = rowsOfExpert(rank, expert);
+            List<SourceRow> own = selections.get(rank).get(expert);
             expanded.addAll(own);
             for (int i = own.size(); i < counts[expert]; i++) {
                 expanded.add(SourceRow.PADDING);
             }
         }
         return expanded;
-    }
-
-    /** The selections of one local expert, by source rank, token, selection. */
-    List<SourceRow> rowsOfExpert(int rank, int localExpert) {
-        List<SourceRow> own = new ArrayList<>();
-        for (SourceRow row : rows(rank)) {
-            long[] local = localExperts(rank, row);
-            for (int k = 0; k < local.length; k++) {
-                if (local[k] == localExpert) {
-                    own.add(new SourceRow(row.srcRank(), row.token(), k));
-                }
-            }
-        }
-        return own;
     }
 
     /** How many of {@code src}'s tokens go to each node of {@code numNvlRanks} ranks. */
