@@ -4,11 +4,14 @@ import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 
 import io.deepep.Buffer;
+import io.deepep.BufferOptions;
 import io.deepep.CallOptions;
+import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
+import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
@@ -22,49 +25,90 @@ import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.LayoutCheck;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
+import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 
 /**
  * Normal-mode calls of every kind in random order, with random shapes and routings, over two
- * buffers of one group. Runs when asked for by name. {@code -Ddeepep.soak=1000} makes a thousand
- * exchanges for each group, 100 if not given; they are those of {@code -Ddeepep.soak.seed}, 1 if
- * not given.
+ * buffers of one group at a time, which have random limits themselves. Runs when asked for by name.
+ * {@code -Ddeepep.soak=1000} makes a thousand exchanges for each group, 100 if not given; they are
+ * those of {@code -Ddeepep.soak.seed}, 1 if not given.
  */
 @BackendSuite
 @Timeout(value = 1, unit = TimeUnit.DAYS)
 public record NormalSoak(TestBackend backend) implements RankGroup {
-    private static final NormalLimits LIMITS = NormalLimits.of(96, 1024, 8, 64);
     private static final int MAX_PENDING = 3;
+    private static final int EXCHANGES_PER_BUFFER = 20;
 
+    /** Of all ranks' tokens; bounds the time that an exchange takes. */
+    private static final int MAX_ELEMENTS = 1 << 19;
+
+    /** Of the buffer that comes with a case, which stays open beside the others. */
     @Override
     public void limit(Buffer.Builder builder) {
-        builder.normal(LIMITS);
+        builder.normal(NormalLimits.of(1, 8, 1, 32));
     }
 
     @Tag("manyCalls")
-    @Cases({"1, 1", "1, 2", "1, 3", "1, 4", "1, 8", "2, 2", "2, 4"})
+    @Cases({
+        "1, 1", "1, 2", "1, 3", "1, 4", "1, 5", "1, 8", "1, 9", "2, 1", "2, 2", "2, 4", "3, 3",
+        "2, 9"
+    })
     public void mixedCalls(RankContext context) {
         int iterations = Integer.getInteger("deepep.soak", 100);
         long seed = Long.getLong("deepep.soak.seed", 1);
-        int numRanks = context.topology().numRanks();
-        try (Buffer other = context.builder(this).open()) {
-            List<RankContext> contexts = List.of(context, context.with(other));
-            Exchanges exchanges = new Exchanges();
-            for (int i = 0; i < iterations; i++) {
-                long drawn = seed << 32 | i;
-                SplittableRandom random = new SplittableRandom(drawn);
-                NormalWorld world = context.shared(i, _ -> world(LIMITS, numRanks, ~drawn));
-                context.common().remove(i - 10 * MAX_PENDING);
-                exchanges.run(contexts.get(random.nextInt(2)), world, random, "exchange " + i);
+        for (int first = 0; first < iterations; first += EXCHANGES_PER_BUFFER) {
+            int end = Math.min(iterations, first + EXCHANGES_PER_BUFFER);
+            SplittableRandom random = new SplittableRandom(~(seed << 32 | first));
+            RankGroup limits = Limits.draw(random, context.topology().numRanks());
+            RankGroup others = Limits.draw(random, context.topology().numRanks());
+            try (Buffer buffer = context.builder(limits).open();
+                    Buffer other = context.builder(others).open()) {
+                List<RankContext> contexts = List.of(context.with(buffer), context.with(other));
+                Exchanges exchanges = new Exchanges();
+                for (int i = first; i < end; i++) {
+                    exchanges.run(contexts, seed << 32 | i);
+                }
+                exchanges.settle(0);
             }
-            exchanges.settle(0);
+        }
+    }
+
+    /** What a buffer is opened with. */
+    private record Limits(NormalLimits limits, Config dispatch, Config combine)
+            implements RankGroup {
+        /** Long rows, many tokens, or neither. */
+        static Limits draw(SplittableRandom random, int numRanks) {
+            int[] mostUnits = {16, 32, 128, 128, 1280};
+            int hidden = 8 * random.nextInt(1, mostUnits[random.nextInt(mostUnits.length)] + 1);
+            int tokens = Math.clamp(MAX_ELEMENTS / (hidden * numRanks), 1, 1000);
+            NormalLimits limits =
+                    NormalLimits.of(
+                            random.nextInt(1, tokens + 1),
+                            hidden,
+                            random.nextInt(1, random.nextBoolean() ? 9 : 33),
+                            numRanks * random.nextInt(1, 25));
+            return new Limits(limits, config(random, numRanks), config(random, numRanks));
+        }
+
+        /** Of which as many ranks as there are may share a GPU. */
+        private static Config config(SplittableRandom random, int numRanks) {
+            int sms = 2 * random.nextInt(1, numRanks > 9 ? 3 : 7);
+            int sent = random.nextInt(1, 9);
+            return new Config(sms, sent, random.nextInt(2 * sent, 40));
+        }
+
+        @Override
+        public void limit(Buffer.Builder builder) {
+            builder.normal(limits).dispatchConfig(dispatch).combineConfig(combine);
         }
     }
 
@@ -73,10 +117,11 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
         SplittableRandom random = new SplittableRandom(seed);
         int experts = numRanks * random.nextInt(1, limits.maxExperts() / numRanks + 1);
         int topk = random.nextInt(1, Math.min(limits.maxTopk(), experts) + 1);
-        boolean fp8 = random.nextBoolean();
+        boolean fp8 = limits.hidden() >= 128 && random.nextBoolean();
         int unit = fp8 ? 128 : 8;
         RoutingSpec spec =
                 RoutingSpec.of(numRanks, random.nextInt(limits.maxTokens() + 1), experts, topk)
+                        .withGate(gate(random, experts))
                         .withMaskedShare(random.nextInt(4) == 0 ? 0.4 : 0)
                         .withDuplicateShare(random.nextInt(4) == 0 ? 0.4 : 0)
                         .withVaryingTokens(random.nextBoolean())
@@ -84,6 +129,14 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
                         .withSeed(random.nextLong());
         int hidden = unit * random.nextInt(1, limits.hidden() / unit + 1);
         return NormalWorld.of(spec, hidden, fp8 ? DType.FP8_E4M3 : DType.BF16);
+    }
+
+    private static Gate gate(SplittableRandom random, int experts) {
+        return switch (random.nextInt(8)) {
+            case 0 -> new Gate.Zipf(2);
+            case 1 -> new Gate.AllToOne(random.nextInt(experts));
+            default -> new Gate.Uniform();
+        };
     }
 
     /** One rank's calls; all ranks draw the same. */
@@ -97,7 +150,12 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
             }
         }
 
-        void run(RankContext context, NormalWorld world, SplittableRandom random, String name) {
+        /** One exchange over one of the buffers. */
+        void run(List<RankContext> contexts, long drawn) {
+            SplittableRandom random = new SplittableRandom(drawn);
+            RankContext context = contexts.get(random.nextInt(contexts.size()));
+            NormalWorld world = context.shared(drawn, _ -> worldOf(context, ~drawn));
+            context.common().remove(drawn - 10 * MAX_PENDING);
             try {
                 switch (random.nextInt(8)) {
                     case 0 -> badRouting(context, world);
@@ -107,8 +165,20 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
                     default -> atOnce(context, world, random);
                 }
             } catch (RuntimeException | Error e) {
-                throw new AssertionError(name + ": " + e, e);
+                throw new AssertionError(
+                        "exchange %s, hidden=%s, %s: %s"
+                                .formatted(
+                                        (int) drawn,
+                                        world.hidden(),
+                                        context.buffer().options().normal(),
+                                        e),
+                        e);
             }
+        }
+
+        private static NormalWorld worldOf(RankContext context, long seed) {
+            NormalLimits limits = context.buffer().options().normal();
+            return world(limits, context.topology().numRanks(), seed);
         }
 
         private static void badRouting(RankContext context, NormalWorld world) {
@@ -144,7 +214,7 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
 
         private static void atOnce(
                 RankContext context, NormalWorld world, SplittableRandom random) {
-            Form form = Form.draw(world, random);
+            Form form = Form.draw(context, world, random);
             NormalRank rank = new NormalRank(context, world).expecting(form.check());
             DispatchPlan plan = form.apply(rank.plan()).build();
             CallOptions options = random.nextBoolean() ? CallOptions.async() : CallOptions.sync();
@@ -157,7 +227,7 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
 
         /** Results are looked at only after other calls. */
         private void inBackground(RankContext context, NormalWorld world, SplittableRandom random) {
-            Form form = Form.draw(world, random);
+            Form form = Form.draw(context, world, random);
             NormalRank rank = new NormalRank(context, world).expecting(form.check());
             DispatchPlan plan = form.apply(rank.plan()).receive(DispatchPlan.Receive.COPY).build();
             DispatchResult result = context.buffer().dispatch(plan, CallOptions.async());
@@ -177,7 +247,8 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
                 CallOptions options,
                 SplittableRandom random) {
             RankContext context = rank.context();
-            CombinePlan.Builder plan = rank.home(result.handle()).config(form.config());
+            CombinePlan.Builder plan = home(rank, form, result, random);
+            plan.config(form.config());
             List<Tensor> biases = new ArrayList<>();
             for (int i = random.nextInt(3); i > 0; i--) {
                 biases.add(world.bias(context.rank(), i));
@@ -192,34 +263,63 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
             if (weights) {
                 plan.topkWeights(context.upload(given.get(context.rank())));
             }
-            CombineResult home = context.buffer().combine(plan.build(), options);
+            CombinePlan built = plan.build();
+            CombineResult home = context.buffer().combine(built, options);
             return () -> {
-                rank.verify(home, biases.toArray(Tensor[]::new));
+                rank.verify(home, built, biases.toArray(Tensor[]::new));
                 if (weights) {
                     rank.verifyWeights(home, given);
                 }
             };
+        }
+
+        /** Each rank gives its rows in a form of its own; all agree on how they travel. */
+        private static CombinePlan.Builder home(
+                NormalRank rank, Form form, DispatchResult result, SplittableRandom random) {
+            DispatchHandle handle = result.handle();
+            boolean fp8 = random.nextInt(3) == 0;
+            int how = (random.nextInt(3) + rank.context().rank()) % 3;
+            if (!fp8 || rank.world().hidden() % 128 != 0) {
+                return rank.home(handle);
+            }
+            if (form.expanded() || how == 0) {
+                return rank.home(handle).format(CombineFormat.FP8);
+            }
+            if (how == 1) {
+                return NormalRank.home(rank.upload(rank.fp8Outputs()), handle);
+            }
+            // Only then has the combine before it left the region.
+            result.event().synchronize();
+            return NormalRank.home(rank.inBuffer(rank.fp8Outputs(), handle), handle);
         }
     }
 
     /** How a dispatch is asked for, and what comes of it. */
     private record Form(
             boolean expanded, int alignment, int worst, Config config, NormalDispatchCheck check) {
-        static Form draw(NormalWorld world, SplittableRandom random) {
+        static Form draw(RankContext context, NormalWorld world, SplittableRandom random) {
             boolean expanded = random.nextInt(3) == 0;
             int alignment = 1 << random.nextInt(5);
-            int numRanks = world.routing().numRanks();
-            int all = LIMITS.recvCapacity(numRanks);
-            int most = expanded ? all * world.routing().numTopk() + alignment * 64 : all;
-            int worst = random.nextInt(3) == 0 ? most : 0;
             NormalDispatchCheck check =
                     expanded ? world.check().expanded(alignment) : world.check().aligned(alignment);
+            BufferOptions options = context.buffer().options();
+            int worst = random.nextInt(3) == 0 ? enough(check, options.normal(), random) : 0;
+            Config most = options.dispatchConfig().covering(options.combineConfig());
             Config config =
                     random.nextBoolean()
                             ? null
-                            : Config.recommended(numRanks).withNumSms(2 * random.nextInt(1, 6));
+                            : most.withNumSms(2 * random.nextInt(1, most.numChannels() + 1));
             return new Form(
                     expanded, alignment, worst, config, worst > 0 ? check.worstCase(worst) : check);
+        }
+
+        /** Rows that no rank exceeds, and no more of them than a buffer may have. */
+        private static int enough(
+                NormalDispatchCheck check, NormalLimits limits, SplittableRandom random) {
+            int numRanks = check.tokens().size();
+            int most = IntStream.range(0, numRanks).map(check::numRows).max().orElseThrow();
+            int rows = Math.max(1, most + random.nextInt(40));
+            return check.expanded() ? rows : Math.min(rows, limits.recvCapacity(numRanks));
         }
 
         DispatchPlan.Builder apply(DispatchPlan.Builder plan) {
