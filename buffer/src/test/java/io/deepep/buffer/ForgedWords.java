@@ -5,7 +5,7 @@ import io.deepep.DType;
 import io.deepep.Tensor;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
-import io.deepep.normal.Word;
+import io.deepep.spi.Word;
 import io.deepep.testkit.conformance.RankContext;
 
 /** Words in a rank's own buffers, written as if a peer had. */

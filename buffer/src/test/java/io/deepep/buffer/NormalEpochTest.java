@@ -5,7 +5,7 @@ import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
-import io.deepep.normal.Word;
+import io.deepep.spi.Word;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;

@@ -1,11 +1,12 @@
 package io.deepep.lowlatency;
 
 import io.deepep.spi.KernelEnum;
+import io.deepep.spi.Word;
 
 /**
  * The words of a combine's header, which every rank sends to every owner of tokens, so that ranks
  * which combine different things learn it instead of summing what does not belong together. Each is
- * {@code epoch | value << 32}, see {@link CallWord}.
+ * {@code epoch | value << 32}, see {@link Word}.
  */
 public enum CombineWord implements KernelEnum {
     /** Epoch of the dispatch whose tokens are combined. */

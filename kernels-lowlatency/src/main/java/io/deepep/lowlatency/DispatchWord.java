@@ -1,11 +1,12 @@
 package io.deepep.lowlatency;
 
 import io.deepep.spi.KernelEnum;
+import io.deepep.spi.Word;
 
 /**
  * The words at the head of a dispatch's header, which a source sends to every rank. After them come
  * the source's selections of each of the receiver's experts, filled up to an even number. Each word
- * is {@code epoch | value << 32}, see {@link CallWord}.
+ * is {@code epoch | value << 32}, see {@link Word}.
  */
 public enum DispatchWord implements KernelEnum {
     /** A {@link io.deepep.spi.FaultCode}, to which the words up to the value belong. */

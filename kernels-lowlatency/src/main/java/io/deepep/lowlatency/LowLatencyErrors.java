@@ -6,6 +6,7 @@ import io.deepep.error.RoutingException;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
+import io.deepep.spi.Word;
 import java.util.function.LongFunction;
 
 /**
@@ -41,7 +42,7 @@ public record LowLatencyErrors(Kind kind, int rank, int numExperts) {
             long epoch,
             long seen) {
         return timeouts.expired(
-                begins, rank, peer, phase(phase), CallEpoch.call(epoch), CallEpoch.call(seen));
+                begins, rank, peer, phase(phase), Word.call((int) epoch), Word.call((int) seen));
     }
 
     /**
@@ -59,7 +60,7 @@ public record LowLatencyErrors(Kind kind, int rank, int numExperts) {
                 operation(),
                 phase(phase),
                 "has gone on without it (expected=%s observed=%s)"
-                        .formatted(CallEpoch.call(epoch), CallEpoch.call(seen)),
+                        .formatted(Word.call((int) epoch), Word.call((int) seen)),
                 waited);
     }
 
@@ -118,7 +119,7 @@ public record LowLatencyErrors(Kind kind, int rank, int numExperts) {
                 ? mismatch("format", LowLatencyFormats::combineName, mine, peer, theirs)
                 : mismatch(
                         "the dispatch that it belongs to",
-                        epoch -> "dispatch " + CallEpoch.call(epoch),
+                        epoch -> "dispatch " + Word.call((int) epoch),
                         mine,
                         peer,
                         theirs);

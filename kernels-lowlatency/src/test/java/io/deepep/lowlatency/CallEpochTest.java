@@ -2,6 +2,7 @@ package io.deepep.lowlatency;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.spi.Word;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -10,11 +11,11 @@ import org.junit.jupiter.params.provider.ValueSource;
 class CallEpochTest {
     @Test
     void epochsBeginAgain() {
-        assertThat(CallEpoch.of(1)).isEqualTo(CallEpoch.FIRST);
+        assertThat(CallEpoch.of(1)).isEqualTo(Word.FIRST_EPOCH);
         assertThat(CallEpoch.of(CallEpoch.PERIOD)).isEqualTo(-1);
-        assertThat(CallEpoch.of(CallEpoch.PERIOD + 1)).isEqualTo(CallEpoch.FIRST);
-        assertThat(CallEpoch.call(CallEpoch.of(7))).isEqualTo(7);
-        assertThat(CallEpoch.call(0)).isZero();
+        assertThat(CallEpoch.of(CallEpoch.PERIOD + 1)).isEqualTo(Word.FIRST_EPOCH);
+        assertThat(Word.call(CallEpoch.of(7))).isEqualTo(7);
+        assertThat(Word.call(0)).isZero();
     }
 
     @ParameterizedTest

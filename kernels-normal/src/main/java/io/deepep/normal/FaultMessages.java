@@ -9,6 +9,7 @@ import io.deepep.error.RoutingException;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
+import io.deepep.spi.Word;
 
 /** What a {@link Fault} of an operation means to the caller, on either backend. */
 public final class FaultMessages {

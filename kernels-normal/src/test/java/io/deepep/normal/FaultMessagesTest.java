@@ -6,6 +6,7 @@ import io.deepep.EpTopology;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
+import io.deepep.spi.Word;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 

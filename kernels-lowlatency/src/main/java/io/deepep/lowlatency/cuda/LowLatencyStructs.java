@@ -13,8 +13,6 @@ import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.lowlatency.Banks;
-import io.deepep.lowlatency.CallEpoch;
-import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.CombineWord;
 import io.deepep.lowlatency.DispatchFlagWord;
 import io.deepep.lowlatency.DispatchWord;
@@ -24,6 +22,7 @@ import io.deepep.lowlatency.LogFmt10;
 import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.KernelEnum;
+import io.deepep.spi.Word;
 
 /**
  * What the low-latency kernels and Java share: the definition of {@code lowlatency_structs.cuh} and
@@ -143,7 +142,7 @@ final class LowLatencyStructs {
         this.rowBits =
                 Integer.SIZE
                         - Integer.numberOfLeadingZeros(maxRanks * LowLatencyLimits.MAX_TOKENS - 1);
-        this.maxLocalExperts = 1 << (Integer.SIZE - Math.max(rowBits, CallWord.ORDER_BITS));
+        this.maxLocalExperts = 1 << (Integer.SIZE - Math.max(rowBits, DispatchFlagWord.ORDER_BITS));
         this.group = group(maxRanks);
         this.run = run(words);
         this.rankState = rankState(maxRanks, words, run);
@@ -364,9 +363,9 @@ final class LowLatencyStructs {
                 .constant("kLogBlockBytes", LogFmt10.BLOCK_BYTES)
                 .constant("kFp8ScaleBytes", Fp8Parts.SCALE_BYTES)
                 .constant("kFp8PartBytes", Fp8Parts.PART_BYTES)
-                .constant("kFirstEpoch", CallEpoch.FIRST)
-                .constant("kOrderBits", CallWord.ORDER_BITS)
-                .constant("kTokenBits", CallWord.TOKEN_BITS)
+                .constant("kFirstEpoch", Word.FIRST_EPOCH)
+                .constant("kOrderBits", DispatchFlagWord.ORDER_BITS)
+                .constant("kTokenBits", DispatchFlagWord.TOKEN_BITS)
                 .constant("kRowBits", rowBits)
                 .constant("kTopkBits", TOPK_BITS)
                 .constant("kWeighted", LowLatencyFormats.WEIGHTED)

@@ -5,7 +5,6 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.Ue8m0;
 import io.deepep.lowlatency.CallEpoch;
-import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.DispatchFlagWord;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
@@ -107,16 +106,19 @@ final class DispatchReceiver {
                 throw new IllegalStateException(
                         "row " + i + " from rank " + source + " is not of dispatch " + call);
             }
-            int token = CallWord.token(DispatchFlagWord.TAG.get(local, flag, 0));
+            int token = DispatchFlagWord.token(DispatchFlagWord.TAG.get(local, flag, 0));
             long slot = layout.dispatchRow(parity, source, token, format, bank.numTopk());
             if (bank.isWeighted()) {
                 bank.weightedRows.setToken(source, i, token);
             }
             for (int k = 0; k < bank.numTopk(); k++) {
                 int selection = DispatchFlagWord.SELECTION.get(local, flag, k);
-                boolean isHere = selection != CallWord.NO_SELECTION;
-                int expert = isHere ? CallWord.expert(selection) : -1;
-                int row = isHere ? firstRow(bank, expert, source) + CallWord.order(selection) : 0;
+                boolean isHere = selection != DispatchFlagWord.NO_SELECTION;
+                int expert = isHere ? DispatchFlagWord.expert(selection) : -1;
+                int row =
+                        isHere
+                                ? firstRow(bank, expert, source) + DispatchFlagWord.order(selection)
+                                : 0;
                 if (bank.isWeighted()) {
                     float weight =
                             Float.intBitsToFloat(DispatchFlagWord.WEIGHT.get(local, flag, k));

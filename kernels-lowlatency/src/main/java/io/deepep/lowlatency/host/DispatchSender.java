@@ -8,7 +8,6 @@ import io.deepep.host.HostHeap;
 import io.deepep.host.HostMemory;
 import io.deepep.host.RowMath;
 import io.deepep.lowlatency.CallEpoch;
-import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.DispatchFlagWord;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
@@ -140,8 +139,9 @@ final class DispatchSender {
             // Those that nobody is sent count too: all ranks find out if there are too many.
             selections[k] =
                     expert < 0
-                            ? CallWord.NO_SELECTION
-                            : CallWord.selection(expert % numLocalExperts, counts[expert]++);
+                            ? DispatchFlagWord.NO_SELECTION
+                            : DispatchFlagWord.selection(
+                                    expert % numLocalExperts, counts[expert]++);
         }
         boolean packed = false;
         for (int k = 0; k < numTopk; k++) {
@@ -185,7 +185,7 @@ final class DispatchSender {
         MemorySegment weights = plan.topkWeights() == null ? null : plan.topkWeights().segment();
         MemorySegment to = rdma.of(peer);
         int row = numRows[peer]++;
-        int tag = CallWord.tag(numSelections[peer], token);
+        int tag = DispatchFlagWord.tag(numSelections[peer], token);
         long slot = layout.dispatchRow(epoch & 1, rank, token, format, numTopk);
         MemorySegment.copy(wire, 0, to, slot, format.dataBytes());
         // What orders the row is the header, which comes last.
@@ -193,7 +193,7 @@ final class DispatchSender {
         for (int k = 0; k < numTopk; k++) {
             boolean goes = receivers[k] == peer;
             numSelections[peer] += goes ? 1 : 0;
-            int selection = goes ? selections[k] : CallWord.NO_SELECTION;
+            int selection = goes ? selections[k] : DispatchFlagWord.NO_SELECTION;
             long weight = 4 * ((long) token * numTopk + k);
             DispatchFlagWord.EPOCH.set(to, flag, k, epoch);
             DispatchFlagWord.SELECTION.set(to, flag, k, selection);

@@ -3,7 +3,6 @@ package io.deepep.lowlatency.host;
 import io.deepep.error.RoutingException;
 import io.deepep.host.HostHeap;
 import io.deepep.lowlatency.CallEpoch;
-import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.CombineWord;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
@@ -11,6 +10,7 @@ import io.deepep.lowlatency.LowLatencyErrors;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.KernelEnum;
+import io.deepep.spi.Word;
 import java.lang.foreign.ValueLayout;
 
 /** Headers of one kind of call: written at the peers, read here. */
@@ -51,15 +51,13 @@ final class Headers {
     void begin(int peer, int epoch, int value) {
         // relaxed would do; pairs with Peers.isLate
         rdma.signal(
-                peer,
-                layout.word(kind, epoch & 1, rank, firstStored(kind)),
-                CallWord.of(epoch, value));
+                peer, layout.word(kind, epoch & 1, rank, firstStored(kind)), Word.of(epoch, value));
     }
 
     /** Stores a word that is neither that nor the first. */
     void put(int peer, int epoch, int word, int value) {
         long at = layout.word(kind, epoch & 1, rank, word);
-        rdma.of(peer).set(LONG, at, CallWord.of(epoch, value));
+        rdma.of(peer).set(LONG, at, Word.of(epoch, value));
     }
 
     void put(int peer, int epoch, KernelEnum word, int value) {
@@ -77,19 +75,19 @@ final class Headers {
     /** Stores the first word, after everything that belongs to the call. */
     void announce(int peer, int epoch, int value) {
         // release; pairs with the acquire in Peers.await
-        rdma.signal(peer, layout.word(kind, epoch & 1, rank, 0), CallWord.of(epoch, value));
+        rdma.signal(peer, layout.word(kind, epoch & 1, rank, 0), Word.of(epoch, value));
     }
 
     /** A word of the header that {@code source} has announced for a call. */
     int get(long call, int source, int word) {
         int epoch = CallEpoch.of(call);
         long stored = rdma.local().get(LONG, layout.word(kind, epoch & 1, source, word));
-        if (CallWord.epoch(stored) != epoch) {
+        if (Word.epoch(stored) != epoch) {
             throw new IllegalStateException(
                     "word %s from rank %s is not of %s %s"
                             .formatted(word, source, kind.text(), call));
         }
-        return CallWord.value(stored);
+        return Word.value(stored);
     }
 
     int get(long call, int source, KernelEnum word) {

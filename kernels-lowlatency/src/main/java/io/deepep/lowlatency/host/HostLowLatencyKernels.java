@@ -13,7 +13,7 @@ import io.deepep.host.HostHeap;
 import io.deepep.host.HostMemory;
 import io.deepep.lowlatency.BankHandle;
 import io.deepep.lowlatency.Banks;
-import io.deepep.lowlatency.CallWord;
+import io.deepep.lowlatency.DispatchFlagWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyChecks;
 import io.deepep.lowlatency.LowLatencyKernels;
@@ -58,7 +58,10 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         this.layout = LowLatencyLayout.of(limits, context.topology());
         this.checks =
                 new LowLatencyChecks(
-                        limits, context.topology(), Device.host(), CallWord.MAX_LOCAL_EXPERTS);
+                        limits,
+                        context.topology(),
+                        Device.host(),
+                        DispatchFlagWord.MAX_LOCAL_EXPERTS);
         this.peers = new Peers(context, layout, limits, maskTimedOutRanks);
         int numRanks = peers.count();
         this.dispatches =

@@ -13,12 +13,12 @@ import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
 import io.deepep.host.HostWait;
 import io.deepep.lowlatency.CallEpoch;
-import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyErrors;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.FaultPhase;
+import io.deepep.spi.Word;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -96,7 +96,7 @@ final class Peers {
     void acknowledge(Kind kind, long call) {
         int[] epochs = received[kind.value()];
         epochs[CallEpoch.parity(call)] = CallEpoch.of(call);
-        long both = CallWord.of(epochs[0], epochs[1]);
+        long both = Word.of(epochs[0], epochs[1]);
         for (int source = 0; source < masked.length; source++) {
             // release; pairs with the acquire in awaitSlots. Masked ranks too: they may come back.
             rdma.signal(source, layout.ack(rank, kind), both);
@@ -237,7 +237,7 @@ final class Peers {
             return expired;
         }
         int word = Headers.firstStored(kind);
-        boolean here = CallWord.epoch(rdma.flag(layout.word(kind, epoch & 1, peer, word))) == epoch;
+        boolean here = Word.epoch(rdma.flag(layout.word(kind, epoch & 1, peer, word))) == epoch;
         if (begun[peer] == 0 && (here || allBegun)) {
             begun[peer] = now;
         }
@@ -260,10 +260,10 @@ final class Peers {
     private int seen(FaultPhase what, Kind kind, int epoch, int peer) {
         int parity = epoch & 1;
         if (what == HEADER) {
-            return CallWord.epoch(rdma.flag(layout.word(kind, parity, peer, 0)));
+            return Word.epoch(rdma.flag(layout.word(kind, parity, peer, 0)));
         }
         long both = rdma.flag(layout.ack(peer, kind));
-        int freed = parity == 0 ? CallWord.epoch(both) : CallWord.value(both);
+        int freed = parity == 0 ? Word.epoch(both) : Word.value(both);
         return CallEpoch.hasReached(freed, epoch) ? epoch : freed;
     }
 
@@ -302,7 +302,7 @@ final class Peers {
                                 rank,
                                 peer,
                                 ofKind.phase(phase),
-                                CallEpoch.call(epoch),
-                                CallEpoch.call(seen)));
+                                Word.call(epoch),
+                                Word.call(seen)));
     }
 }

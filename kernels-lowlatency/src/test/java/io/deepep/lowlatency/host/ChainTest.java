@@ -17,7 +17,7 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.Ue8m0;
 import io.deepep.host.RowMath;
-import io.deepep.lowlatency.CallWord;
+import io.deepep.lowlatency.DispatchFlagWord;
 import io.deepep.spi.Operation;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -62,7 +62,7 @@ class ChainTest {
     /** A selection has no bits for more. */
     @Test
     void tooManyLocalExpertsAreRefused() {
-        var limits = new LowLatencyLimits(1, 128, 1, CallWord.MAX_LOCAL_EXPERTS + 1);
+        var limits = new LowLatencyLimits(1, 128, 1, DispatchFlagWord.MAX_LOCAL_EXPERTS + 1);
         assertThatThrownBy(() -> new Group(1, limits).run(_ -> {}))
                 .hasRootCauseInstanceOf(IllegalArgumentException.class)
                 .hasRootCauseMessage(

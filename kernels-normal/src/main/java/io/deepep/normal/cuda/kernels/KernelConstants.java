@@ -6,9 +6,9 @@ import io.deepep.normal.DoneWord;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalRdmaLayout;
-import io.deepep.normal.Word;
 import io.deepep.spi.KernelEnum;
 import io.deepep.spi.Layout;
+import io.deepep.spi.Word;
 
 /**
  * The numbers that the normal kernels are built with and that launches are computed from. Kernels

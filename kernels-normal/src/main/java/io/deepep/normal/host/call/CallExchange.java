@@ -12,10 +12,10 @@ import io.deepep.normal.FaultMessages;
 import io.deepep.normal.Masks;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
-import io.deepep.normal.Word;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
 import io.deepep.spi.Region;
+import io.deepep.spi.Word;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 

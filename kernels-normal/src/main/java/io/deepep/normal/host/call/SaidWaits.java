@@ -4,9 +4,9 @@ import io.deepep.EpTopology;
 import io.deepep.host.HostHeap;
 import io.deepep.normal.DoneWord;
 import io.deepep.normal.Masks;
-import io.deepep.normal.Word;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.Region;
+import io.deepep.spi.Word;
 import java.lang.foreign.ValueLayout;
 
 /**

@@ -4,10 +4,10 @@ import io.deepep.host.HostHeap;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.Rails;
 import io.deepep.normal.RingShape;
-import io.deepep.normal.Word;
 import io.deepep.normal.host.call.HostNormalState;
 import io.deepep.spi.FaultPhase;
 import io.deepep.spi.Region;
+import io.deepep.spi.Word;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 

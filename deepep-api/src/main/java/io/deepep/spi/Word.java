@@ -1,4 +1,4 @@
-package io.deepep.normal;
+package io.deepep.spi;
 
 /**
  * A 64-bit word that ranks exchange: {@code epoch | value << 32}, stored at once, so that a value
