@@ -15,46 +15,40 @@ import java.util.function.Supplier;
  */
 public final class ThreadMemory<M> {
     private final AtomicReferenceArray<M> memories;
-    private final AtomicInteger users;
+    private final AtomicInteger users = new AtomicInteger();
     private final Consumer<M> free;
 
     private ThreadMemory(int numRanks, Consumer<M> free) {
         this.memories = new AtomicReferenceArray<>(numRanks);
-        this.users = new AtomicInteger(numRanks);
         this.free = free;
     }
 
     /**
      * Allocates this rank's memory and meets the peers or, as one of several new ranks, meets those
      * that have memory and {@link #meet}. Collective. Afterwards, the rank is one of those that
-     * must {@link #release}.
+     * must {@link #release}; if this throws, it is not.
      */
     public static <M> ThreadMemory<M> open(
             HeapRanks ranks, Supplier<M> allocate, Consumer<M> free) {
-        return ranks.allNew() ? create(ranks, allocate, free) : join(ranks);
-    }
-
-    private static <M> ThreadMemory<M> create(
-            HeapRanks ranks, Supplier<M> allocate, Consumer<M> free) {
         ThreadMemory<M> mine = new ThreadMemory<>(ranks.topology().numRanks(), free);
+        if (!ranks.allNew()) {
+            // The others hold the memory meanwhile, and release none while they meet.
+            ThreadMemory<M> all = mine.exchange(ranks, ranks.newRanks().nextClearBit(0));
+            all.users.incrementAndGet();
+            return all;
+        }
         ThreadMemory<M> all = mine.exchange(ranks, 0);
+        // A rank that has failed in the exchange is no user: the others' memory does not wait for
+        // it.
+        all.users.incrementAndGet();
         try {
             all.memories.set(ranks.topology().rank(), allocate.get());
             ranks.communicator().barrier(ranks.timeout());
             return all;
         } catch (RuntimeException | Error failure) {
-            // A rank that fails here will not close; the memory of the others must not wait for it.
             all.release();
             throw failure;
         }
-    }
-
-    /** The others hold the memory meanwhile, and release none while they meet. */
-    private static <M> ThreadMemory<M> join(HeapRanks ranks) {
-        ThreadMemory<M> none = new ThreadMemory<>(0, memory -> {});
-        ThreadMemory<M> all = none.exchange(ranks, ranks.newRanks().nextClearBit(0));
-        all.users.incrementAndGet();
-        return all;
     }
 
     /** What {@code rank} shows, when each shows its own. */
@@ -76,11 +70,14 @@ public final class ThreadMemory<M> {
 
     /** Gives up this rank's share. */
     public void release() {
-        if (users.decrementAndGet() == 0) {
-            for (int rank = 0; rank < memories.length(); rank++) {
-                if (of(rank) != null) {
-                    free.accept(of(rank));
-                }
+        if (users.decrementAndGet() > 0) {
+            return;
+        }
+        for (int rank = 0; rank < memories.length(); rank++) {
+            // Once: of ranks that fail to meet, one may come when all before it have released.
+            M memory = memories.getAndSet(rank, null);
+            if (memory != null) {
+                free.accept(memory);
             }
         }
     }
