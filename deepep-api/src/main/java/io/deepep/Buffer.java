@@ -293,7 +293,7 @@ public interface Buffer extends AutoCloseable {
          * Device#cuda}.
          */
         public Builder device(Device where) {
-            given.device = where;
+            given.device = Objects.requireNonNull(where, "device");
             return this;
         }
 
@@ -312,7 +312,7 @@ public interface Buffer extends AutoCloseable {
 
         /** How GPUs of different nodes reach each other; {@link Network#auto} by default. */
         public Builder network(Network which) {
-            given.network = which;
+            given.network = Objects.requireNonNull(which, "network");
             return this;
         }
 
@@ -384,7 +384,7 @@ public interface Buffer extends AutoCloseable {
          * limit applies to each wait of a call, except those that {@link #startTimeout} limits.
          */
         public Builder timeout(Duration limit) {
-            given.timeout = limit;
+            given.timeout = BufferOptions.requireTimeout("timeout", limit);
             return this;
         }
 

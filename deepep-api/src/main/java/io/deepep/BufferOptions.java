@@ -57,7 +57,6 @@ public record BufferOptions(
         Objects.requireNonNull(dispatchConfig, "dispatchConfig");
         Objects.requireNonNull(combineConfig, "combineConfig");
         Objects.requireNonNull(defaults, "defaults");
-        Objects.requireNonNull(timeout, "timeout");
         observers = List.copyOf(observers);
         if (normal == null && lowLatency == null) {
             throw new IllegalArgumentException(
@@ -87,6 +86,7 @@ public record BufferOptions(
 
     /** Returns {@code timeout} if it is valid. */
     static Duration requireTimeout(String name, Duration timeout) {
+        Objects.requireNonNull(timeout, name);
         if (timeout.isNegative() || timeout.isZero() || timeout.compareTo(LONGEST_TIMEOUT) > 0) {
             throw new IllegalArgumentException(
                     name + "=" + timeout + " must be positive and at most " + LONGEST_TIMEOUT);

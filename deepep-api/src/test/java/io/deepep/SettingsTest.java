@@ -170,7 +170,23 @@ class SettingsTest {
         }
     }
 
-    /** The options that the test above varies. */
+    /** What is missing is named by the call that lacks it. */
+    @Test
+    void nulls() {
+        try (InProcessGroup group = InProcessGroup.of(1)) {
+            Buffer.Builder builder = Buffer.builder(group.communicator(0));
+            requireNamed(() -> builder.device(null), "device");
+            requireNamed(() -> builder.network(null), "network");
+            requireNamed(() -> builder.timeout(null), "timeout");
+            requireNamed(() -> builder.startTimeout(null), "startTimeout");
+        }
+    }
+
+    private static void requireNamed(ThrowingCallable call, String name) {
+        assertThatThrownBy(call).isInstanceOf(NullPointerException.class).hasMessage(name);
+    }
+
+    /** The options that a test above varies. */
     private interface Options {
         BufferOptions of(NormalLimits normal, LowLatencyLimits fast, long bytes, Duration timeout);
     }

@@ -161,9 +161,9 @@ public record BadInputConformance(TestBackend backend)
                     requireIllegal(
                             normal.get().ranksPerNode(3)::open,
                             "ranksPerNode=3 does not divide the 4 ranks of the group");
-                    requireIllegal(normal.get().timeout(Duration.ZERO)::open, "timeout=PT0S");
+                    requireIllegal(() -> normal.get().timeout(Duration.ZERO), "timeout=PT0S");
                     requireIllegal(
-                            normal.get().timeout(ChronoUnit.FOREVER.getDuration())::open,
+                            () -> normal.get().timeout(ChronoUnit.FOREVER.getDuration()),
                             "at most PT8760H");
                     requireIllegal(
                             fresh.get().normal(NormalLimits.of(Integer.MAX_VALUE, 256, 4, 16))
