@@ -12,14 +12,16 @@ public final class Ue8m0 {
     public static final int PER_INT = 4;
 
     private static final int BIAS = 127;
+    private static final byte NAN = (byte) 0xff;
 
     private Ue8m0() {}
 
     /**
-     * Converts a code to the power of two that it stands for; code 0 gives the subnormal 2^-127.
+     * Converts a code to the power of two that it stands for; code 0 gives the subnormal 2^-127,
+     * and code 255, which {@link #fromPowerOfTwo} never returns, NaN.
      */
     public static float toFloat(byte code) {
-        return Math.scalb(1f, (code & 0xff) - BIAS);
+        return code == NAN ? Float.NaN : Math.scalb(1f, (code & 0xff) - BIAS);
     }
 
     /**

@@ -21,6 +21,11 @@ class Ue8m0Properties {
         }
     }
 
+    @Test
+    void theLastCodeIsNaN() {
+        assertThat(Ue8m0.toFloat((byte) 255)).isNaN();
+    }
+
     @ParameterizedTest
     @ValueSource(
             floats = {0f, -1f, 3f, 0x1p-128f, Float.MIN_VALUE, Float.POSITIVE_INFINITY, Float.NaN})
