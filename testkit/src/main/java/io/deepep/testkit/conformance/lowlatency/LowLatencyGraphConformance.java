@@ -89,26 +89,26 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
             CombineFormat homeFormat,
             RankContext context) {
         List<LowLatencyWorld> worlds = worlds(context);
-        Stream stream =
-                onEngineStream
-                        ? backend.newStream(context.device()).stream()
-                        : context.buffer().communicationStream();
-        CallOptions options = onEngineStream ? CallOptions.sync().on(stream) : CallOptions.async();
-        context.meet();
-        LowLatencyRank first = new LowLatencyRank(context, worlds.getFirst());
-        LowLatencyPairs pairs =
-                new LowLatencyPairs(first, format, options, hook, preReduced, homeFormat);
-        pairs.prepare();
-        try (Recording recording =
-                backend.record(
-                        stream, () -> IntStream.range(0, number).forEach(_ -> pairs.enqueue()))) {
+        try (TestStream engine = onEngineStream ? backend.newStream(context.device()) : null) {
+            Stream stream =
+                    engine != null ? engine.stream() : context.buffer().communicationStream();
+            CallOptions options =
+                    engine != null ? CallOptions.sync().on(stream) : CallOptions.async();
             context.meet();
-            pairs.replay(recording, worlds, NUM_REPLAYS);
+            LowLatencyRank first = new LowLatencyRank(context, worlds.getFirst());
+            LowLatencyPairs pairs =
+                    new LowLatencyPairs(first, format, options, hook, preReduced, homeFormat);
+            pairs.prepare();
+            Runnable calls = () -> IntStream.range(0, number).forEach(_ -> pairs.enqueue());
+            try (Recording recording = backend.record(stream, calls)) {
+                context.meet();
+                pairs.replay(recording, worlds, NUM_REPLAYS);
+            }
+            // What is not recorded goes on as before.
+            new LowLatencyRank(context, worlds.getLast()).roundTrip(format);
+            pairs.load(worlds.getFirst());
+            pairs.prepare();
         }
-        // What is not recorded goes on as before.
-        new LowLatencyRank(context, worlds.getLast()).roundTrip(format);
-        pairs.load(worlds.getFirst());
-        pairs.prepare();
     }
 
     /** A layer in a graph: what is combined is made, between the two calls, of what came. */
@@ -123,20 +123,22 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                             all.forEach(LowLatencyWorld::withIdentityExperts);
                             return all;
                         });
-        TestStream engine = backend.newStream(context.device());
-        CallOptions options = CallOptions.sync().on(engine.stream());
-        context.meet();
-        LowLatencyRank first = new LowLatencyRank(context, worlds.getFirst());
-        LowLatencyPairs pairs = new LowLatencyPairs(first, LowLatencyFormat.BF16, options, false);
-        pairs.makeOutputs(engine::copy);
-        pairs.prepare();
-        try (Recording recording = backend.record(engine.stream(), pairs::enqueue)) {
+        try (TestStream engine = backend.newStream(context.device())) {
+            CallOptions options = CallOptions.sync().on(engine.stream());
             context.meet();
-            for (int i = 1; i <= NUM_REPLAYS; i++) {
-                pairs.load(worlds.get(i % NUM_WORLDS));
-                pairs.poisonOutputs();
-                recording.replay();
-                pairs.verify();
+            LowLatencyRank first = new LowLatencyRank(context, worlds.getFirst());
+            LowLatencyPairs pairs =
+                    new LowLatencyPairs(first, LowLatencyFormat.BF16, options, false);
+            pairs.makeOutputs(engine::copy);
+            pairs.prepare();
+            try (Recording recording = backend.record(engine.stream(), pairs::enqueue)) {
+                context.meet();
+                for (int i = 1; i <= NUM_REPLAYS; i++) {
+                    pairs.load(worlds.get(i % NUM_WORLDS));
+                    pairs.poisonOutputs();
+                    recording.replay();
+                    pairs.verify();
+                }
             }
         }
     }
@@ -218,41 +220,46 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                         backend(),
                         b -> b.timeout(Duration.ofSeconds(2)),
                         context -> {
-                            TestStream engine = backend.newStream(context.device());
-                            CallOptions options = CallOptions.sync().on(engine.stream());
-                            LowLatencyPairs pairs = pairs(context, worlds.getFirst(), options);
-                            context.meet();
-                            pairs.prepare();
-                            try (Recording recording =
-                                    backend.record(engine.stream(), pairs::enqueue)) {
-                                context.meet();
-                                if (context.isCulprit()) {
-                                    return;
-                                }
-                                recording.replay();
-                                context.buffer().close();
-                                assertThat(pairs.received().event().isDone()).isTrue();
-                                assertThat(pairs.home().event().isDone()).isTrue();
+                            try (TestStream engine = backend.newStream(context.device())) {
+                                closeDuringAReplay(context, worlds.getFirst(), engine.stream());
                             }
                         });
+    }
+
+    private void closeDuringAReplay(RankContext context, LowLatencyWorld world, Stream stream) {
+        LowLatencyPairs pairs = pairs(context, world, CallOptions.sync().on(stream));
+        context.meet();
+        pairs.prepare();
+        try (Recording recording = backend.record(stream, pairs::enqueue)) {
+            context.meet();
+            if (context.isCulprit()) {
+                return;
+            }
+            recording.replay();
+            context.buffer().close();
+            assertThat(pairs.received().event().isDone()).isTrue();
+            assertThat(pairs.home().event().isDone()).isTrue();
+        }
     }
 
     /** A mask that changes while a replay waits on an engine's stream is that of later calls. */
     @Test
     public void maskDuringAReplay(RankContext context) {
-        CallOptions options = CallOptions.sync().on(backend.newStream(context.device()).stream());
-        LowLatencyPairs pairs = pairs(context, worlds(context).getFirst(), options);
         int other = (context.rank() + 1) % context.topology().numRanks();
-        context.meet();
-        pairs.prepare();
-        try (Recording recording = backend.record(options.computeStream(), pairs::enqueue)) {
-            for (int i = 0; i < 2; i++) {
-                Misbehaviour.beLate(context);
-                recording.replay();
-                context.buffer().updateMask(other, true);
-                assertThat(pairs.home().event().isDone()).isTrue();
-                context.buffer().updateMask(other, false);
-                pairs.verify();
+        try (TestStream engine = backend.newStream(context.device())) {
+            CallOptions options = CallOptions.sync().on(engine.stream());
+            LowLatencyPairs pairs = pairs(context, worlds(context).getFirst(), options);
+            context.meet();
+            pairs.prepare();
+            try (Recording recording = backend.record(engine.stream(), pairs::enqueue)) {
+                for (int i = 0; i < 2; i++) {
+                    Misbehaviour.beLate(context);
+                    recording.replay();
+                    context.buffer().updateMask(other, true);
+                    assertThat(pairs.home().event().isDone()).isTrue();
+                    context.buffer().updateMask(other, false);
+                    pairs.verify();
+                }
             }
         }
     }

@@ -17,6 +17,7 @@ import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.TestStream;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
@@ -64,11 +65,21 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     }
 
     private void replay(NormalShape shape, RankContext context, Form form, Home home, Place place) {
+        boolean ofEngine = place == Place.ENGINE;
+        try (TestStream engine = ofEngine ? backend.newStream(context.device()) : null) {
+            Stream stream = ofEngine ? engine.stream() : context.buffer().communicationStream();
+            replay(shape, context, form, home, place, stream);
+        }
+    }
+
+    private void replay(
+            NormalShape shape,
+            RankContext context,
+            Form form,
+            Home home,
+            Place place,
+            Stream stream) {
         List<NormalWorld> worlds = context.shared("worlds", _ -> worlds(shape));
-        Stream stream =
-                place == Place.ENGINE
-                        ? backend.newStream(context.device()).stream()
-                        : context.buffer().communicationStream();
         context.meet();
         CallOptions options =
                 place == Place.BUFFER ? CallOptions.async() : CallOptions.sync().on(stream);
