@@ -1,6 +1,7 @@
 package io.deepep.lowlatency.cuda;
 
 import io.deepep.LowLatencyLimits;
+import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.lowlatency.DispatchBank;
 
@@ -23,8 +24,10 @@ final class CudaBank extends DispatchBank {
     /** U32 [R][maxTokens] of such a dispatch: the rows' tokens. */
     final DevicePool.Block rowTokens;
 
-    CudaBank(LowLatencyLimits limits, int numRanks, DevicePool memory) {
+    CudaBank(LowLatencyLimits limits, int numRanks, DevicePool memory, CudaStream stream) {
         super(limits, numRanks, CudaLowLatencyKernels.memory(memory));
+        // An engine's kernels may read them before the host learns that the first dispatch failed.
+        stream.fillBytes(count().address(), (byte) 0, count().capacityBytes());
         long numSelections = (long) limits.maxTokens() * limits.maxTopk();
         struct = memory.allocateZeroed(LowLatencyStructs.of(numRanks).bank.numBytes());
         // Zeroed: of a source that is lost, rows may be looked at that have never come.

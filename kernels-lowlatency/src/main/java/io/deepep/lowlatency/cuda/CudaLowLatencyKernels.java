@@ -86,8 +86,8 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
             this.dispatches =
                     new Banks<>(
                             Kind.DISPATCH,
-                            new CudaBank(limits, numRanks, memory),
-                            new CudaBank(limits, numRanks, memory));
+                            new CudaBank(limits, numRanks, memory, stream),
+                            new CudaBank(limits, numRanks, memory, stream));
             this.keptItems =
                     IntStream.range(0, LowLatencyStructs.RUN_PLACES)
                             .mapToObj(

@@ -5,35 +5,43 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
+import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.memory.CudaMemory;
+import io.deepep.cuda.memory.DevicePool;
 import io.deepep.spi.CallTimeouts;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** Kernels that cannot be made keep none of their memory. */
+/** What the memory of a rank holds at first, and that kernels which cannot be made keep none. */
 class LowLatencyMemoryTest {
     private static final LowLatencyLimits LIMITS = new LowLatencyLimits(12, 384, 4, 12);
 
     @BeforeAll
     static void requireCuda() {
         MappedRanks.requireCuda();
+        LowLatencyGpu.load(context());
     }
 
-    /** A closed stream zeroes nothing, so it is the second allocation that fails. */
+    private static CudaContext context() {
+        return CudaContext.shared(CudaDevice.of(0));
+    }
+
+    /** A closed stream zeroes nothing, so it is the first allocation to be zeroed that fails. */
     @Test
     void whatWasAllocatedIsFreed() throws InterruptedException {
-        CudaContext context = CudaContext.shared(CudaDevice.of(0));
-        LowLatencyGpu.load(context);
-        CudaStream stream = CudaStream.create(context);
+        CudaStream stream = CudaStream.create(context());
         stream.close();
         LowLatencyPlace place =
                 new LowLatencyPlace(
-                        context,
+                        context(),
                         stream,
                         new EpTopology(0, 4, 2),
                         List.of(0L, 0L, 0L, 0L),
@@ -49,5 +57,23 @@ class LowLatencyMemoryTest {
             Thread.sleep(50);
         }
         assertThat(CudaMemory.heldBytes()).isLessThanOrEqualTo(before);
+    }
+
+    /** An engine's kernels may read the counts of a dispatch that failed, as the first may. */
+    @Test
+    void countsAreZeroAtFirst() {
+        try (CudaStream stream = CudaStream.create(context());
+                DevicePool memory = new DevicePool(stream);
+                Arena arena = Arena.ofConfined()) {
+            DevicePool.Block first = memory.allocate(1);
+            long free = first.address() + first.numBytes(); // of the pool, nobody's yet
+            stream.fillBytes(free, (byte) -1, 1 << 20);
+            Tensor count = new CudaBank(LIMITS, 4, memory, stream).count();
+            assertThat(count.address()).isBetween(free, free + (1 << 20));
+            MemorySegment seen = arena.allocate(count.extentBytes(), Integer.BYTES);
+            stream.copy(seen.address(), count.address(), count.extentBytes());
+            stream.synchronize();
+            assertThat(seen.toArray(ValueLayout.JAVA_INT)).containsOnly(0);
+        }
     }
 }
