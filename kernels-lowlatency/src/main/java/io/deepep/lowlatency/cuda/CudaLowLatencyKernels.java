@@ -12,6 +12,7 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.memory.DevicePool;
+import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.lowlatency.Bank;
 import io.deepep.lowlatency.BankHandle;
 import io.deepep.lowlatency.Banks;
@@ -97,12 +98,15 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
                             .toList();
             this.waitStats = memory.allocateZeroed((long) Long.BYTES * numRanks);
             this.rankState = memory.allocateZeroed(gpu.structs.rankState.numBytes());
+            long maskBytes = (long) Integer.BYTES * numRanks;
+            PinnedSlots.Slot masks = gpu.slots.take(this, maskBytes, null);
             this.mask =
                     new RankMask(
                             stream,
-                            numRanks,
+                            topology.rank(),
                             rankState.address() + gpu.structs.rankState.offset("masked"),
-                            gpu.slots.take(this, (long) Integer.BYTES * numRanks, null));
+                            masks.memory().asSlice(0, maskBytes),
+                            masks.deviceAddress());
         } catch (RuntimeException | Error failure) {
             memory.close();
             throw failure;
@@ -149,6 +153,13 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
                 .set("acks_offset", layout.acks().offset())
                 .setInt("mask_timed_out", maskTimedOutRanks ? 1 : 0)
                 .setInt("phases", phases);
+    }
+
+    /** Tells of the ranks that kernels have masked, once their calls are over. */
+    void warnOfMasks() {
+        if (maskTimedOutRanks) {
+            mask.warn();
+        }
     }
 
     private Banks<?> banks(Kind kind) {

@@ -245,6 +245,7 @@ abstract class CudaLowLatencyOperation<R> implements CudaOperation<R> {
     @Override
     public final void complete() {
         event.synchronize();
+        kernels.warnOfMasks();
         RuntimeException failure = status.failure();
         if (failure != null) {
             throw failure;
