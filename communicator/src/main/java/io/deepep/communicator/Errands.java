@@ -30,11 +30,24 @@ final class Errands {
         THREADS.execute(errand);
     }
 
-    /** Runs them at once and waits for them, but not longer than that; they throw nothing. */
+    /** The same; false if the system has no thread for it. */
+    static boolean start(Runnable errand) {
+        try {
+            run(errand);
+            return true;
+        } catch (OutOfMemoryError noThread) {
+            return false;
+        }
+    }
+
+    /**
+     * Runs those for which there are threads at once and waits for all, but not longer than that;
+     * they throw nothing.
+     */
     static void runAll(List<Runnable> errands, Duration atMost) {
         CompletableFuture<?>[] runs =
                 errands.stream()
-                        .map(errand -> CompletableFuture.runAsync(errand, THREADS))
+                        .map(errand -> CompletableFuture.runAsync(errand, Errands::start))
                         .toArray(CompletableFuture[]::new);
         try {
             CompletableFuture.allOf(runs).get(atMost.toNanos(), TimeUnit.NANOSECONDS);

@@ -17,9 +17,9 @@ import org.jgroups.util.Util;
 
 /**
  * The port of a rank: hands out connections only after they have proven the secret. Those that have
- * not are few, each has its own small thread and little time, and when there are too many, the one
- * that has waited longest goes: strangers who say nothing do not keep a rank out, who proves itself
- * in an instant and otherwise comes again.
+ * not are few, each has a thread and little time, and when there are too many, the one that has
+ * waited longest goes: strangers who say nothing do not keep a rank out, who proves itself in an
+ * instant and otherwise comes again.
  */
 final class GuardedServerSocket extends ServerSocket {
     private static final int BACKLOG = 1024;
@@ -81,14 +81,17 @@ final class GuardedServerSocket extends ServerSocket {
             try {
                 implAccept(socket);
                 enter(socket);
-                Errands.run(() -> admit(socket));
+                if (!Errands.start(() -> admit(socket))) {
+                    sendAway(socket);
+                    recover();
+                }
             } catch (IOException failure) {
                 recover();
             }
         }
     }
 
-    /** From running out of descriptors, say. */
+    /** From running out of descriptors, or of threads. */
     private void recover() {
         if (isClosed()) {
             return;

@@ -36,8 +36,8 @@ final class Outbox {
             return;
         }
         frames.add(frame);
-        if (numFrames.getAndIncrement() == 0) {
-            Errands.run(this::drain);
+        if (numFrames.getAndIncrement() == 0 && !Errands.start(() -> drain(wire))) {
+            drain(_ -> {}); // lost too: the next frame asks for a thread again
         }
     }
 
@@ -45,11 +45,11 @@ final class Outbox {
         return numFrames.get() >= MAX_FRAMES;
     }
 
-    private void drain() {
+    private void drain(Wire to) {
         do {
             try {
-                wire.send(frames.remove());
-            } catch (Exception unreachable) {
+                to.send(frames.remove());
+            } catch (Exception | Error unreachable) {
                 // Reliable delivery sends it again, and failure detection looks into it.
             }
         } while (numFrames.decrementAndGet() > 0);

@@ -39,7 +39,7 @@ class MeshTransportTest {
     }
 
     @Test
-    void anOutboxSendsInOrderAndGoesOnAfterAFailure() throws Exception {
+    void anOutboxSendsInOrderAndGoesOnAfterFailures() throws Exception {
         int frames = 5000;
         List<Integer> sent = new ArrayList<>();
         CountDownLatch done = new CountDownLatch(1);
@@ -53,6 +53,9 @@ class MeshTransportTest {
                             }
                             if (number % 7 == 0) {
                                 throw new IllegalStateException("lost");
+                            }
+                            if (number % 11 == 0) {
+                                throw new OutOfMemoryError("no thread for a new connection");
                             }
                         });
         for (int i = 1; i <= frames; i++) {
