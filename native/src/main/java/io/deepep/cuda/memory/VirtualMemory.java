@@ -78,6 +78,10 @@ public final class VirtualMemory extends CudaMemory {
             CuCall.of("cuMemImportFromShareableHandle", ADDRESS, ADDRESS, JAVA_INT);
 
     private long handle;
+
+    /** False after a replacement that failed, if the memory could not be mapped again either. */
+    private boolean mapped = true;
+
     private final long mappedBytes;
     private final Export export;
 
@@ -159,13 +163,12 @@ public final class VirtualMemory extends CudaMemory {
 
     private void replaceByHandle(long next) {
         long old = handle;
-        UNMAP.call(address(), mappedBytes);
-        try {
+        try (Undo made = new Undo()) {
+            made.made(next, RELEASE::call);
+            unmap(address());
+            made.made(old, this::mapAt);
             mapAt(next);
-        } catch (RuntimeException refused) {
-            RELEASE.call(next);
-            mapAt(old);
-            throw refused;
+            made.forget();
         }
         handle = next;
         RELEASE.call(old);
@@ -173,13 +176,19 @@ public final class VirtualMemory extends CudaMemory {
 
     private void mapAt(long itsHandle) {
         MAP.invoke(address(), mappedBytes, 0, itsHandle, 0);
+        mapped = true;
         try {
             reachableBy.stream()
                     .forEach(gpu -> setAccess(address(), mappedBytes, CudaDevice.of(gpu)));
         } catch (RuntimeException refused) {
-            UNMAP.call(address(), mappedBytes);
+            unmap(address());
             throw refused;
         }
+    }
+
+    private void unmap(long address) {
+        UNMAP.call(address, mappedBytes);
+        mapped = false;
     }
 
     /**
@@ -292,7 +301,9 @@ public final class VirtualMemory extends CudaMemory {
 
     @Override
     void release(long address) {
-        UNMAP.call(address, mappedBytes);
+        if (mapped) {
+            unmap(address);
+        }
         ADDRESS_FREE.call(address, mappedBytes);
         RELEASE.call(handle);
     }
