@@ -43,9 +43,10 @@ final class IpcMemory extends CudaMemory {
 
     /** Maps an allocation, unless the context has it mapped, and takes a part of it. */
     static IpcMemory open(CudaContext context, byte[] handle, long offset, long numBytes) {
-        context.makeCurrent();
         Allocation allocation = new Allocation(context.handle(), ByteBuffer.wrap(handle));
-        long base = MAPPINGS.open(allocation, () -> map(handle), Function.identity());
+        long base =
+                MAPPINGS.open(
+                        context::makeCurrent, allocation, () -> map(handle), Function.identity());
         return new IpcMemory(context, allocation, base, offset, numBytes);
     }
 
@@ -59,6 +60,6 @@ final class IpcMemory extends CudaMemory {
 
     @Override
     void release(long address) {
-        MAPPINGS.close(allocation);
+        MAPPINGS.close(context()::makeCurrent, allocation);
     }
 }

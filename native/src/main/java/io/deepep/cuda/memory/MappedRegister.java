@@ -35,9 +35,9 @@ public record MappedRegister(CudaContext context, long address, long deviceAddre
      *     PeerMappingOverride=1} in {@code NVreg_RegistryDwords}
      */
     public static MappedRegister of(CudaContext context, long address, long numBytes) {
-        context.makeCurrent();
         long deviceAddress =
                 REGISTERED.open(
+                        context::makeCurrent,
                         address,
                         () -> register(address, numBytes),
                         registered -> GET_DEVICE_POINTER.ask(registered, 0));
@@ -52,7 +52,6 @@ public record MappedRegister(CudaContext context, long address, long deviceAddre
     /** Waits for the kernels of the GPU. */
     @Override
     public void close() {
-        context.makeCurrent();
-        REGISTERED.close(address);
+        REGISTERED.close(context::makeCurrent, address);
     }
 }

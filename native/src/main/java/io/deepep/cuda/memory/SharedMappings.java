@@ -29,10 +29,13 @@ final class SharedMappings<K, V> {
     /**
      * Where a user finds it. Every call is paired with one of {@link #close}, unless it throws.
      *
+     * @param prepare makes the user's context current. Not before: a virtual thread that has waited
+     *     for others may have another carrier
      * @param map for the first user
      * @param find for every user
      */
-    synchronized <R> R open(K key, Supplier<V> map, Function<V, R> find) {
+    synchronized <R> R open(Runnable prepare, K key, Supplier<V> map, Function<V, R> find) {
+        prepare.run();
         Mapping<V> known = mappings.get(key);
         try (Undo made = new Undo()) {
             V mapped = known == null ? made.made(map.get(), giveBack) : known.mapped();
@@ -43,8 +46,13 @@ final class SharedMappings<K, V> {
         }
     }
 
-    /** One user less. */
-    synchronized void close(K key) {
+    /**
+     * One user less.
+     *
+     * @param prepare as for {@link #open}
+     */
+    synchronized void close(Runnable prepare, K key) {
+        prepare.run();
         Mapping<V> mapping = mappings.remove(key);
         if (mapping.numUsers() > 1) {
             mappings.put(key, new Mapping<>(mapping.mapped(), mapping.numUsers() - 1));

@@ -22,6 +22,7 @@ class SharedMappingsTest {
     private final List<Long> mapped = new ArrayList<>();
 
     private int numMapped;
+    private int numPrepared;
     private boolean refusing;
     private boolean hiding;
     private final SharedMappings<String, Long> mappings = new SharedMappings<>(this::unmap);
@@ -44,8 +45,15 @@ class SharedMappingsTest {
         }
     }
 
+    /** Who waits for the lock afterwards may find another context current than was prepared. */
+    private void prepare() {
+        assertThat(Thread.holdsLock(mappings)).isTrue();
+        numPrepared++;
+    }
+
     private long open(String key) {
         return mappings.open(
+                this::prepare,
                 key,
                 this::map,
                 base -> {
@@ -54,16 +62,21 @@ class SharedMappingsTest {
                 });
     }
 
+    private void close(String key) {
+        mappings.close(this::prepare, key);
+    }
+
     @Test
     void isMappedOnceUntilTheLastUserCloses() {
         assertThat(open(KEY)).isEqualTo(1001);
         assertThat(open(KEY)).isEqualTo(1001);
-        mappings.close(KEY);
+        close(KEY);
         assertThat(mapped).containsExactly(1000L);
         assertThat(open(KEY)).isEqualTo(1001);
-        mappings.close(KEY);
-        mappings.close(KEY);
+        close(KEY);
+        close(KEY);
         assertThat(mapped).isEmpty();
+        assertThat(numPrepared).isEqualTo(6);
         assertThat(open(KEY)).isEqualTo(2001);
     }
 
@@ -71,7 +84,7 @@ class SharedMappingsTest {
     void eachKeyHasItsOwn() {
         assertThat(open(KEY)).isEqualTo(1001);
         assertThat(open(OTHER)).isEqualTo(2001);
-        mappings.close(KEY);
+        close(KEY);
         assertThat(mapped).containsExactly(2000L);
     }
 
@@ -82,7 +95,7 @@ class SharedMappingsTest {
         refusing = false;
         assertThat(open(KEY)).isEqualTo(1001);
         refusing = true;
-        assertThatThrownBy(() -> mappings.close(KEY)).hasMessage("refused");
+        assertThatThrownBy(() -> close(KEY)).hasMessage("refused");
         refusing = false;
         assertThat(open(KEY)).isEqualTo(2001);
     }
@@ -95,7 +108,7 @@ class SharedMappingsTest {
         assertThatThrownBy(() -> open(KEY)).hasMessage("refused");
         assertThatThrownBy(() -> open(OTHER)).hasMessage("refused");
         assertThat(mapped).containsExactly(1000L);
-        mappings.close(OTHER);
+        close(OTHER);
         assertThat(mapped).isEmpty();
     }
 
@@ -121,7 +134,7 @@ class SharedMappingsTest {
         assertThat(numMapped).isEqualTo(1);
         for (int thread = 0; thread < numThreads; thread++) {
             assertThat(mapped).containsExactly(1000L);
-            mappings.close(KEY);
+            close(KEY);
         }
         assertThat(mapped).isEmpty();
     }
