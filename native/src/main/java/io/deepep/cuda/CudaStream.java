@@ -196,8 +196,8 @@ public final class CudaStream implements Stream, AutoCloseable {
     @Override
     public void waitFor(Event event) {
         if (event instanceof DeviceEvent deviceEvent) {
-            context.makeCurrent();
             CudaEvent awaited = deviceEvent.cudaEvent();
+            context.makeCurrent(); // the event may have made its own so
             try {
                 WAIT_EVENT.call(handle(), awaited.handle(), 0);
             } finally {
