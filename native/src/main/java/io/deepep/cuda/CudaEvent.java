@@ -110,9 +110,7 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
     @Override
     public void synchronize() {
         if (VirtualThreads.isOne()) {
-            for (int pauses = 0; !isDone(); pauses++) {
-                VirtualThreads.pause(pauses);
-            }
+            VirtualThreads.await(this::isDone);
         }
         owned.context.makeCurrent();
         try {

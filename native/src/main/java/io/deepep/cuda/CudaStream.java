@@ -212,14 +212,16 @@ public final class CudaStream implements Stream, AutoCloseable {
 
     @Override
     public void synchronize() {
-        context.makeCurrent();
         if (VirtualThreads.isOne()) {
-            for (int pauses = 0; QUERY.call(handle()) != CuError.SUCCESS; pauses++) {
-                VirtualThreads.pause(pauses);
-                context.makeCurrent(); // the carrier may be another one now
-            }
+            VirtualThreads.await(this::isDone);
         }
+        context.makeCurrent();
         SYNCHRONIZE.call(handle());
+    }
+
+    private boolean isDone() {
+        context.makeCurrent();
+        return QUERY.call(handle()) == CuError.SUCCESS;
     }
 
     /** Whether it is one of the default streams, which all threads of a context have in common. */
@@ -240,11 +242,7 @@ public final class CudaStream implements Stream, AutoCloseable {
         if (isClosed()) {
             return true;
         }
-        context.makeCurrent();
-        if (isCapturing()) { // asking would spoil the capture
-            return false;
-        }
-        return QUERY.call(handle()) == CuError.SUCCESS;
+        return !isCapturing() && isDone(); // asking would spoil a capture
     }
 
     /** Copies between any two addresses, which the driver knows by themselves. */

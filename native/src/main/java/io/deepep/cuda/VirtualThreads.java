@@ -1,5 +1,7 @@
 package io.deepep.cuda;
 
+import java.util.function.BooleanSupplier;
+
 /**
  * How a virtual thread waits for a GPU: it asks from time to time, so that its carrier runs others
  * meanwhile, among them perhaps the ranks that the GPU waits for. The driver would hold the
@@ -14,6 +16,16 @@ public final class VirtualThreads {
     /** Whether this thread is one. */
     public static boolean isOne() {
         return Thread.currentThread().isVirtual();
+    }
+
+    /**
+     * Asks until the answer is yes, with pauses. Between them the carrier may become another one,
+     * and with it the context that is current.
+     */
+    static void await(BooleanSupplier done) {
+        for (int pauses = 0; !done.getAsBoolean(); pauses++) {
+            pause(pauses);
+        }
     }
 
     /**
