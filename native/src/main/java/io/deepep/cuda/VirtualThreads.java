@@ -23,7 +23,7 @@ public final class VirtualThreads {
      * and with it the context that is current.
      */
     static void await(BooleanSupplier done) {
-        for (int pauses = 0; !done.getAsBoolean(); pauses++) {
+        for (long pauses = 0; !done.getAsBoolean(); pauses++) {
             pause(pauses);
         }
     }
@@ -34,10 +34,10 @@ public final class VirtualThreads {
      *
      * @param pauses of the same wait so far: the more, the longer is this one
      */
-    public static void pause(int pauses) {
+    public static void pause(long pauses) {
         boolean interrupted = Thread.interrupted(); // or it would not sleep
         try {
-            Thread.sleep(0, (int) Math.min(MAX_NANOS, NANOS_PER_PAUSE * (pauses + 1L)));
+            Thread.sleep(0, (int) Math.min(MAX_NANOS, NANOS_PER_PAUSE * (pauses + 1)));
         } catch (InterruptedException now) {
             interrupted = true;
         }
