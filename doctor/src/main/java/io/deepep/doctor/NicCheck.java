@@ -16,8 +16,6 @@ final class NicCheck {
     static final Check LIBRARIES = new Check("network", "RDMA libraries");
     static final Check VERBS = new Check("network", "/dev/infiniband");
     private static final Check LOCKED_MEMORY = new Check("network", "locked memory");
-    // Size of a table in NVSHMEM's InfiniBand transports, which do not check its end.
-    private static final int MAX_HCAS = 48;
 
     private NicCheck() {}
 
@@ -29,14 +27,6 @@ final class NicCheck {
         }
         if (host.nics().isEmpty() && host.excluded().isEmpty()) {
             return findings;
-        }
-        int numHcas = machine.names("sys/class/infiniband").size();
-        if (numHcas > MAX_HCAS) {
-            findings.add(
-                    DEVICES.missing(
-                            "%s are more than the %s that NVSHMEM has room for"
-                                    .formatted(numHcas, MAX_HCAS),
-                            "remove virtual functions: echo 0 | sudo tee /sys/class/infiniband/mlx5_0/device/sriov_numvfs"));
         }
         findings.add(libraries(machine));
         findings.add(verbsDevices(machine));

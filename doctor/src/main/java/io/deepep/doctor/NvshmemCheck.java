@@ -17,6 +17,9 @@ final class NvshmemCheck {
     static final Check BOOTSTRAP = new Check("NVSHMEM", "bootstrap");
     static final Check KERNELS = new Check("NVSHMEM", "kernels");
 
+    /** Of transports that list all of a host, as {@link NvshmemTransport#usesHcaList} says. */
+    static final Check DEVICES = new Check("NVSHMEM", "RDMA devices");
+
     /** What plugins load that {@link NicCheck} does not look for. */
     private static final Map<NvshmemTransport, String> LIBRARIES =
             Map.of(
@@ -27,6 +30,14 @@ final class NvshmemCheck {
 
     static List<Finding> check(Machine machine, boolean networkKernels) {
         List<Finding> findings = new ArrayList<>(installation(machine));
+        int numDevices = machine.names("sys/class/infiniband").size();
+        if (numDevices > NvshmemTransport.MAX_DEVICES) {
+            findings.add(
+                    DEVICES.missing(
+                            "%s are more than the %s that it has room for"
+                                    .formatted(numDevices, NvshmemTransport.MAX_DEVICES),
+                            NvshmemTransport.TOO_MANY_DEVICES_CURE));
+        }
         findings.add(
                 networkKernels
                         ? KERNELS.ok("in this build")

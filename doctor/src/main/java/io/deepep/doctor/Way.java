@@ -84,8 +84,10 @@ public record Way(String name, boolean possible, String detail) {
     }
 
     private static Way severalNodes(NvshmemTransport transport, List<Finding> findings) {
-        List<Check> own = List.of(NvshmemCheck.check(transport));
-        List<Check> cards = transport.usesHcaList() ? RDMA : List.of();
+        Check plugin = NvshmemCheck.check(transport);
+        boolean listed = transport.usesHcaList();
+        List<Check> own = listed ? List.of(plugin, NvshmemCheck.DEVICES) : List.of(plugin);
+        List<Check> cards = listed ? RDMA : List.of();
         String detail =
                 switch (transport) {
                     case IBGDA -> ibgdaDetail(findings);

@@ -265,15 +265,24 @@ class DoctorTest {
         assertThat(report.cuda().peerProblem()).isEqualTo("cuMemAlloc_v2 failed");
     }
 
+    /** For transports of NVSHMEM that list them all, and for no other way. */
     @Test
     void tooManyRdmaDevicesAreDangerous() {
         for (int i = 0; i < 45; i++) {
             machine.file("sys/class/infiniband/rxe" + i + "/fw_ver", "");
         }
         DoctorReport report = examine(FixtureMachine.gpus(true));
-        assertThat(finding(report, "network", "RDMA devices").detail())
-                .isEqualTo("49 are more than the 48 that NVSHMEM has room for");
+        assertThat(finding(report, "NVSHMEM", "RDMA devices").detail())
+                .isEqualTo("49 are more than the 48 that it has room for");
         assertThat(possible(report)).containsExactly(true, true, false, false);
+        assertThat(report.modes())
+                .filteredOn(way -> !way.possible())
+                .allMatch(way -> way.detail().equals("missing: NVSHMEM RDMA devices"))
+                .extracting(Way::name)
+                .containsExactly(
+                        Way.severalNodes(NvshmemTransport.IBRC),
+                        Way.severalNodes(NvshmemTransport.IBDEVX),
+                        Way.severalNodes(NvshmemTransport.IBGDA));
     }
 
     @Test

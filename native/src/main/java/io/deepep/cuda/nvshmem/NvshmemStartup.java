@@ -34,9 +34,6 @@ record NvshmemStartup(
     /** Of settings; no variable has it in its value. */
     private static final String SEPARATOR = "\0";
 
-    // Size of a table in the InfiniBand transports, which write past its end.
-    private static final int MAX_HCAS = 48;
-
     /** Collective. The device belongs to the result, and is closed if there is none. */
     Nvshmem start(NvshmemDevice device, Communicator communicator, Duration timeout) {
         Meeting meeting = meeting(communicator, timeout, "NVSHMEM cannot start");
@@ -145,11 +142,11 @@ record NvshmemStartup(
         } catch (IOException none) {
             return;
         }
-        if (options.transport().usesHcaList() && numHcas > MAX_HCAS) {
+        if (options.transport().usesHcaList() && numHcas > NvshmemTransport.MAX_DEVICES) {
             throw new DeepEpUnavailableException(
                     "this host has %s RDMA devices, but NVSHMEM supports at most %s"
-                            .formatted(numHcas, MAX_HCAS),
-                    "remove virtual functions: echo 0 | sudo tee /sys/class/infiniband/mlx5_0/device/sriov_numvfs");
+                            .formatted(numHcas, NvshmemTransport.MAX_DEVICES),
+                    NvshmemTransport.TOO_MANY_DEVICES_CURE);
         }
     }
 

@@ -20,6 +20,16 @@ public enum NvshmemTransport {
      */
     IBGDA("none", "nvshmem_transport_ibgda.so.3", NvshmemTransport.VERBS);
 
+    /**
+     * RDMA devices that a host may have if they are {@linkplain #usesHcaList listed}: the size of a
+     * table, past whose end more would be written.
+     */
+    public static final int MAX_DEVICES = 48;
+
+    /** What to do where there are more. */
+    public static final String TOO_MANY_DEVICES_CURE =
+            "remove virtual functions: echo 0 | sudo tee /sys/class/infiniband/mlx5_0/device/sriov_numvfs";
+
     private static final String VERBS = "libibverbs1 ibverbs-providers";
 
     private final String remoteTransport;
