@@ -13,9 +13,6 @@ import java.util.List;
 /** Reads the facts about GPUs from the driver. */
 public final class GpuProbe {
     private static final int ATTRIBUTE_GPU_DIRECT_RDMA = 116;
-    private static final int ATTRIBUTE_DMA_BUF = 124;
-    private static final int MAJOR = 1000;
-    private static final int MINOR = 10;
 
     private GpuProbe() {}
 
@@ -36,7 +33,6 @@ public final class GpuProbe {
     }
 
     private static GpuFacts ask(List<CudaDevice> devices, boolean measure) {
-        int version = CudaDriver.version();
         List<List<Boolean>> peerAccess =
                 devices.stream()
                         .map(a -> devices.stream().map(b -> PeerAccess.isPossible(a, b)).toList())
@@ -55,7 +51,7 @@ public final class GpuProbe {
         return new GpuFacts(
                 "",
                 "",
-                version / MAJOR + "." + version % MAJOR / MINOR,
+                CudaDriver.versionName(CudaDriver.version()),
                 gpus,
                 peerAccess,
                 NvLinks.between(addresses).orElse(List.of()),
@@ -74,7 +70,7 @@ public final class GpuProbe {
                 device.numSms(),
                 device.memoryBytes(),
                 device.attribute(ATTRIBUTE_GPU_DIRECT_RDMA) != 0,
-                device.attribute(ATTRIBUTE_DMA_BUF) != 0,
+                device.supportsDmaBuf(),
                 NvlinkDomain.of(address).map(NvlinkDomain::toString).orElse(""));
     }
 }

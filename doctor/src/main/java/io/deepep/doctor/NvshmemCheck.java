@@ -64,7 +64,7 @@ final class NvshmemCheck {
         String where = found.library() + " (" + found.foundBy() + ")";
         findings.add(LIBRARY.ok(where));
         findings.add(version(found));
-        findings.add(plugin(found, BOOTSTRAP, "nvshmem_bootstrap_uid.so.3"));
+        findings.add(plugin(found, BOOTSTRAP, NvshmemInstallation.BOOTSTRAP));
         for (NvshmemTransport transport : NvshmemTransport.values()) {
             transport
                     .plugin()

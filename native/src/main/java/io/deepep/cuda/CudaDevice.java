@@ -46,6 +46,7 @@ public record CudaDevice(
     private static final int ATTRIBUTE_COMPUTE_MINOR = 76;
     private static final int ATTRIBUTE_MAX_SHARED_BYTES_OPTIN = 97;
     private static final int ATTRIBUTE_POSIX_FD = 103;
+    private static final int ATTRIBUTE_DMA_BUF = 124;
     private static final int ATTRIBUTE_MPS = 133;
     private static final String MPS_SHARE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
 
@@ -119,6 +120,11 @@ public record CudaDevice(
         } catch (NumberFormatException | NativeCallException unknown) { // the latter by old drivers
             return WHOLE;
         }
+    }
+
+    /** Whether network cards can reach its memory without the module nvidia-peermem. */
+    public boolean supportsDmaBuf() {
+        return attribute(ATTRIBUTE_DMA_BUF) != 0;
     }
 
     /** This GPU as the API names it. */

@@ -131,7 +131,8 @@ public final class CudaDriver {
         return new DeepEpUnavailableException(reason, cure, cause);
     }
 
-    static String versionName(int version) {
+    /** As people write it: 13.0 for 13000. */
+    public static String versionName(int version) {
         return version / 1000 + "." + version % 1000 / 10;
     }
 }

@@ -13,7 +13,6 @@ import java.util.function.Supplier;
 
 /** How cards reach memory of a GPU: by a dma-buf, else through the module nvidia-peermem. */
 final class GpuReach {
-    private static final int ATTRIBUTE_DMA_BUF = 124;
     private static final int DMA_BUF_FD = 1;
 
     /** The largest that hosts have; what is rounded up to it is inside a mapping of 2 MiB. */
@@ -30,11 +29,6 @@ final class GpuReach {
 
     private GpuReach() {}
 
-    /** Whether the driver makes dma-bufs. */
-    static boolean hasDmaBufs(CudaContext context) {
-        return context.cudaDevice().attribute(ATTRIBUTE_DMA_BUF) != 0;
-    }
-
     /**
      * Registers a range that begins with an allocation, by the first way that works.
      *
@@ -49,7 +43,7 @@ final class GpuReach {
             long numBytes,
             IntFunction<T> byDmaBuf,
             Supplier<T> byPeerMem) {
-        if (!hasDmaBufs(context)) {
+        if (!context.cudaDevice().supportsDmaBuf()) {
             return byPeerMem.get();
         }
         try {

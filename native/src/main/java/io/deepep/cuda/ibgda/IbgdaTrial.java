@@ -24,7 +24,7 @@ public record IbgdaTrial(String dmaBuf, String peerMem, String queues, String do
     /** Tries. */
     public static IbgdaTrial of(CudaContext context, RdmaDevice device) {
         return new IbgdaTrial(
-                GpuReach.hasDmaBufs(context)
+                context.cudaDevice().supportsDmaBuf()
                         ? attempt(() -> tryDmaBuf(context, device))
                         : "the GPU's driver makes none",
                 attempt(() -> tryPeerMem(context, device)),

@@ -27,6 +27,9 @@ public record NvshmemInstallation(Path library, Optional<NvshmemVersion> version
             "install NVSHMEM %1$s (pip install nvidia-nvshmem-cu13==%1$s) or set %2$s to a folder that has it"
                     .formatted(NvshmemVersion.DEVICE, HOME_VARIABLE);
 
+    /** The file beside the library by which processes meet. */
+    public static final String BOOTSTRAP = "nvshmem_bootstrap_uid.so.3";
+
     static final String LIBRARY = "libnvshmem_host.so.3";
 
     private static final Pattern PACKAGE =

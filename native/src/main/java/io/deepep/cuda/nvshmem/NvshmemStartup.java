@@ -29,7 +29,6 @@ record NvshmemStartup(
         NvshmemUserSettings user,
         Path sysfs) {
     private static final System.Logger LOG = System.getLogger(NvshmemStartup.class.getName());
-    private static final String BOOTSTRAP = "nvshmem_bootstrap_uid.so.3";
 
     /** Of settings; no variable has it in its value. */
     private static final String SEPARATOR = "\0";
@@ -122,7 +121,7 @@ record NvshmemStartup(
     }
 
     private void checkPlugins() {
-        plugin(BOOTSTRAP, "libc6").check();
+        plugin(NvshmemInstallation.BOOTSTRAP, "libc6").check();
         transport().ifPresent(NvshmemPlugin::check);
     }
 
