@@ -29,8 +29,8 @@ public final class VirtualThreads {
     }
 
     /**
-     * Lets others run. To yield would not do: whoever yields is run again before those who have
-     * waited for a lock. An interrupt does not end a wait for a GPU; it stays set.
+     * Lets others run, on any thread. To yield would not do: whoever yields is run again before
+     * those who have waited for a lock. An interrupt does not end a wait for a GPU; it stays set.
      *
      * @param pauses of the same wait so far: the more, the longer is this one
      */

@@ -1,6 +1,7 @@
 package io.deepep.cuda.ibgda;
 
 import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.VirtualThreads;
 import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.memory.MappedRegister;
 import io.deepep.cuda.memory.PinnedSlots;
@@ -15,7 +16,6 @@ import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntPredicate;
 import java.util.stream.IntStream;
 
@@ -33,8 +33,6 @@ final class IbgdaGroup implements AutoCloseable {
 
     /** As many blocks as one warp submits. */
     private static final int BATCH = 32;
-
-    private static final long LOOK_EVERY_NANOS = 20_000;
 
     private final IbgdaOptions options;
     private final IbgdaOptions.Group group;
@@ -332,7 +330,7 @@ final class IbgdaGroup implements AutoCloseable {
     }
 
     private boolean await(int queue, long ready, long deadlineNanos) {
-        while (true) {
+        for (long looks = 0; ; looks++) {
             try (Arena arena = Arena.ofConfined()) {
                 MemorySegment completion = slab.completion(queue, arena);
                 if (fault(queue) != null) {
@@ -345,7 +343,7 @@ final class IbgdaGroup implements AutoCloseable {
             if (System.nanoTime() - deadlineNanos > 0) {
                 return false;
             }
-            LockSupport.parkNanos(LOOK_EVERY_NANOS);
+            VirtualThreads.pause(looks);
         }
     }
 
