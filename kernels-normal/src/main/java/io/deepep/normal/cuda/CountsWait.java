@@ -23,23 +23,28 @@ final class CountsWait {
     boolean awaitCounts() {
         long start = System.nanoTime();
         long kernels = Math.max(status.timeouts().startNanos(), status.timeouts().nanos());
-        for (int spins = 1; !status.isReady(); spins++) {
-            if (status.isDone()) {
-                break; // the last word comes after the counts
+        for (int looks = 0; !isOver(); looks++) {
+            if (VirtualThreads.isOne()) {
+                VirtualThreads.pause(looks);
             }
-            if (spins % SPINS_BETWEEN_LOOKS == 0) {
-                if (VirtualThreads.isOne()) {
-                    VirtualThreads.pause(spins / SPINS_BETWEEN_LOOKS);
-                }
-                state.stream.isIdle(); // throws if the GPU has failed
-                long waited = System.nanoTime() - start;
-                if (waited > 3 * kernels + GRACE_NANOS) {
-                    int rank = state.topology.rank();
-                    throw new DeepEpTimeoutException(rank, rank, "dispatch.launch", 1, 0, waited);
-                }
+            state.stream.isIdle(); // throws if the GPU has failed
+            long waited = System.nanoTime() - start;
+            if (waited > 3 * kernels + GRACE_NANOS) {
+                int rank = state.topology.rank();
+                throw new DeepEpTimeoutException(rank, rank, "dispatch.launch", 1, 0, waited);
+            }
+        }
+        return status.isReady() && status.hasCounts();
+    }
+
+    /** Spins a little, until there are counts or the last word, which comes after them. */
+    private boolean isOver() {
+        for (int spins = 0; spins < SPINS_BETWEEN_LOOKS; spins++) {
+            if (status.isReady() || status.isDone()) {
+                return true;
             }
             Thread.onSpinWait();
         }
-        return status.isReady() && status.hasCounts();
+        return false;
     }
 }
