@@ -14,8 +14,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * What goes ahead of the rows of a new dispatch: index, experts and weights of each token to the
- * ranks that receive it. Those on other nodes get them by way of the forwarder there, as records: a
+ * What goes ahead of the rows of a new dispatch: experts and weights of each token to the ranks
+ * that receive it. Those on other nodes get them by way of the forwarder there, as records: a
  * token's rows on that node, then its experts and weights. It keeps the rows, by which it also
  * forwards the token and later sums for it: internode_meta.cuh in Java.
  *
