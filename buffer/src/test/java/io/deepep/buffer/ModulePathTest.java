@@ -139,7 +139,7 @@ class ModulePathTest {
                         """
                         class Probe {
                             public static void main(String[] args) {
-                                System.out.print(io.deepep.normal.cuda.kernels.InternodeKernels.areBuilt());
+                                System.out.print(io.deepep.normal.cuda.kernels.CallKernels.areBuiltForLibrary());
                             }
                         }
                         """);

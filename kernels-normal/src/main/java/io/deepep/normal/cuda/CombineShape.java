@@ -3,27 +3,21 @@ package io.deepep.normal.cuda;
 import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.Fp8E4m3;
-import io.deepep.cuda.CudaFunction;
 import io.deepep.normal.CombineRoles;
 import io.deepep.normal.Rails;
-import io.deepep.normal.cuda.kernels.InternodeKernels;
 import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.spi.Layout;
 import io.deepep.spi.RowFormat;
 
 /**
- * The kernel of a combine, and how it cuts rows into chunks and its shared memory into slots for
- * them.
+ * How a combine cuts rows into chunks, and the shared memory of its blocks into slots for them.
  *
- * @param maskedKernel takes its place where {@link CudaNormalState#looksAtMasks}; or null
  * @param roles several nodes: what blocks do; otherwise null
  * @param slotBytes of shared memory for a chunk
  * @param rowBytes of a row as it travels, with its padding
  * @param ringsOffset several nodes: where the states of rings begin in shared memory
  */
 record CombineShape(
-        CudaFunction kernel,
-        CudaFunction maskedKernel,
         CombineRoles roles,
         int numThreads,
         int chunkBytes,
@@ -50,9 +44,6 @@ record CombineShape(
     static CombineShape of(CudaNormalState state, Config config, RowFormat format) {
         boolean internode = state.internode != null;
         boolean fp8 = format.dtype() == DType.FP8_E4M3;
-        CudaFunction kernel = kernel(state, fp8);
-        InternodeKernels masked = internode ? state.internode.maskedKernels : null;
-        CudaFunction maskedKernel = masked == null ? null : masked.combine(fp8);
         int elementBytes = (int) format.elementBytes();
         int bytesPerConsumer = KernelConstants.VECTOR_BYTES * (fp8 ? 1 : KernelConstants.VECTORS);
         CombineRoles roles =
@@ -92,13 +83,9 @@ record CombineShape(
         int numThreads = serviceWarps * warp + Math.max(MIN_CONSUMERS, consumers);
         int ringsOffset = numSlots * slotBytes;
         int sharedBytes = ringsOffset + ringBytes;
-        if (maskedKernel != null) {
-            state.requireResident(maskedKernel, config.numSms(), numThreads, sharedBytes);
-        }
-        state.requireResident(kernel, config.numSms(), numThreads, sharedBytes);
+        state.requireResident(
+                calls -> calls.combine(fp8), config.numSms(), numThreads, sharedBytes);
         return new CombineShape(
-                kernel,
-                maskedKernel,
                 roles,
                 numThreads,
                 chunkBytes,
@@ -108,17 +95,5 @@ record CombineShape(
                 numSlots,
                 ringsOffset,
                 sharedBytes);
-    }
-
-    private static CudaFunction kernel(CudaNormalState state, boolean fp8) {
-        if (state.internode == null) {
-            return fp8 ? state.oneNode.combineFp8() : state.oneNode.combine();
-        }
-        return state.internode.kernels.combine(fp8);
-    }
-
-    /** The kernel of the next launch. */
-    CudaFunction kernel(CudaNormalState state) {
-        return state.looksAtMasks() ? maskedKernel : kernel;
     }
 }

@@ -6,12 +6,8 @@ import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.Event;
 import io.deepep.Tensor;
-import io.deepep.cuda.CallEvent;
-import io.deepep.cuda.CudaOperation;
-import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.kernel.KernelStruct.Params;
-import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRows;
@@ -22,38 +18,30 @@ import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
-import java.lang.foreign.Arena;
 
 /**
  * A combine on a GPU: one launch pulls and sums, and brings rows into the heap first if peers
  * cannot read them where they are; see {@link RowsAccess}.
  */
-final class CudaCombine implements CudaOperation<CombineResult> {
+final class CudaCombine extends CudaNormalOperation<CombineResult> {
     /** Saturate the links of an H200. */
     private static final int MAX_STAGE_BLOCKS = 12;
 
-    private final CudaNormalState state;
     private final CombinePlan plan;
-    private final CudaDispatchHandle handle;
     private final RowsAccess access;
     private final RowFormat rows;
     private final Tensor out;
     private final Tensor outWeights;
-    private final StatusBlock status;
-    private final CallEvent event;
     private final CombineShape shape;
-    private final Params params;
     private final LaunchConfig launch;
-    private final WaitTimes waits;
     private final Params stageParams;
     private final LaunchConfig stageLaunch;
     private int numRows = -1;
     private CombineResult result;
 
     CudaCombine(CudaNormalState state, CombinePlan plan) {
-        this.state = state;
+        super(state, CudaDispatchHandle.of(plan.handle(), state), plan, NormalCall.COMBINE);
         this.plan = plan;
-        this.handle = CudaDispatchHandle.of(plan.handle(), state);
         state.checks.combine(plan, handle.numResultRows());
         Config config =
                 NormalConfigs.choose(
@@ -65,19 +53,8 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         this.access = RowsAccess.of(state, handle, config, plan);
         this.out = plan.out() != null ? plan.out() : allocate(DType.BF16, handle.hidden());
         this.outWeights = plan.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
-        this.event = new CallEvent(state.stream);
-        long statusBytes = StatusStruct.BLOCK.numBytes();
-        this.status =
-                state.status(
-                        state.slots.take(this, statusBytes, event),
-                        NormalCall.COMBINE,
-                        plan,
-                        handle.numExperts());
-        Arena arena = Arena.ofAuto();
         this.rows = NormalRows.ofCombine(plan.format(), handle.hidden());
         this.shape = CombineShape.of(state, config, rows);
-        this.params = allocateParams(arena);
-        this.waits = new WaitTimes(state, params, event);
         this.launch =
                 new LaunchConfig(arena, config.numSms(), shape.numThreads())
                         .sharedBytes(shape.sharedBytes())
@@ -89,23 +66,8 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         fillCombine(config.numSms());
         fillStage();
         if (state.internode != null) {
-            state.internode.fill(
-                    state.internode.structs.combine,
-                    params.memory(),
-                    handle.routing,
-                    RingShape.ofCombine(config, shape.roles()),
-                    (int) stagedStride(),
-                    0);
+            fillBetween(RingShape.ofCombine(config, shape.roles()), (int) stagedStride(), 0);
         }
-    }
-
-    /** Those of one node, which come first also where there are several. */
-    private Params allocateParams(Arena arena) {
-        return state.internode == null
-                ? state.structs.combine.allocate(arena)
-                : new Params(
-                        state.structs.combine,
-                        state.internode.structs.combine.allocate(arena).memory());
     }
 
     private Tensor allocate(DType dtype, int columns) {
@@ -114,7 +76,6 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     }
 
     private void fillCombine(int numSms) {
-        state.setGroup(params, status);
         var nvl = state.nvlLayout;
         Tensor x = plan.x();
         boolean weights = outWeights != null;
@@ -230,13 +191,11 @@ final class CudaCombine implements CudaOperation<CombineResult> {
             params.setInt("num_rows", handle.expanded() ? state.nvlLayout.capacity() : numRows);
             stageParams.setInt("x_rows", numRows);
         }
-        if (!state.stream.isCapturing()) {
-            event.synchronize();
-            status.beginRun();
-        }
+        beginRun();
         stage();
         waits.begin();
-        shape.kernel(state).launch(launch, params.memory(), state.stream);
+        boolean fp8 = rows.dtype() == DType.FP8_E4M3;
+        state.calls().combine(fp8).launch(launch, params.memory(), state.stream);
         event.record();
     }
 
@@ -287,16 +246,6 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                 spread.describeCombine(facts, handle.numTokens());
             }
         };
-    }
-
-    @Override
-    public void endsWithStream(boolean may) {
-        event.followStreamInGraph(may);
-    }
-
-    @Override
-    public DeviceEvent event() {
-        return event;
     }
 
     @Override

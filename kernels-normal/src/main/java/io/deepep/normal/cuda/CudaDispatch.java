@@ -6,9 +6,6 @@ import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
-import io.deepep.cuda.CallEvent;
-import io.deepep.cuda.CudaOperation;
-import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.memory.PinnedSlots;
@@ -22,26 +19,19 @@ import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
-import java.lang.foreign.Arena;
 
 /**
  * A dispatch on a GPU: one launch, then one more if rows are copied out or grouped by expert.
  * Parameters are filled when the plan is prepared; a run changes none of them, so it can be
  * captured into a graph in worst-case mode.
  */
-final class CudaDispatch implements CudaOperation<DispatchResult> {
-    private final CudaNormalState state;
+final class CudaDispatch extends CudaNormalOperation<DispatchResult> {
     private final DispatchPlan plan;
     private final boolean cached;
-    private final CudaDispatchHandle handle;
-    private final StatusBlock status;
-    private final CallEvent event;
     private final CudaDispatchOutputs outputs;
     private final ExpandLaunch expand;
     private final DispatchShape shape;
-    private final Params params;
     private final LaunchConfig launch;
-    private final WaitTimes waits;
     private final CountsWait waiter;
 
     /** Taken with the first run that is observed. */
@@ -51,11 +41,13 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     private DispatchTrace announced;
 
     CudaDispatch(CudaNormalState state, DispatchPlan plan) {
-        this.state = state;
+        super(
+                state,
+                handleOf(plan, state),
+                plan,
+                plan.handle() != null ? NormalCall.CACHED_DISPATCH : NormalCall.DISPATCH);
         this.plan = plan;
         this.cached = plan.handle() != null;
-        CudaDispatchHandle given = cached ? CudaDispatchHandle.of(plan.handle(), state) : null;
-        state.checks.dispatch(plan);
         Config config =
                 NormalConfigs.choose(
                         state.topology,
@@ -63,24 +55,11 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                         plan.numSms(),
                         state.dispatchConfig,
                         state.dispatchConfig.covering(state.combineConfig));
-        this.handle = cached ? given : newHandle(state, plan);
-        this.event = new CallEvent(state.stream);
-        PinnedSlots.Slot slot =
-                state.slots.take(this, CudaDispatchOutputs.slotBytes(handle), event);
-        this.status =
-                state.status(
-                        slot,
-                        cached ? NormalCall.CACHED_DISPATCH : NormalCall.DISPATCH,
-                        plan,
-                        handle.numExperts());
         this.outputs = new CudaDispatchOutputs(state, handle, plan, slot);
         this.expand = ExpandLaunch.of(state, handle, plan, config, outputs, status);
-        Arena arena = Arena.ofAuto();
         RowFormat row = new RowFormat(plan.x().dtype(), handle.hidden());
         int rowStride = (int) row.strideBytes();
         this.shape = DispatchShape.of(state, config, rowStride, cached ? 0 : handle.numExperts());
-        this.params = allocateParams(arena);
-        this.waits = new WaitTimes(state, params, event);
         this.launch =
                 new LaunchConfig(arena, config.numSms(), KernelConstants.THREADS)
                         .sharedBytes(shape.sharedBytes())
@@ -88,17 +67,21 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         this.waiter = new CountsWait(state, status);
         fillParams(row);
         if (state.internode != null) {
-            state.internode.fill(
-                    state.internode.structs.dispatch,
-                    params.memory(),
-                    handle.routing,
+            fillBetween(
                     RingShape.ofDispatch(config, shape.numCopyWarps()),
                     state.internode.dispatchSlotBytes(rowStride),
                     cached ? 0 : handle.numTopk());
         }
     }
 
-    private static CudaDispatchHandle newHandle(CudaNormalState state, DispatchPlan plan) {
+    /** The plan's, or a new one; checks the plan. */
+    private static CudaDispatchHandle handleOf(DispatchPlan plan, CudaNormalState state) {
+        CudaDispatchHandle given =
+                plan.handle() == null ? null : CudaDispatchHandle.of(plan.handle(), state);
+        state.checks.dispatch(plan);
+        if (given != null) {
+            return given;
+        }
         boolean topk = plan.topkIdx() != null;
         return new CudaDispatchHandle(
                 state,
@@ -111,17 +94,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                 plan.expertAlignment());
     }
 
-    /** Those of one node, which come first also where there are several. */
-    private Params allocateParams(Arena arena) {
-        return state.internode == null
-                ? state.structs.dispatch.allocate(arena)
-                : new Params(
-                        state.structs.dispatch,
-                        state.internode.structs.dispatch.allocate(arena).memory());
-    }
-
     private void fillParams(RowFormat row) {
-        state.setGroup(params, status);
         setLayout(params, state.nvlLayout);
         params.set("x", plan.x().address())
                 .set("x_stride", plan.x().stride(0) * row.dtype().sizeBytes())
@@ -198,10 +171,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
             handle.requireValid();
         }
         boolean capturing = state.stream.isCapturing();
-        if (!capturing) {
-            event.synchronize();
-            status.beginRun();
-        }
+        beginRun();
         DispatchTrace trace = announced;
         announced = null;
         if (!cached) {
@@ -213,7 +183,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         }
         state.received.overwrite(handle, capturing);
         waits.begin();
-        shape.kernel(state).launch(launch, params.memory(), state.stream);
+        state.calls().dispatch().launch(launch, params.memory(), state.stream);
         if (trace != null) {
             trace.record();
         }
@@ -295,16 +265,6 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                 rows.describeDispatch(facts, handle.numTokens());
             }
         };
-    }
-
-    @Override
-    public void endsWithStream(boolean may) {
-        event.followStreamInGraph(may);
-    }
-
-    @Override
-    public DeviceEvent event() {
-        return event;
     }
 
     @Override

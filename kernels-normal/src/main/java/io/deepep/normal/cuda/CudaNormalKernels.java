@@ -26,7 +26,7 @@ import io.deepep.normal.CombineRegion;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
-import io.deepep.normal.cuda.kernels.InternodeKernels;
+import io.deepep.normal.cuda.kernels.CallKernels;
 import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.CallTimeouts;
@@ -93,7 +93,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
 
     /** Whether this build has the kernels that reach other nodes through NVSHMEM. */
     public static boolean haveNetworkKernels() {
-        return InternodeKernels.areBuilt();
+        return CallKernels.areBuiltForLibrary();
     }
 
     @Override

@@ -18,12 +18,14 @@ import io.deepep.normal.NormalChecks;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.ReceivedRows;
+import io.deepep.normal.cuda.kernels.CallKernels;
 import io.deepep.normal.cuda.kernels.NormalModule;
 import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.CallTimeouts;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
+import java.util.function.Function;
 
 /** What the operations of one rank's normal mode share. */
 final class CudaNormalState implements AutoCloseable {
@@ -38,9 +40,6 @@ final class CudaNormalState implements AutoCloseable {
     final NormalChecks checks;
     final ReceivedRows received;
     final NormalModule kernels;
-
-    /** Those of one node, large or not. */
-    final NormalModule.OneNodeKernels oneNode;
 
     /** What the kernels of this group were built with. */
     final NormalStructs structs;
@@ -100,7 +99,6 @@ final class CudaNormalState implements AutoCloseable {
         NormalGpu gpu = NormalGpu.of(context);
         this.kernels = gpu.kernels;
         this.structs = NormalStructs.of(topology.numNvlRanks());
-        this.oneNode = kernels.oneNode(structs);
         this.slots = gpu.slots;
         this.memory = new DevicePool(stream, reservedBytes());
         try {
@@ -165,9 +163,31 @@ final class CudaNormalState implements AutoCloseable {
         return structs == NormalStructs.WIDE;
     }
 
-    /** Dynamic shared memory that a block of the group's kernels can have. */
+    /** Dynamic shared memory that a block of the group's calls can have. */
     int sharedBytes() {
-        return oneNode.sharedBytes();
+        return CallKernels.sharedBytes(context, structs);
+    }
+
+    /** The kernels of the next launch of a call. */
+    CallKernels calls() {
+        return looksAtMasks() ? internode.maskedKernels : unmaskedCalls();
+    }
+
+    private CallKernels unmaskedCalls() {
+        return internode == null ? kernels.oneNode(structs) : internode.kernels;
+    }
+
+    /** Demands that all blocks of a call fit, whichever kernels it is of. */
+    void requireResident(
+            Function<CallKernels, CudaFunction> call,
+            int numBlocks,
+            int numThreads,
+            int sharedBytes) {
+        if (canMask() && internode != null) {
+            requireResident(
+                    call.apply(internode.maskedKernels), numBlocks, numThreads, sharedBytes);
+        }
+        requireResident(call.apply(unmaskedCalls()), numBlocks, numThreads, sharedBytes);
     }
 
     long heap() {

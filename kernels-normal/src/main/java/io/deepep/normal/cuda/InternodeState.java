@@ -3,6 +3,7 @@ package io.deepep.normal.cuda;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
+import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.KernelParams;
 import io.deepep.cuda.NetworkLibrary;
@@ -13,7 +14,7 @@ import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.cuda.memory.RdmaHeaps;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.RingShape;
-import io.deepep.normal.cuda.kernels.InternodeKernels;
+import io.deepep.normal.cuda.kernels.CallKernels;
 import io.deepep.normal.cuda.kernels.InternodeStructs;
 import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.normal.cuda.kernels.NormalModule;
@@ -25,13 +26,13 @@ import java.lang.foreign.ValueLayout;
 /** What the operations of one rank share beyond one node: its RDMA buffer and its peers'. */
 final class InternodeState {
     final NormalRdmaLayout layout;
-    final InternodeKernels kernels;
+    final CallKernels kernels;
 
     /** What they were built with. */
     final InternodeStructs structs;
 
     /** Those that look at {@link #rails}; null without them. */
-    final InternodeKernels maskedKernels;
+    final CallKernels maskedKernels;
 
     private final EpTopology topology;
     private final int maxTokens;
@@ -83,7 +84,7 @@ final class InternodeState {
                 reached
                         ? new RailTable(topology, heaps, masksTimedOut, memory, slots, stream)
                         : null;
-        this.maskedKernels = reached ? kernels(module, stream, InternodeKernels.MASKED) : null;
+        this.maskedKernels = reached ? kernels(module, stream, CallKernels.MASKED) : null;
         this.plan = memory.allocateZeroed(InternodeStructs.PLAN.numBytes());
         this.blockCounts = memory.allocate(placesBytes(topology));
         this.blockBases = memory.allocate(placesBytes(topology));
@@ -92,13 +93,13 @@ final class InternodeState {
         }
     }
 
-    private InternodeKernels kernels(NormalModule module, CudaStream stream, String kind) {
-        int sharedBytes = module.oneNode(structs.local).sharedBytes();
+    private CallKernels kernels(NormalModule module, CudaStream stream, String kind) {
+        CudaContext context = stream.context();
         if (heaps.queues() != 0) {
-            return InternodeKernels.overQueues(stream.context(), structs, kind, sharedBytes);
+            return CallKernels.overQueues(context, structs, kind);
         }
         return heaps.library()
-                .map(library -> InternodeKernels.over(library, structs, kind, sharedBytes))
+                .map(library -> CallKernels.over(library, context, structs, kind))
                 .orElseGet(() -> module.overPeerMemory(structs, kind));
     }
 
