@@ -1,28 +1,50 @@
 package io.deepep.normal;
 
+import io.deepep.CombinePlan;
 import io.deepep.Config;
+import io.deepep.DispatchPlan;
 import io.deepep.EpTopology;
 
-/** How the configurations of a buffer and of a plan fit together. */
-public final class NormalConfigs {
-    private NormalConfigs() {}
+/**
+ * The configurations of a buffer, which plans may override as far as its memory allows.
+ *
+ * @param topology the group
+ */
+public record NormalConfigs(EpTopology topology, Config dispatch, Config combine) {
+    /** Refuses what nodes cannot exchange rows with. */
+    public NormalConfigs {
+        requireFor(topology, dispatch);
+        requireFor(topology, combine);
+    }
+
+    /** What calls may use: the larger of both. */
+    public Config envelope() {
+        return dispatch.covering(combine);
+    }
 
     /**
-     * The configuration of one operation.
+     * The configuration of a dispatch.
      *
-     * @param topology the group
-     * @param override the plan's, or null
-     * @param numSms the plan's number of multiprocessors, 0 for that of the configuration
-     * @throws IllegalArgumentException if the override does not fit into the buffer's memory
+     * @throws IllegalArgumentException if that of the plan does not fit into the buffer's memory
      */
-    public static Config choose(
-            EpTopology topology, Config override, int numSms, Config fallback, Config envelope) {
+    public Config of(DispatchPlan plan) {
+        return choose(plan.config(), plan.numSms(), dispatch);
+    }
+
+    /** The same of a combine. */
+    public Config of(CombinePlan plan) {
+        return choose(plan.config(), plan.numSms(), combine);
+    }
+
+    /** {@code override} may be null, and {@code numSms} 0. */
+    private Config choose(Config override, int numSms, Config fallback) {
         if (override == null && numSms == 0) {
             return fallback;
         }
         Config given = override != null ? override : fallback;
         Config chosen = numSms != 0 ? given.withNumSms(numSms) : given;
         requireFor(topology, chosen);
+        Config envelope = envelope();
         requireWithin("numChannels", chosen.numChannels(), envelope.numChannels());
         requireWithin("rdmaRecvChunk", chosen.rdmaRecvChunk(), envelope.rdmaRecvChunk());
         return chosen;

@@ -1,26 +1,31 @@
 package io.deepep.normal;
 
 import io.deepep.DispatchHandle;
+import io.deepep.DispatchPlan;
 
 /** What the handles of all backends are: the routing of one plan's latest dispatch. */
 public abstract class NormalHandle implements DispatchHandle {
+    final NormalState owner;
+    private final int numTokens;
     private final int hidden;
     private final int numTopk;
     private final int numExperts;
     private final int numWorstTokens;
+    private final boolean expanded;
     private boolean valid;
+    private int numReceived;
+    private int numShown;
 
-    protected NormalHandle(int hidden, int numTopk, int numExperts, int numWorstTokens) {
-        this.hidden = hidden;
-        this.numTopk = numTopk;
-        this.numExperts = numExperts;
-        this.numWorstTokens = numWorstTokens;
-    }
-
-    /** For a handle that is not one of this buffer's. */
-    public static IllegalArgumentException foreign() {
-        return new IllegalArgumentException(
-                "the handle comes from another buffer or mode; use one that this buffer's dispatch returned");
+    /** Of a plan without a handle. */
+    protected NormalHandle(NormalState owner, DispatchPlan plan) {
+        boolean topk = plan.topkIdx() != null;
+        this.owner = owner;
+        this.numTokens = (int) plan.x().size(0);
+        this.hidden = (int) plan.x().size(1);
+        this.numTopk = topk ? (int) plan.topkIdx().size(1) : 0;
+        this.numExperts = topk ? plan.numExperts() : 0;
+        this.numWorstTokens = plan.numWorstTokens();
+        this.expanded = plan.expanded();
     }
 
     /** Forgets the routing while it is overwritten. */
@@ -28,8 +33,10 @@ public abstract class NormalHandle implements DispatchHandle {
         valid = false;
     }
 
-    /** The routing is that of a dispatch. */
-    protected final void setValid() {
+    /** The routing is that of a dispatch that brought so many rows, and shows so many. */
+    public final void validate(int received, int shown) {
+        numReceived = received;
+        numShown = shown;
         valid = true;
     }
 
@@ -49,10 +56,31 @@ public abstract class NormalHandle implements DispatchHandle {
         return numWorstTokens;
     }
 
+    /** Rows in the receive region, as {@link #validate} was told. */
+    public final int numReceived() {
+        return numReceived;
+    }
+
+    /**
+     * Rows of the result, and of the x that combine takes: received, expanded or the worst case.
+     */
+    public final int numResultRows() {
+        return numWorstTokens > 0 ? numWorstTokens : numShown;
+    }
+
+    public final int numLocalExperts() {
+        return numExperts / owner.topology.numRanks();
+    }
+
     @Override
     public final String toString() {
         return "DispatchHandle[numTokens=%s, hidden=%s, numTopk=%s, numExperts=%s%s]"
-                .formatted(numTokens(), hidden, numTopk, numExperts, valid ? "" : ", not valid");
+                .formatted(numTokens, hidden, numTopk, numExperts, valid ? "" : ", not valid");
+    }
+
+    @Override
+    public final int numTokens() {
+        return numTokens;
     }
 
     @Override
@@ -68,5 +96,15 @@ public abstract class NormalHandle implements DispatchHandle {
     @Override
     public final int numExperts() {
         return numExperts;
+    }
+
+    @Override
+    public final int numRecvTokens() {
+        return numWorstTokens > 0 ? numWorstTokens : numReceived;
+    }
+
+    @Override
+    public final boolean expanded() {
+        return expanded;
     }
 }

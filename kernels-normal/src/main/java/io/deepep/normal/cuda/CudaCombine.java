@@ -9,7 +9,6 @@ import io.deepep.Tensor;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.normal.NormalCall;
-import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRows;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.cuda.kernels.KernelConstants;
@@ -40,16 +39,10 @@ final class CudaCombine extends CudaNormalOperation<CombineResult> {
     private CombineResult result;
 
     CudaCombine(CudaNormalState state, CombinePlan plan) {
-        super(state, CudaDispatchHandle.of(plan.handle(), state), plan, NormalCall.COMBINE);
+        super(state, (CudaDispatchHandle) state.own(plan.handle()), plan, NormalCall.COMBINE);
         this.plan = plan;
         state.checks.combine(plan, handle.numResultRows());
-        Config config =
-                NormalConfigs.choose(
-                        state.topology,
-                        plan.config(),
-                        plan.numSms(),
-                        state.combineConfig,
-                        state.dispatchConfig.covering(state.combineConfig));
+        Config config = state.configs.of(plan);
         this.access = RowsAccess.of(state, handle, config, plan);
         this.out = plan.out() != null ? plan.out() : allocate(DType.BF16, handle.hidden());
         this.outWeights = plan.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
@@ -71,8 +64,7 @@ final class CudaCombine extends CudaNormalOperation<CombineResult> {
     }
 
     private Tensor allocate(DType dtype, int columns) {
-        long bytes = (long) dtype.sizeBytes() * handle.numTokens() * columns;
-        return state.memory.allocate(bytes).tensor(dtype, handle.numTokens(), columns);
+        return new CudaOutputMemory(state.memory).tensor(dtype, handle.numTokens(), columns);
     }
 
     private void fillCombine(int numSms) {
@@ -108,7 +100,7 @@ final class CudaCombine extends CudaNormalOperation<CombineResult> {
         long stride = strideOf(x);
         long region = state.nvlLayout.combineRows().offset();
         switch (access) {
-            case HEAP -> params.set("x", x.address() - state.heap()).set("x_stride", stride);
+            case HEAP -> params.set("x", x.address() - state.nvlAddress()).set("x_stride", stride);
             case DIRECT ->
                     params.set("x", x.address()).set("x_stride", stride).setInt("x_absolute", 1);
             case STAGED, CAST -> params.set("x", region).set("x_stride", stagedStride());
@@ -155,12 +147,12 @@ final class CudaCombine extends CudaNormalOperation<CombineResult> {
                 .set("scales", addressOf(scales))
                 .set("scales_row_stride", scales == null ? 0 : scales.stride(0))
                 .set("scales_group_stride", scales == null ? 0 : scales.stride(1))
-                .set("out", state.heap() + nvl.combineRows().offset())
+                .set("out", state.nvlAddress() + nvl.combineRows().offset())
                 .set("out_stride", stagedStride())
                 .set("num_rows", handle.numRows.address())
                 .set("expanded_rows", handle.expanded() ? handle.expandedRows.address() : 0)
                 .set("weights", weights ? plan.topkWeights().address() : 0)
-                .set("out_weights", state.heap() + nvl.combineWeights().offset())
+                .set("out_weights", state.nvlAddress() + nvl.combineWeights().offset())
                 .setInt("hidden", handle.hidden())
                 .setInt("topk", handle.numTopk())
                 .setInt("num_sources", state.topology.numRanks())
@@ -183,7 +175,7 @@ final class CudaCombine extends CudaNormalOperation<CombineResult> {
     @Override
     public void begin() {
         handle.requireValid();
-        state.received.requireCurrent(plan.x(), state.heap(), handle);
+        state.received.requireCurrent(plan.x(), state.nvlAddress(), handle);
         if (handle.numResultRows() != numRows) {
             state.checks.combineRows(plan, handle.numResultRows());
             numRows = handle.numResultRows();
@@ -212,7 +204,7 @@ final class CudaCombine extends CudaNormalOperation<CombineResult> {
         }
         if (outWeights != null && numRows > 0 && !(cast && handle.expanded())) {
             Tensor weights = plan.topkWeights();
-            long target = state.heap() + state.nvlLayout.combineWeights().offset();
+            long target = state.nvlAddress() + state.nvlLayout.combineWeights().offset();
             state.stream.copy(
                     target, weights.address(), weights.numElements() * DType.F32.sizeBytes());
         }

@@ -12,7 +12,7 @@ import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.normal.NormalCall;
-import io.deepep.normal.NormalConfigs;
+import io.deepep.normal.NormalHandle;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.cuda.kernels.KernelConstants;
@@ -48,13 +48,7 @@ final class CudaDispatch extends CudaNormalOperation<DispatchResult> {
                 plan.handle() != null ? NormalCall.CACHED_DISPATCH : NormalCall.DISPATCH);
         this.plan = plan;
         this.cached = plan.handle() != null;
-        Config config =
-                NormalConfigs.choose(
-                        state.topology,
-                        plan.config(),
-                        plan.numSms(),
-                        state.dispatchConfig,
-                        state.dispatchConfig.covering(state.combineConfig));
+        Config config = state.configs.of(plan);
         this.outputs = new CudaDispatchOutputs(state, handle, plan, slot);
         this.expand = ExpandLaunch.of(state, handle, plan, config, outputs, status);
         RowFormat row = new RowFormat(plan.x().dtype(), handle.hidden());
@@ -76,22 +70,9 @@ final class CudaDispatch extends CudaNormalOperation<DispatchResult> {
 
     /** The plan's, or a new one; checks the plan. */
     private static CudaDispatchHandle handleOf(DispatchPlan plan, CudaNormalState state) {
-        CudaDispatchHandle given =
-                plan.handle() == null ? null : CudaDispatchHandle.of(plan.handle(), state);
+        NormalHandle given = plan.handle() == null ? null : state.own(plan.handle());
         state.checks.dispatch(plan);
-        if (given != null) {
-            return given;
-        }
-        boolean topk = plan.topkIdx() != null;
-        return new CudaDispatchHandle(
-                state,
-                (int) plan.x().size(0),
-                (int) plan.x().size(1),
-                topk ? (int) plan.topkIdx().size(1) : 0,
-                topk ? plan.numExperts() : 0,
-                plan.numWorstTokens(),
-                plan.expanded(),
-                plan.expertAlignment());
+        return given == null ? new CudaDispatchHandle(state, plan) : (CudaDispatchHandle) given;
     }
 
     private void fillParams(RowFormat row) {

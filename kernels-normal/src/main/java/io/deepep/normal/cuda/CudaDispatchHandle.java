@@ -1,13 +1,11 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.DispatchHandle;
+import io.deepep.DispatchPlan;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.normal.NormalHandle;
 
 /** The routing of one plan's latest dispatch, in the memory of its GPU. */
 final class CudaDispatchHandle extends NormalHandle {
-    final CudaNormalState owner;
-
     /** i32 [T][R]: row of each token at each rank, or -1; null across nodes. */
     final DevicePool.Block tokenRows;
 
@@ -33,85 +31,32 @@ final class CudaDispatchHandle extends NormalHandle {
     final DevicePool.Block expertOffsets;
 
     final int expertAlignment;
-    private final int numTokens;
-    private int numReceived;
-    private int numResultRows;
 
     /** What observers learn of the dispatch; null if it was not observed. */
     DispatchTrace trace;
 
-    CudaDispatchHandle(
-            CudaNormalState owner,
-            int numTokens,
-            int hidden,
-            int numTopk,
-            int numExperts,
-            int numWorstTokens,
-            boolean expanded,
-            int expertAlignment) {
-        super(hidden, numTopk, numExperts, numWorstTokens);
-        this.owner = owner;
-        this.numTokens = numTokens;
-        this.expertAlignment = expertAlignment;
-        this.numReceived = numWorstTokens;
-        this.numResultRows = numWorstTokens;
+    /** Of a plan without a handle. */
+    CudaDispatchHandle(CudaNormalState owner, DispatchPlan plan) {
+        super(owner, plan);
+        this.expertAlignment = plan.expertAlignment();
         int numRanks = owner.topology.numRanks();
         boolean internode = owner.topology.isInternode();
-        this.tokenRows = internode ? null : owner.memory.allocate(4L * numTokens * numRanks);
+        this.tokenRows = internode ? null : owner.memory.allocate(4L * numTokens() * numRanks);
         this.routing =
                 internode
                         ? InternodeRouting.allocate(
-                                owner.memory, owner.topology, numTokens, owner.limits.maxTokens())
+                                owner.memory, owner.topology, numTokens(), owner.limits.maxTokens())
                         : null;
         this.numRows = owner.memory.allocateZeroed(4);
         this.sourceRows = owner.memory.allocateZeroed(4L * (numRanks + 1 + 2 * numRanks));
         this.epoch = owner.memory.allocateZeroed(8);
         this.rawCounts =
-                numTopk == 0 ? null : owner.memory.allocateZeroed(4L * (numExperts / numRanks));
+                numTopk() == 0 ? null : owner.memory.allocateZeroed(4L * numLocalExperts());
         this.expandedRows =
-                expanded ? owner.memory.allocate(4L * owner.nvlLayout.capacity() * numTopk) : null;
+                expanded()
+                        ? owner.memory.allocate(4L * owner.nvlLayout.capacity() * numTopk())
+                        : null;
         this.expertOffsets =
-                expanded ? owner.memory.allocate(4L * (numExperts / numRanks + 1)) : null;
-    }
-
-    /** The handle as one of {@code state}'s. */
-    static CudaDispatchHandle of(DispatchHandle handle, CudaNormalState state) {
-        if (handle instanceof CudaDispatchHandle cuda && cuda.owner == state) {
-            return cuda;
-        }
-        throw foreign();
-    }
-
-    /**
-     * The routing is that of a dispatch that brought {@code received} rows and shows {@code shown}.
-     */
-    void validate(int received, int shown) {
-        numReceived = received;
-        numResultRows = shown;
-        setValid();
-    }
-
-    int numLocalExperts() {
-        return numExperts() / owner.topology.numRanks();
-    }
-
-    /** Rows of the result, and of the x that combine takes. */
-    int numResultRows() {
-        return numResultRows;
-    }
-
-    @Override
-    public int numTokens() {
-        return numTokens;
-    }
-
-    @Override
-    public int numRecvTokens() {
-        return numReceived;
-    }
-
-    @Override
-    public boolean expanded() {
-        return expandedRows != null;
+                expanded() ? owner.memory.allocate(4L * (numLocalExperts() + 1)) : null;
     }
 }

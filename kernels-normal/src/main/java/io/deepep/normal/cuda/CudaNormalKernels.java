@@ -4,8 +4,6 @@ import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
-import io.deepep.Device;
-import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
@@ -13,7 +11,6 @@ import io.deepep.EpTopology;
 import io.deepep.Event;
 import io.deepep.NormalDefaults;
 import io.deepep.NormalLimits;
-import io.deepep.ScaledRows;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
@@ -22,7 +19,8 @@ import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.RdmaHeaps;
 import io.deepep.error.RoutingException;
-import io.deepep.normal.CombineRegion;
+import io.deepep.normal.Fault;
+import io.deepep.normal.FaultMessages;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
@@ -30,12 +28,13 @@ import io.deepep.normal.cuda.kernels.CallKernels;
 import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.CallTimeouts;
+import io.deepep.spi.FaultCode;
 import io.deepep.spi.Operation;
 import java.lang.foreign.Arena;
 import java.util.List;
 
 /** Normal mode of one rank on a GPU. */
-public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
+public final class CudaNormalKernels extends NormalKernels implements AutoCloseable {
     /**
      * Where a rank works.
      *
@@ -80,7 +79,12 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
             Config dispatchConfig,
             Config combineConfig,
             NormalDefaults defaults) {
-        this.state = new CudaNormalState(setup, limits, dispatchConfig, combineConfig, defaults);
+        this(new CudaNormalState(setup, limits, dispatchConfig, combineConfig, defaults));
+    }
+
+    private CudaNormalKernels(CudaNormalState state) {
+        super(state);
+        this.state = state;
     }
 
     /**
@@ -104,16 +108,6 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
     @Override
     public boolean canMask() {
         return state.canMask();
-    }
-
-    @Override
-    public int[] takeSuspects() {
-        return state.masks.takeSuspects();
-    }
-
-    @Override
-    public int[] queryMask() {
-        return state.masks.toArray();
     }
 
     @Override
@@ -151,7 +145,10 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
                     .setInt("num_nodes", numNodes)
                     .setInt("ranks_per_node", state.topology.numNvlRanks());
             LaunchConfig launch =
-                    new LaunchConfig(arena, state.dispatchConfig.numSms(), KernelConstants.THREADS)
+                    new LaunchConfig(
+                                    arena,
+                                    state.configs.dispatch().numSms(),
+                                    KernelConstants.THREADS)
                             .sharedBytes(4 * (numExperts + numRanks + numNodes));
             state.kernels.layout.launch(launch, p.memory(), state.stream);
             state.stream.synchronize();
@@ -168,20 +165,12 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
     private void requireGoodSelections(DevicePool.Block bad, Tensor topkIdx, int numExperts) {
         long key = state.readLong(bad.address());
         if (key != 0) {
-            long token = ~key >>> KernelConstants.LAYOUT_KEY_BITS;
-            long k = ~key & ((1 << KernelConstants.LAYOUT_KEY_BITS) - 1);
+            int token = (int) (~key >>> KernelConstants.LAYOUT_KEY_BITS);
+            int k = (int) (~key & ((1 << KernelConstants.LAYOUT_KEY_BITS) - 1));
             long expert = state.readLong(topkIdx.address() + 8 * (token * topkIdx.size(1) + k));
-            throw new RoutingException(
-                    state.topology.rank(),
-                    "topkIdx["
-                            + token
-                            + "]["
-                            + k
-                            + "]="
-                            + expert
-                            + " is not in [-1, numExperts="
-                            + numExperts
-                            + "); use -1 for no selection");
+            int rank = state.topology.rank();
+            Fault fault = Fault.ofRouting(FaultCode.EXPERT_OUT_OF_RANGE, rank, token, k, expert);
+            throw new RoutingException(rank, FaultMessages.routing(fault, numExperts));
         }
     }
 
@@ -193,27 +182,6 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
     @Override
     public Operation<CombineResult> prepareCombine(CombinePlan plan) {
         return new CudaCombine(state, plan);
-    }
-
-    @Override
-    public Tensor combineBuffer(DispatchHandle handle) {
-        CudaDispatchHandle mine = CudaDispatchHandle.of(handle, state);
-        return combineRegion().bf16(mine, mine.numResultRows());
-    }
-
-    @Override
-    public ScaledRows fp8CombineBuffer(DispatchHandle handle) {
-        CudaDispatchHandle mine = CudaDispatchHandle.of(handle, state);
-        return combineRegion().fp8(mine, mine.numResultRows());
-    }
-
-    private CombineRegion combineRegion() {
-        Device device = state.context.device();
-        long heap = state.heap();
-        return new CombineRegion(
-                state.nvlLayout,
-                (offset, bytes, dtype, shape, strides) ->
-                        Tensor.onDevice(device, heap + offset, bytes, dtype, shape, strides));
     }
 
     /** Releases the rank's memory, now that its stream is done; waits for nothing. */

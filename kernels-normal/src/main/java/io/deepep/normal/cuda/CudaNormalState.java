@@ -1,52 +1,41 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.Config;
-import io.deepep.EpTopology;
+import io.deepep.DType;
 import io.deepep.NormalDefaults;
 import io.deepep.NormalLimits;
 import io.deepep.Plan;
+import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.PinnedSlots;
-import io.deepep.normal.FaultMessages;
-import io.deepep.normal.Masks;
 import io.deepep.normal.NormalCall;
-import io.deepep.normal.NormalChecks;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
-import io.deepep.normal.ReceivedRows;
+import io.deepep.normal.NormalState;
 import io.deepep.normal.cuda.kernels.CallKernels;
 import io.deepep.normal.cuda.kernels.NormalModule;
 import io.deepep.normal.cuda.kernels.NormalStructs;
-import io.deepep.spi.CallTimeouts;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
 import java.util.function.Function;
 
-/** What the operations of one rank's normal mode share. */
-final class CudaNormalState implements AutoCloseable {
+/** What all operations of one rank's normal mode share on a GPU. */
+final class CudaNormalState extends NormalState implements AutoCloseable {
     /** Of what is read or written at once: 8 bytes, or the words of a node's masked ranks. */
     private static final int SLOT_BYTES = 16;
 
     final CudaContext context;
     final CudaStream stream;
-    final EpTopology topology;
-    final NormalLimits limits;
-    final NormalNvlLayout nvlLayout;
-    final NormalChecks checks;
-    final ReceivedRows received;
     final NormalModule kernels;
 
     /** What the kernels of this group were built with. */
     final NormalStructs structs;
 
-    final Config dispatchConfig;
-    final Config combineConfig;
-    private final CallTimeouts timeouts;
     private final long goneRanks;
     final boolean peersReachPlainMemory;
     final DevicePool memory;
@@ -63,9 +52,6 @@ final class CudaNormalState implements AutoCloseable {
 
     final DevicePool.Block expertHist;
 
-    /** As {@code LocalState} has them. */
-    final Masks masks;
-
     private final List<Long> heaps;
     private final int ranksOnDevice;
     private final boolean masksTimedOut;
@@ -78,24 +64,21 @@ final class CudaNormalState implements AutoCloseable {
             Config dispatchConfig,
             Config combineConfig,
             NormalDefaults defaults) {
+        super(
+                limits,
+                new NormalConfigs(
+                        setup.topology(),
+                        fit(dispatchConfig, defaults.dispatch(), setup),
+                        fit(combineConfig, defaults.combine(), setup)),
+                setup.timeouts(),
+                setup.context().device());
         this.context = setup.context();
         this.stream = setup.stream();
-        this.topology = setup.topology();
-        this.limits = limits;
         this.ranksOnDevice = setup.ranksOnDevice();
         this.masksTimedOut = setup.masksTimedOut();
-        this.dispatchConfig = fit(dispatchConfig, defaults.dispatch());
-        this.combineConfig = fit(combineConfig, defaults.combine());
-        NormalConfigs.requireFor(topology, this.dispatchConfig);
-        NormalConfigs.requireFor(topology, this.combineConfig);
-        this.timeouts = setup.timeouts();
         this.goneRanks = setup.goneRanks();
         this.peersReachPlainMemory = setup.peersReachPlainMemory();
         this.heaps = setup.heaps();
-        this.masks = new Masks(topology);
-        this.nvlLayout = NormalNvlLayout.of(limits, topology);
-        this.checks = new NormalChecks(limits, topology, context.device());
-        this.received = new ReceivedRows(nvlLayout);
         NormalGpu gpu = NormalGpu.of(context);
         this.kernels = gpu.kernels;
         this.structs = NormalStructs.of(topology.numNvlRanks());
@@ -150,9 +133,9 @@ final class CudaNormalState implements AutoCloseable {
      * Ranks on one GPU share its multiprocessors: the default number shrinks to what fits, another
      * one is the user's choice.
      */
-    private Config fit(Config config, Config byDefault) {
-        int most = context.cudaDevice().numSms() / ranksOnDevice;
-        int share = most == 1 && !topology.isInternode() ? 1 : most / 2 * 2;
+    private static Config fit(Config config, Config byDefault, CudaNormalKernels.RankSetup setup) {
+        int most = setup.context().cudaDevice().numSms() / setup.ranksOnDevice();
+        int share = most == 1 && !setup.topology().isInternode() ? 1 : most / 2 * 2;
         return config.equals(byDefault) && config.numSms() > share && share >= 1
                 ? config.withNumSms(share)
                 : config;
@@ -190,20 +173,21 @@ final class CudaNormalState implements AutoCloseable {
         requireResident(call.apply(unmaskedCalls()), numBlocks, numThreads, sharedBytes);
     }
 
-    long heap() {
+    @Override
+    public long nvlAddress() {
         return heaps.get(topology.rank());
     }
 
-    boolean heapContains(long address) {
-        return address >= heap() && address < heap() + nvlLayout.layout().sizeBytes();
+    @Override
+    protected Tensor nvlView(
+            long offset, long numBytes, DType dtype, long[] shape, long[] strides) {
+        return Tensor.onDevice(
+                context.device(), nvlAddress() + offset, numBytes, dtype, shape, strides);
     }
 
     /** The status of an operation, in its slot. */
     StatusBlock status(PinnedSlots.Slot slot, NormalCall call, Plan plan, int numExperts) {
-        FaultMessages messages =
-                new FaultMessages(
-                        call, topology, timeouts.of(plan), numExperts, nvlLayout.capacity());
-        return new StatusBlock(slot, messages, masks);
+        return new StatusBlock(slot, messages(call, plan, numExperts), masks);
     }
 
     /** Fills the group at the beginning of {@code params}. */

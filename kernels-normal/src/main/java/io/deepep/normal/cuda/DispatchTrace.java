@@ -49,7 +49,7 @@ final class DispatchTrace {
     void record() {
         Region headers = state.nvlLayout.headers();
         long target = slot.deviceAddress();
-        state.stream.copy(target, state.heap() + headers.offset(), headers.sizeBytes());
+        state.stream.copy(target, state.nvlAddress() + headers.offset(), headers.sizeBytes());
         long ownRowsBytes = ownRowsBytes(state, handle);
         if (ownRowsBytes > 0) {
             state.stream.copy(

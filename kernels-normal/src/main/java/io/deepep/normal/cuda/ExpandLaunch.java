@@ -20,6 +20,7 @@ final class ExpandLaunch {
 
     private final CudaNormalState state;
     private final CudaDispatchOutputs outputs;
+    private final boolean expanded;
     private final Params params;
     private final LaunchConfig launch;
 
@@ -35,6 +36,7 @@ final class ExpandLaunch {
             StatusBlock status) {
         this.state = state;
         this.outputs = outputs;
+        this.expanded = handle.expanded();
         Arena arena = Arena.ofAuto();
         this.params = NormalStructs.EXPAND.allocate(arena);
         this.launch =
@@ -85,7 +87,7 @@ final class ExpandLaunch {
                 state.kernels.expand, config.numSms(), KernelConstants.THREADS, sharedBytes);
         launch.sharedBytes(sharedBytes);
         var nvl = state.nvlLayout;
-        params.set("rows", state.heap() + nvl.recvRows().offset())
+        params.set("rows", state.nvlAddress() + nvl.recvRows().offset())
                 .set("num_rows", handle.numRows.address())
                 .set("block_hist", blockHist.address())
                 .set("out_x_stride", row.elementBytes())
@@ -104,8 +106,8 @@ final class ExpandLaunch {
         if (handle.expanded()) {
             boolean weights = plan.topkWeights() != null;
             ExpandMode map = plan.handle() == null ? ExpandMode.BUILD_MAP : ExpandMode.USE_MAP;
-            params.set("topk", state.heap() + nvl.recvTopk().offset())
-                    .set("weights", weights ? state.heap() + nvl.recvWeights().offset() : 0)
+            params.set("topk", state.nvlAddress() + nvl.recvTopk().offset())
+                    .set("weights", weights ? state.nvlAddress() + nvl.recvWeights().offset() : 0)
                     .set("raw_expert_counts", handle.rawCounts.address())
                     .set("expanded_rows", handle.expandedRows.address())
                     .set("out_expert_offsets", handle.expertOffsets.address())
@@ -115,13 +117,9 @@ final class ExpandLaunch {
 
     /** Enqueues the copy of a result of {@code numRows} rows. */
     void run(int numRows) {
-        params.set("out_x", outputs.recvX().address())
-                .set(
-                        "out_scales",
-                        outputs.recvScales() == null ? 0 : outputs.recvScales().address())
-                .set(
-                        "out_weights",
-                        outputs.expandedWeights() == null ? 0 : outputs.expandedWeights().address())
+        params.set("out_x", outputs.x().address())
+                .setTensor("out_scales", outputs.scales())
+                .setTensor("out_weights", expanded ? outputs.topkWeights() : null)
                 .setInt("out_limit", numRows);
         state.kernels.expand.launch(launch, params.memory(), state.stream);
     }

@@ -42,19 +42,19 @@ enum RowsAccess {
             CudaNormalState state, CudaDispatchHandle handle, Config config, CombinePlan plan) {
         Tensor x = plan.x();
         if (plan.format() == CombineFormat.FP8) {
-            if (NormalRows.travelAsTheyAre(plan) && state.heapContains(x.address())) {
+            if (NormalRows.travelAsTheyAre(plan) && state.nvlContains(x)) {
                 return HEAP;
             }
-            NormalChecks.combineFromElsewhere(plan, state.nvlLayout, state.heap());
+            NormalChecks.combineFromElsewhere(plan, state.nvlLayout, state.nvlAddress());
             return CAST;
         }
         long stride = x.stride(0) * DType.BF16.sizeBytes();
         boolean aligned = x.address() % UNIT_BYTES == 0 && stride % UNIT_BYTES == 0;
         if (handle.expanded() || !aligned) {
-            NormalChecks.combineFromElsewhere(plan, state.nvlLayout, state.heap());
+            NormalChecks.combineFromElsewhere(plan, state.nvlLayout, state.nvlAddress());
             return STAGED;
         }
-        if (state.heapContains(x.address())) {
+        if (state.nvlContains(x)) {
             return HEAP;
         }
         boolean alone = state.topology.numRanks() == 1;

@@ -6,12 +6,10 @@ import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.Event;
 import io.deepep.Tensor;
-import io.deepep.host.HostMemory;
 import io.deepep.normal.CombineRoles;
 import io.deepep.normal.FaultMessages;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalCall;
-import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.host.call.HeaderExchange;
 import io.deepep.normal.host.call.HostNormalState;
@@ -26,7 +24,6 @@ import io.deepep.normal.host.node.SentRows;
 import io.deepep.normal.host.routing.HostDispatchHandle;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
-import java.lang.foreign.Arena;
 import java.util.Arrays;
 
 /** A combine with the routing of a handle. */
@@ -51,16 +48,10 @@ final class HostCombine implements Operation<CombineResult> {
     HostCombine(HostNormalState state, CombinePlan plan) {
         this.state = state;
         this.plan = plan;
-        this.handle = HostDispatchHandle.of(plan.handle(), state);
+        this.handle = (HostDispatchHandle) state.own(plan.handle());
         this.numRows = handle.numResultRows();
         state.checks.combine(plan, numRows);
-        this.config =
-                NormalConfigs.choose(
-                        state.topology,
-                        plan.config(),
-                        plan.numSms(),
-                        state.combineConfig,
-                        state.envelope);
+        this.config = state.configs.of(plan);
         this.messages = state.messages(NormalCall.COMBINE, plan, handle.numExperts());
         this.out = plan.out() != null ? plan.out() : allocate(DType.BF16, handle.hidden());
         this.weightsOut = plan.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
@@ -89,15 +80,13 @@ final class HostCombine implements Operation<CombineResult> {
     }
 
     private Tensor allocate(DType dtype, int columns) {
-        long numBytes = (long) dtype.sizeBytes() * handle.numTokens() * columns;
-        return Tensor.of(
-                HostMemory.allocate(Arena.ofAuto(), numBytes), dtype, handle.numTokens(), columns);
+        return new HostOutputMemory().tensor(dtype, handle.numTokens(), columns);
     }
 
     @Override
     public void begin() {
         handle.requireValid();
-        state.received.requireCurrent(plan.x(), state.context.nvl().local().address(), handle);
+        state.received.requireCurrent(plan.x(), state.nvlAddress(), handle);
         if (handle.numResultRows() != numRows) {
             state.checks.combineRows(plan, handle.numResultRows());
         }
@@ -107,7 +96,7 @@ final class HostCombine implements Operation<CombineResult> {
         headers.set(HeaderWord.HIDDEN, handle.hidden());
         headers.set(HeaderWord.NUM_SCALES, sent.format.numScales());
         headers.set(HeaderWord.TOPK, weightsOut == null ? 0 : handle.numTopk());
-        headers.set(HeaderWord.MASKED, state.exchange.masks.word());
+        headers.set(HeaderWord.MASKED, state.masks.word());
         handle.announce(headers);
         if (state.topology.isInternode()) {
             headers.set(HeaderWord.NUM_BLOCKS, config.numSms());

@@ -8,7 +8,6 @@ import io.deepep.normal.Fault;
 import io.deepep.normal.FaultMessages;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalCall;
-import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.host.call.HeaderExchange;
@@ -21,7 +20,6 @@ import io.deepep.normal.host.internode.Rings;
 import io.deepep.normal.host.node.GivenRows;
 import io.deepep.normal.host.node.NodeRowSender;
 import io.deepep.normal.host.node.TokenMetadata;
-import io.deepep.normal.host.routing.ExpertGroups;
 import io.deepep.normal.host.routing.HostDispatchHandle;
 import io.deepep.normal.host.routing.Routing;
 import io.deepep.normal.host.routing.RoutingScan;
@@ -52,18 +50,12 @@ final class HostDispatch implements Operation<DispatchResult> {
         this.state = state;
         this.plan = plan;
         boolean cached = plan.handle() != null;
-        HostDispatchHandle given = cached ? HostDispatchHandle.of(plan.handle(), state) : null;
+        HostDispatchHandle given = cached ? (HostDispatchHandle) state.own(plan.handle()) : null;
         state.checks.dispatch(plan);
-        Config config =
-                NormalConfigs.choose(
-                        state.topology,
-                        plan.config(),
-                        plan.numSms(),
-                        state.dispatchConfig,
-                        state.envelope);
+        Config config = state.configs.of(plan);
         this.numBlocks = Math.min(config.numSms(), NormalRdmaLayout.MAX_BLOCKS);
         this.call = cached ? NormalCall.CACHED_DISPATCH : NormalCall.DISPATCH;
-        this.handle = cached ? given : newHandle(state, plan);
+        this.handle = cached ? given : new HostDispatchHandle(state, plan);
         this.messages = state.messages(call, plan, handle.numExperts());
         this.outputs = new HostDispatchOutputs(state, handle, plan);
         GivenRows tokens = new GivenRows(plan.x(), plan.scales());
@@ -98,27 +90,6 @@ final class HostDispatch implements Operation<DispatchResult> {
         }
     }
 
-    private static HostDispatchHandle newHandle(HostNormalState state, DispatchPlan plan) {
-        int numTokens = (int) plan.x().size(0);
-        int numTopk = plan.topkIdx() == null ? 0 : (int) plan.topkIdx().size(1);
-        int numExperts = plan.topkIdx() == null ? 0 : plan.numExperts();
-        int numLocalExperts = numExperts / state.topology.numRanks();
-        ExpertGroups groups =
-                plan.expanded()
-                        ? new ExpertGroups(numLocalExperts, numTopk, plan.expertAlignment())
-                        : null;
-        Routing routing =
-                new Routing(state.topology, numTokens, numExperts, state.limits.maxTokens());
-        return new HostDispatchHandle(
-                state,
-                routing,
-                groups,
-                (int) plan.x().size(1),
-                numTopk,
-                numExperts,
-                plan.numWorstTokens());
-    }
-
     private boolean isCached() {
         return call == NormalCall.CACHED_DISPATCH;
     }
@@ -129,7 +100,7 @@ final class HostDispatch implements Operation<DispatchResult> {
             handle.requireValid();
         } else {
             handle.invalidate();
-            handle.routing.scan.scan(plan.topkIdx(), plan.layout(), state.exchange.masks);
+            handle.routing.scan.scan(plan.topkIdx(), plan.layout(), state.masks);
         }
         announce();
         state.headers.open(messages);
@@ -144,7 +115,7 @@ final class HostDispatch implements Operation<DispatchResult> {
     private void announce() {
         HeaderExchange headers = state.headers;
         headers.start(call);
-        headers.set(HeaderWord.MASKED, state.exchange.masks.word());
+        headers.set(HeaderWord.MASKED, state.masks.word());
         headers.set(HeaderWord.HIDDEN, handle.hidden());
         headers.set(HeaderWord.ROW_BYTES, (int) row.strideBytes());
         headers.set(HeaderWord.NUM_SCALES, row.numScales());
@@ -160,7 +131,7 @@ final class HostDispatch implements Operation<DispatchResult> {
         headers.set(HeaderWord.NUM_EXPERTS, handle.numExperts());
         headers.set(HeaderWord.TOPK, handle.numTopk());
         headers.set(HeaderWord.HAS_WEIGHTS, plan.topkWeights() == null ? 0 : 1);
-        headers.set(HeaderWord.ROW_LIMIT, rowLimit());
+        headers.set(HeaderWord.ROW_LIMIT, outputs.rowLimit());
         if (state.topology.isInternode()) {
             headers.set(
                     HeaderWord.EXPANDED_LIMITED,
@@ -173,18 +144,10 @@ final class HostDispatch implements Operation<DispatchResult> {
         headers.setCounts(scan.tokensPerRank, scan.selectionsPerExpert);
     }
 
-    /** Rows that may arrive here. */
-    private int rowLimit() {
-        int capacity = state.nvlLayout.capacity();
-        boolean limited = plan.numWorstTokens() > 0 && !plan.expanded();
-        return limited ? Math.min(capacity, plan.numWorstTokens()) : capacity;
-    }
-
     /** Judges the rows of all ranks and places this rank's own. */
     private void accept() {
         requireRoom();
         handle.routing.assignRows(state.headers, state.rails());
-        handle.validate(state.exchange.epoch(), state.headers);
         outputs.setCounts(state.headers);
         if (handle.groups != null) {
             int rows = handle.groups.place(state.headers);
@@ -196,6 +159,7 @@ final class HostDispatch implements Operation<DispatchResult> {
                                 FaultCode.TOO_MANY_EXPANDED, state.topology.rank(), limit, rows));
             }
         }
+        handle.validate(state.exchange.epoch(), state.headers);
         for (int rank = 0; rank < state.topology.numRanks() && !endsTogether; rank++) {
             endsTogether =
                     state.topology.isInternode()
@@ -270,6 +234,6 @@ final class HostDispatch implements Operation<DispatchResult> {
 
     @Override
     public DispatchResult result(Event event, Runnable receiveHook) {
-        return outputs.result(handle, event);
+        return outputs.result(event);
     }
 }

@@ -4,22 +4,19 @@ import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
-import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.NormalLimits;
-import io.deepep.ScaledRows;
 import io.deepep.Tensor;
 import io.deepep.error.RoutingException;
 import io.deepep.host.HostContext;
-import io.deepep.normal.CombineRegion;
 import io.deepep.normal.FaultMessages;
 import io.deepep.normal.Masks;
+import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.host.call.HostNormalState;
-import io.deepep.normal.host.routing.HostDispatchHandle;
 import io.deepep.normal.host.routing.RoutingScan;
 import io.deepep.spi.Operation;
 import java.lang.foreign.Arena;
@@ -27,7 +24,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /** Normal mode on the host: the protocol as plain Java, one rank per thread. */
-public final class HostNormalKernels implements NormalKernels {
+public final class HostNormalKernels extends NormalKernels {
     private final HostNormalState state;
 
     /**
@@ -45,29 +42,28 @@ public final class HostNormalKernels implements NormalKernels {
             Config dispatchConfig,
             Config combineConfig,
             boolean masksTimedOut) {
-        this.state =
-                new HostNormalState(context, limits, dispatchConfig, combineConfig, masksTimedOut);
+        this(
+                new HostNormalState(
+                        context,
+                        limits,
+                        new NormalConfigs(context.topology(), dispatchConfig, combineConfig),
+                        masksTimedOut));
+    }
+
+    private HostNormalKernels(HostNormalState state) {
+        super(state);
+        this.state = state;
     }
 
     @Override
     public void updateMask(int rank, boolean masked) {
-        state.exchange.masks.update(rank, masked);
+        state.masks.update(rank, masked);
         state.context.waiter().askAgain();
     }
 
     @Override
     public boolean canMask() {
         return true;
-    }
-
-    @Override
-    public int[] takeSuspects() {
-        return state.exchange.masks.takeSuspects();
-    }
-
-    @Override
-    public int[] queryMask() {
-        return state.exchange.masks.toArray();
     }
 
     @Override
@@ -133,25 +129,5 @@ public final class HostNormalKernels implements NormalKernels {
     @Override
     public Operation<CombineResult> prepareCombine(CombinePlan plan) {
         return new HostCombine(state, plan);
-    }
-
-    @Override
-    public Tensor combineBuffer(DispatchHandle handle) {
-        HostDispatchHandle mine = HostDispatchHandle.of(handle, state);
-        return combineRegion().bf16(mine, mine.numResultRows());
-    }
-
-    @Override
-    public ScaledRows fp8CombineBuffer(DispatchHandle handle) {
-        HostDispatchHandle mine = HostDispatchHandle.of(handle, state);
-        return combineRegion().fp8(mine, mine.numResultRows());
-    }
-
-    private CombineRegion combineRegion() {
-        MemorySegment nvl = state.context.nvl().local();
-        return new CombineRegion(
-                state.nvlLayout,
-                (offset, bytes, dtype, shape, strides) ->
-                        Tensor.strided(nvl.asSlice(offset, bytes), dtype, shape, strides));
     }
 }

@@ -43,8 +43,7 @@ public final class CallExchange {
     private final Region doneFlags;
     private final Region endings;
 
-    /** The ranks that are left out. */
-    public final Masks masks;
+    final Masks masks;
 
     /** Whether a rank that does not come is masked. */
     final boolean masksTimedOut;
@@ -61,6 +60,7 @@ public final class CallExchange {
     /**
      * Of one rank.
      *
+     * @param masks the ranks that are left out
      * @param masksTimedOut whether a rank that does not come is masked: then a call fails on all
      *     others, who must be in step for the next one
      */
@@ -68,6 +68,7 @@ public final class CallExchange {
             HostContext context,
             NormalNvlLayout nvlLayout,
             NormalRdmaLayout rdmaLayout,
+            Masks masks,
             boolean masksTimedOut) {
         topology = context.topology();
         nvl = context.nvl();
@@ -75,7 +76,7 @@ public final class CallExchange {
         waiter = context.waiter();
         doneFlags = nvlLayout.doneFlags();
         endings = rdmaLayout.endings();
-        masks = new Masks(topology);
+        this.masks = masks;
         this.masksTimedOut = masksTimedOut;
         waits = new SaidWaits(topology, nvl, rdma, doneFlags, endings, masks);
     }

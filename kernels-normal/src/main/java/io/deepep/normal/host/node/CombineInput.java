@@ -56,18 +56,15 @@ public final class CombineInput {
                         && NormalRows.travelAsTheyAre(plan)
                         && state.nvlContains(plan.x());
         if (handle.expanded() || (plan.format() == CombineFormat.FP8 && !inPlace)) {
-            NormalChecks.combineFromElsewhere(plan, state.nvlLayout, nvlAddress());
+            NormalChecks.combineFromElsewhere(plan, state.nvlLayout, state.nvlAddress());
         }
-    }
-
-    private long nvlAddress() {
-        return state.context.nvl().local().address();
     }
 
     /** Says where this rank's rows lie. */
     public void offer(HeaderExchange headers) {
         headers.set(HeaderWord.ROW_LIMIT, handle.numReceived());
-        headers.setLong(HeaderWord.X_LOW, inPlace ? x.address() - nvlAddress() : rows.offset());
+        headers.setLong(
+                HeaderWord.X_LOW, inPlace ? x.address() - state.nvlAddress() : rows.offset());
         headers.set(HeaderWord.X_STRIDE, (int) (inPlace ? rowBytes : rows.recordBytes()));
         headers.setLong(HeaderWord.WEIGHTS_LOW, state.nvlLayout.combineWeights().offset());
         headers.set(HeaderWord.WEIGHTS_STRIDE, handle.numTopk());

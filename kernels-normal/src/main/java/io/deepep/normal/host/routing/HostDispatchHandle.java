@@ -1,6 +1,6 @@
 package io.deepep.normal.host.routing;
 
-import io.deepep.DispatchHandle;
+import io.deepep.DispatchPlan;
 import io.deepep.EpTopology;
 import io.deepep.normal.Fault;
 import io.deepep.normal.HeaderWord;
@@ -28,60 +28,45 @@ public final class HostDispatchHandle extends NormalHandle {
     /** f32 [K] of each received row. */
     public final Region recvWeights;
 
-    private int numReceived;
     private int epoch;
     private int masked;
 
-    public HostDispatchHandle(
-            HostNormalState owner,
-            Routing routing,
-            ExpertGroups groups,
-            int hidden,
-            int numTopk,
-            int numExperts,
-            int numWorstTokens) {
-        super(hidden, numTopk, numExperts, numWorstTokens);
+    /** Of a plan without a handle. */
+    public HostDispatchHandle(HostNormalState owner, DispatchPlan plan) {
+        super(owner, plan);
         this.owner = owner;
-        this.routing = routing;
-        this.groups = groups;
+        this.routing =
+                new Routing(owner.topology, numTokens(), numExperts(), owner.limits.maxTokens());
+        this.groups =
+                plan.expanded()
+                        ? new ExpertGroups(numLocalExperts(), numTopk(), plan.expertAlignment())
+                        : null;
         this.receivedRows = new int[owner.topology.numRanks()];
-        long topkBytes = (long) Integer.BYTES * numTopk;
-        this.recvTopk = numTopk == 0 ? null : owner.nvlLayout.recvTopk().of(topkBytes);
-        this.recvWeights = numTopk == 0 ? null : owner.nvlLayout.recvWeights().of(topkBytes);
-    }
-
-    /** The handle as one of {@code state}'s. */
-    public static HostDispatchHandle of(DispatchHandle handle, HostNormalState state) {
-        if (handle instanceof HostDispatchHandle host && host.owner == state) {
-            return host;
-        }
-        throw foreign();
+        boolean topk = numTopk() > 0;
+        long topkBytes = (long) Integer.BYTES * numTopk();
+        this.recvTopk = topk ? owner.nvlLayout.recvTopk().of(topkBytes) : null;
+        this.recvWeights = topk ? owner.nvlLayout.recvWeights().of(topkBytes) : null;
     }
 
     /** The routing is that of the dispatch {@code atEpoch}, which had these headers. */
     public void validate(int atEpoch, HeaderExchange headers) {
         epoch = atEpoch;
-        masked = owner.exchange.masks.word();
-        setValid();
-        numReceived = 0;
+        masked = owner.masks.word();
+        int numRows = 0;
         for (int source = 0; source < receivedRows.length; source++) {
             receivedRows[source] = headers.rows(source, owner.topology.rank());
-            numReceived += receivedRows[source];
+            numRows += receivedRows[source];
         }
+        validate(numRows, groups == null ? numRows : groups.numRows());
     }
 
     /** Says in a header that the routing is used; all ranks refuse it if masks have changed. */
     public void announce(HeaderExchange headers) {
         headers.set(HeaderWord.HANDLE_EPOCH, epoch);
-        if (masked != owner.exchange.masks.word()) {
+        if (masked != owner.masks.word()) {
             headers.setStatus(
                     Fault.ofRouting(FaultCode.HANDLE_MASKED, owner.topology.rank(), -1, -1, 0));
         }
-    }
-
-    /** Rows in the receive region, however many the result shows. */
-    public int numReceived() {
-        return numReceived;
     }
 
     /** Sets what this rank's tokens put on links, on their way out or home. */
@@ -103,28 +88,5 @@ public final class HostDispatchHandle extends NormalHandle {
             }
         }
         facts.links(nvlink, rdma);
-    }
-
-    /** Rows of the result: received, expanded, or the worst case. */
-    public int numResultRows() {
-        if (numWorstTokens() > 0) {
-            return numWorstTokens();
-        }
-        return groups == null ? numReceived : groups.numRows();
-    }
-
-    @Override
-    public int numTokens() {
-        return routing.numTokens;
-    }
-
-    @Override
-    public int numRecvTokens() {
-        return numWorstTokens() > 0 ? numWorstTokens() : numReceived;
-    }
-
-    @Override
-    public boolean expanded() {
-        return groups != null;
     }
 }

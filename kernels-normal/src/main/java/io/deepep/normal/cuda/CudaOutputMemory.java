@@ -1,0 +1,38 @@
+package io.deepep.normal.cuda;
+
+import io.deepep.DType;
+import io.deepep.Tensor;
+import io.deepep.cuda.memory.DevicePool;
+import io.deepep.normal.OutputMemory;
+
+/** Blocks of a rank's pool. */
+final class CudaOutputMemory implements OutputMemory {
+    private final DevicePool pool;
+    private DevicePool.Block block;
+
+    CudaOutputMemory(DevicePool pool) {
+        this.pool = pool;
+    }
+
+    @Override
+    public Tensor tensor(DType dtype, long... shape) {
+        long bytes = dtype.sizeBytes();
+        for (long size : shape) {
+            bytes = Math.multiplyExact(bytes, size);
+        }
+        reserve(bytes);
+        return block.tensor(dtype, shape);
+    }
+
+    /** Has room for so many bytes. */
+    void reserve(long numBytes) {
+        if (block == null || block.numBytes() < numBytes) {
+            block = pool.allocate(numBytes);
+        }
+    }
+
+    /** Of the device; 0 while nothing was reserved. */
+    long address() {
+        return block == null ? 0 : block.address();
+    }
+}

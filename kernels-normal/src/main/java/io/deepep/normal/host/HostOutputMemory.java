@@ -1,0 +1,26 @@
+package io.deepep.normal.host;
+
+import io.deepep.DType;
+import io.deepep.Tensor;
+import io.deepep.host.HostMemory;
+import io.deepep.normal.OutputMemory;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/** Off-heap memory, left to the garbage collector. */
+final class HostOutputMemory implements OutputMemory {
+    private MemorySegment segment = MemorySegment.NULL;
+
+    @Override
+    public Tensor tensor(DType dtype, long... shape) {
+        long bytes = dtype.sizeBytes();
+        for (long size : shape) {
+            bytes = Math.multiplyExact(bytes, size);
+        }
+        if (segment.byteSize() < bytes || segment.byteSize() == 0) {
+            long room = segment.byteSize() == 0 ? bytes : Math.addExact(bytes, bytes / 4);
+            segment = HostMemory.allocate(Arena.ofAuto(), room);
+        }
+        return Tensor.of(segment, dtype, shape);
+    }
+}
