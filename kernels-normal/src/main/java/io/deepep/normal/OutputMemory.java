@@ -10,5 +10,14 @@ import io.deepep.Tensor;
 @FunctionalInterface
 public interface OutputMemory {
     /** A contiguous tensor over the memory, which is that of the last one if it was enough. */
-    Tensor tensor(DType dtype, long... shape);
+    default Tensor tensor(DType dtype, long... shape) {
+        long numBytes = dtype.sizeBytes();
+        for (long size : shape) {
+            numBytes = Math.multiplyExact(numBytes, size);
+        }
+        return tensor(numBytes, dtype, shape);
+    }
+
+    /** The same, where {@code numBytes} is the size of the tensor. */
+    Tensor tensor(long numBytes, DType dtype, long... shape);
 }

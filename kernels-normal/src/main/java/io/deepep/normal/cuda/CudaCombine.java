@@ -11,12 +11,12 @@ import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalRows;
 import io.deepep.normal.RingShape;
+import io.deepep.normal.RowSpread;
 import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
-import io.deepep.spi.RunObservation;
 
 /**
  * A combine on a GPU: one launch pulls and sums, and brings rows into the heap first if peers
@@ -227,17 +227,8 @@ final class CudaCombine extends CudaNormalOperation<CombineResult> {
     }
 
     @Override
-    public RunObservation observe() {
-        waits.announce(this);
-        DispatchTrace trace = handle.trace;
-        return (facts, completed) -> {
-            describe(facts, completed);
-            waits.describe(facts);
-            RowSpread spread = trace == null ? null : trace.rows();
-            if (spread != null) {
-                spread.describeCombine(facts, handle.numTokens());
-            }
-        };
+    void describe(RowSpread ofDispatch, RecordedFacts facts) {
+        ofDispatch.describeCombine(facts, handle.numTokens());
     }
 
     @Override

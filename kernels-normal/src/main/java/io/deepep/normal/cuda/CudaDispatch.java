@@ -15,10 +15,10 @@ import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalHandle;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.RingShape;
+import io.deepep.normal.RowSpread;
 import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
-import io.deepep.spi.RunObservation;
 
 /**
  * A dispatch on a GPU: one launch, then one more if rows are copied out or grouped by expert.
@@ -50,7 +50,10 @@ final class CudaDispatch extends CudaNormalOperation<DispatchResult> {
         this.cached = plan.handle() != null;
         Config config = state.configs.of(plan);
         this.outputs = new CudaDispatchOutputs(state, handle, plan, slot);
-        this.expand = ExpandLaunch.of(state, handle, plan, config, outputs, status);
+        this.expand =
+                outputs.copies()
+                        ? new ExpandLaunch(state, handle, plan, config, outputs, status)
+                        : null;
         RowFormat row = new RowFormat(plan.x().dtype(), handle.hidden());
         int rowStride = (int) row.strideBytes();
         this.shape = DispatchShape.of(state, config, rowStride, cached ? 0 : handle.numExperts());
@@ -228,24 +231,21 @@ final class CudaDispatch extends CudaNormalOperation<DispatchResult> {
 
     /** A cached dispatch moves rows as the one that its handle is of. */
     @Override
-    public RunObservation observe() {
-        waits.announce(this);
-        if (!cached) {
-            if (traceSlot == null) {
-                long bytes = DispatchTrace.slotBytes(state, handle);
-                traceSlot = state.slots.take(handle, bytes, event);
-            }
-            announced = new DispatchTrace(state, handle, event, traceSlot);
+    DispatchTrace nextTrace() {
+        if (cached) {
+            return handle.trace;
         }
-        DispatchTrace trace = cached ? handle.trace : announced;
-        return (facts, completed) -> {
-            describe(facts, completed);
-            waits.describe(facts);
-            RowSpread rows = trace == null ? null : trace.rows();
-            if (rows != null) {
-                rows.describeDispatch(facts, handle.numTokens());
-            }
-        };
+        if (traceSlot == null) {
+            long bytes = DispatchTrace.slotBytes(state, handle);
+            traceSlot = state.slots.take(handle, bytes, event);
+        }
+        announced = new DispatchTrace(state, handle, event, traceSlot);
+        return announced;
+    }
+
+    @Override
+    void describe(RowSpread rows, RecordedFacts facts) {
+        rows.describeDispatch(facts, handle.numTokens());
     }
 
     @Override

@@ -10,7 +10,10 @@ import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.RingShape;
+import io.deepep.normal.RowSpread;
 import io.deepep.normal.cuda.kernels.InternodeStructs;
+import io.deepep.spi.RecordedFacts;
+import io.deepep.spi.RunObservation;
 import java.lang.foreign.Arena;
 
 /**
@@ -35,8 +38,8 @@ abstract class CudaNormalOperation<R> implements CudaOperation<R> {
 
     final WaitTimes waits;
 
-    /** Of the parameters across nodes; null on one node. */
-    private final KernelStruct acrossNodes;
+    /** What of these concerns other nodes; null on one node. */
+    private final Params between;
 
     CudaNormalOperation(
             CudaNormalState state, CudaDispatchHandle handle, Plan plan, NormalCall call) {
@@ -50,12 +53,13 @@ abstract class CudaNormalOperation<R> implements CudaOperation<R> {
         this.status = state.status(slot, call, plan, handle.numExperts());
         KernelStruct oneNode = combine ? state.structs.combine : state.structs.dispatch;
         if (state.internode == null) {
-            this.acrossNodes = null;
+            this.between = null;
             this.params = oneNode.allocate(arena);
         } else {
             InternodeStructs structs = state.internode.structs;
-            this.acrossNodes = combine ? structs.combine : structs.dispatch;
-            this.params = new Params(oneNode, acrossNodes.allocate(arena).memory());
+            Params whole = (combine ? structs.combine : structs.dispatch).allocate(arena);
+            this.between = whole.inner("between", InternodeStructs.INTERNODE);
+            this.params = whole.inner("local", oneNode);
         }
         state.setGroup(params, status);
         this.waits = new WaitTimes(state, params, event);
@@ -68,8 +72,7 @@ abstract class CudaNormalOperation<R> implements CudaOperation<R> {
      * @param numTopk selections of a record, 0 for none
      */
     final void fillBetween(RingShape rings, int slotBytes, int numTopk) {
-        state.internode.fill(
-                acrossNodes, params.memory(), handle.routing, rings, slotBytes, numTopk);
+        state.internode.fill(between, handle.routing, rings, slotBytes, numTopk);
     }
 
     /** Waits for the run before, unless runs are recorded; throws what nobody asked about. */
@@ -78,6 +81,28 @@ abstract class CudaNormalOperation<R> implements CudaOperation<R> {
             event.synchronize();
             status.beginRun();
         }
+    }
+
+    /** What the next run, which is observed, will tell of its dispatch's rows; null if nothing. */
+    DispatchTrace nextTrace() {
+        return handle.trace;
+    }
+
+    /** Reports how rows have spread. */
+    abstract void describe(RowSpread ofDispatch, RecordedFacts facts);
+
+    @Override
+    public final RunObservation observe() {
+        waits.announce(this);
+        DispatchTrace trace = nextTrace();
+        return (facts, completed) -> {
+            describe(facts, completed);
+            waits.describe(facts);
+            RowSpread rows = trace == null ? null : trace.rows();
+            if (rows != null) {
+                describe(rows, facts);
+            }
+        };
     }
 
     @Override

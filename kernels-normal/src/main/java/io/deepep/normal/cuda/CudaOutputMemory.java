@@ -15,12 +15,8 @@ final class CudaOutputMemory implements OutputMemory {
     }
 
     @Override
-    public Tensor tensor(DType dtype, long... shape) {
-        long bytes = dtype.sizeBytes();
-        for (long size : shape) {
-            bytes = Math.multiplyExact(bytes, size);
-        }
-        reserve(bytes);
+    public Tensor tensor(long numBytes, DType dtype, long... shape) {
+        reserve(numBytes);
         return block.tensor(dtype, shape);
     }
 

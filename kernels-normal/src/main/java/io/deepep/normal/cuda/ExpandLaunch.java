@@ -27,7 +27,7 @@ final class ExpandLaunch {
     /** Kept reachable: the kernel's scratch. */
     private final DevicePool.Block blockHist;
 
-    private ExpandLaunch(
+    ExpandLaunch(
             CudaNormalState state,
             CudaDispatchHandle handle,
             DispatchPlan plan,
@@ -47,19 +47,6 @@ final class ExpandLaunch {
         // The group's local state has the kernel's barrier; it has no peers.
         state.setOwnGroup(params, status);
         fillParams(handle, plan, config, numLocalExperts);
-    }
-
-    /** The launch that {@code plan} needs, or null if it only views the heap. */
-    static ExpandLaunch of(
-            CudaNormalState state,
-            CudaDispatchHandle handle,
-            DispatchPlan plan,
-            Config config,
-            CudaDispatchOutputs outputs,
-            StatusBlock status) {
-        return outputs.copies()
-                ? new ExpandLaunch(state, handle, plan, config, outputs, status)
-                : null;
     }
 
     private void fillParams(

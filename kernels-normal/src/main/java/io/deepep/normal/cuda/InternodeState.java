@@ -5,9 +5,8 @@ import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.KernelParams;
 import io.deepep.cuda.NetworkLibrary;
-import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.PinnedSlots;
@@ -157,29 +156,23 @@ final class InternodeState {
     /**
      * Fills the part of a launch's parameters that concerns other nodes.
      *
-     * @param struct of the parameters
+     * @param between an {@link InternodeStructs#INTERNODE}
      * @param slotBytes of a ring's slot
      * @param numTopk selections of a record, 0 for none
      */
     void fill(
-            KernelStruct struct,
-            KernelParams params,
-            InternodeRouting routing,
-            RingShape rings,
-            int slotBytes,
-            int numTopk) {
-        Between b = new Between(params, struct.offset("between"));
-        fillNetwork(b);
-        b.cellsOfRail("headers", layout.headers(), topology)
-                .cellsOfRail("header_flags", layout.headerFlags(), topology)
-                .cells("records", layout.records())
-                .cells("record_flags", layout.recordFlags())
-                .cells("slots", layout.slots())
-                .cells("tails", layout.tails())
-                .cells("totals", layout.totals())
-                .cells("heads", layout.heads())
-                .cellsOfRail("endings", layout.endings(), topology)
-                .set("header_bytes", layout.headerBytes())
+            Params between, InternodeRouting routing, RingShape rings, int slotBytes, int numTopk) {
+        fillNetwork(between.inner("network", NetworkStructs.NETWORK));
+        fillCellsOfRail(between, "headers", layout.headers());
+        fillCellsOfRail(between, "header_flags", layout.headerFlags());
+        fillCellsOfRail(between, "endings", layout.endings());
+        fillCells(between, "records", layout.records());
+        fillCells(between, "record_flags", layout.recordFlags());
+        fillCells(between, "slots", layout.slots());
+        fillCells(between, "tails", layout.tails());
+        fillCells(between, "totals", layout.totals());
+        fillCells(between, "heads", layout.heads());
+        between.set("header_bytes", layout.headerBytes())
                 .set("plan", plan.address())
                 .set("block_counts", blockCounts.address())
                 .set("block_bases", blockBases.address())
@@ -197,67 +190,32 @@ final class InternodeState {
                 .setInt("node_places", NormalRdmaLayout.nodeRows(topology));
     }
 
-    private void fillNetwork(Between b) {
-        b.setNetwork("base", heaps.addresses().get(topology.rank()))
-                .setNetwork("peers", peers == null ? 0 : peers.address())
-                .setNetwork("outbox", layout.outbox().offset())
-                .setNetwork("queues", heaps.queues())
-                .setNetwork("rails", rails == null ? 0 : rails.address())
-                .setNetworkInt("node", topology.rdmaRank())
-                .setNetworkInt("num_nodes", topology.numRdmaRanks());
+    private void fillNetwork(Params network) {
+        network.set("base", heaps.addresses().get(topology.rank()))
+                .set("peers", peers == null ? 0 : peers.address())
+                .set("outbox", layout.outbox().offset())
+                .set("queues", heaps.queues())
+                .set("rails", rails == null ? 0 : rails.address())
+                .setInt("node", topology.rdmaRank())
+                .setInt("num_nodes", topology.numRdmaRanks());
         heaps.library()
                 .ifPresent(
                         library ->
-                                b.setNetworkInt("first_pe", library.firstPe())
-                                        .setNetworkInt("pe_stride", library.peStride()));
+                                network.setInt("first_pe", library.firstPe())
+                                        .setInt("pe_stride", library.peStride()));
     }
 
-    /** The {@code Internode} inside a launch's parameters. */
-    private record Between(KernelParams params, long at) {
-        private static final KernelStruct STRUCT = InternodeStructs.INTERNODE;
+    /** A region with a cell for each node. */
+    private static void fillCells(Params between, String field, Region region) {
+        between.inner(field, NetworkStructs.CELLS)
+                .set("offset", region.offset())
+                .set("stride", region.stride0());
+    }
 
-        Between set(String field, long value) {
-            params.setLong(at + STRUCT.offset(field), value);
-            return this;
-        }
-
-        Between setInt(String field, int value) {
-            params.setInt(at + STRUCT.offset(field), value);
-            return this;
-        }
-
-        /** A region with a cell for each node. */
-        Between cells(String field, Region region) {
-            return cells(field, region.offset(), region.stride0());
-        }
-
-        /** A region with a cell for each rank, of which a rail uses its own. */
-        Between cellsOfRail(String field, Region region, EpTopology topology) {
-            return cells(
-                    field,
-                    region.at(topology.nvlRank()),
-                    topology.numNvlRanks() * region.stride0());
-        }
-
-        private Between cells(String field, long offset, long stride) {
-            long cells = at + STRUCT.offset(field);
-            params.setLong(cells + NetworkStructs.CELLS.offset("offset"), offset);
-            params.setLong(cells + NetworkStructs.CELLS.offset("stride"), stride);
-            return this;
-        }
-
-        Between setNetwork(String field, long value) {
-            params.setLong(network(field), value);
-            return this;
-        }
-
-        Between setNetworkInt(String field, int value) {
-            params.setInt(network(field), value);
-            return this;
-        }
-
-        private long network(String field) {
-            return at + STRUCT.offset("network") + NetworkStructs.NETWORK.offset(field);
-        }
+    /** A region with a cell for each rank, of which a rail uses its own. */
+    private void fillCellsOfRail(Params between, String field, Region region) {
+        between.inner(field, NetworkStructs.CELLS)
+                .set("offset", region.at(topology.nvlRank()))
+                .set("stride", topology.numNvlRanks() * region.stride0());
     }
 }

@@ -24,7 +24,6 @@ import io.deepep.normal.host.node.SentRows;
 import io.deepep.normal.host.routing.HostDispatchHandle;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
-import java.util.Arrays;
 
 /** A combine with the routing of a handle. */
 final class HostCombine implements Operation<CombineResult> {
@@ -133,10 +132,7 @@ final class HostCombine implements Operation<CombineResult> {
         facts.rows(sent.format);
         facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
         if (completed) {
-            int[] home = handle.routing.scan.tokensPerRank;
-            facts.tokens(handle.numTokens(), Arrays.stream(home).sum())
-                    .peers(handle.receivedRows, home);
-            handle.describeLinks(facts);
+            handle.rows().describeCombine(facts, handle.numTokens());
         }
     }
 

@@ -225,9 +225,7 @@ final class HostDispatch implements Operation<DispatchResult> {
         facts.rows(row);
         facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
         if (completed) {
-            facts.tokens(handle.numTokens(), handle.numReceived())
-                    .peers(handle.routing.scan.tokensPerRank, handle.receivedRows);
-            handle.describeLinks(facts);
+            handle.rows().describeDispatch(facts, handle.numTokens());
             outputs.describe(facts);
         }
     }

@@ -12,13 +12,9 @@ final class HostOutputMemory implements OutputMemory {
     private MemorySegment segment = MemorySegment.NULL;
 
     @Override
-    public Tensor tensor(DType dtype, long... shape) {
-        long bytes = dtype.sizeBytes();
-        for (long size : shape) {
-            bytes = Math.multiplyExact(bytes, size);
-        }
-        if (segment.byteSize() < bytes || segment.byteSize() == 0) {
-            long room = segment.byteSize() == 0 ? bytes : Math.addExact(bytes, bytes / 4);
+    public Tensor tensor(long numBytes, DType dtype, long... shape) {
+        if (segment.byteSize() < numBytes || segment.byteSize() == 0) {
+            long room = segment.byteSize() == 0 ? numBytes : Math.addExact(numBytes, numBytes / 4);
             segment = HostMemory.allocate(Arena.ofAuto(), room);
         }
         return Tensor.of(segment, dtype, shape);

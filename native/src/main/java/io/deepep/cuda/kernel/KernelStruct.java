@@ -121,14 +121,25 @@ public final class KernelStruct {
      *
      * @param struct which
      * @param memory as a launch takes it
+     * @param at where it begins there
      */
-    public record Params(KernelStruct struct, KernelParams memory) {
+    public record Params(KernelStruct struct, KernelParams memory, long at) {
         /** Where nothing is read; aligned like everything. */
         private static final long NOWHERE = 128;
 
+        /** One at the beginning of {@code memory}. */
+        public Params(KernelStruct struct, KernelParams memory) {
+            this(struct, memory, 0);
+        }
+
+        /** Another struct, which is a field of this one. */
+        public Params inner(String field, KernelStruct inner) {
+            return new Params(inner, memory, at + struct.offset(field));
+        }
+
         /** Writes a 64-bit field. */
         public Params set(String field, long value) {
-            memory.setLong(struct.offset(field), value);
+            memory.setLong(at + struct.offset(field), value);
             return this;
         }
 
@@ -142,19 +153,19 @@ public final class KernelStruct {
 
         /** Writes an element of an array of 64-bit fields. */
         public Params set(String field, int idx, long value) {
-            memory.setLong(struct.offset(field, idx, Long.BYTES), value);
+            memory.setLong(at + struct.offset(field, idx, Long.BYTES), value);
             return this;
         }
 
         /** Writes a 32-bit field. */
         public Params setInt(String field, int value) {
-            memory.setInt(struct.offset(field), value);
+            memory.setInt(at + struct.offset(field), value);
             return this;
         }
 
         /** Sets an element of an array of 32-bit fields. */
         public Params setInt(String field, int idx, int value) {
-            memory.setInt(struct.offset(field, idx, Integer.BYTES), value);
+            memory.setInt(at + struct.offset(field, idx, Integer.BYTES), value);
             return this;
         }
     }

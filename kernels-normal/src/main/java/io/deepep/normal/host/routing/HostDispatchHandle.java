@@ -5,10 +5,10 @@ import io.deepep.EpTopology;
 import io.deepep.normal.Fault;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalHandle;
+import io.deepep.normal.RowSpread;
 import io.deepep.normal.host.call.HeaderExchange;
 import io.deepep.normal.host.call.HostNormalState;
 import io.deepep.spi.FaultCode;
-import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Region;
 
 /** The routing of one plan's latest dispatch, on the host. */
@@ -69,8 +69,8 @@ public final class HostDispatchHandle extends NormalHandle {
         }
     }
 
-    /** Sets what this rank's tokens put on links, on their way out or home. */
-    public void describeLinks(RecordedFacts facts) {
+    /** How the rows of the latest dispatch spread. */
+    public RowSpread rows() {
         EpTopology topology = owner.topology;
         long nvlink = 0;
         long rdma = 0;
@@ -87,6 +87,6 @@ public final class HostDispatchHandle extends NormalHandle {
                 rdma += near ? 0 : 1;
             }
         }
-        facts.links(nvlink, rdma);
+        return new RowSpread(routing.scan.tokensPerRank, receivedRows, nvlink, rdma);
     }
 }
