@@ -5,14 +5,12 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.CombinePlan;
 import io.deepep.Config;
-import io.deepep.DType;
-import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.NormalLimits;
-import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.spi.Operation;
-import java.lang.foreign.Arena;
+import io.deepep.testkit.exchange.NormalWorld;
+import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -35,11 +33,9 @@ class HostNormalBlameTest {
         return new RankGroup(numNodes, numNvlRanks, limits, config, Duration.ofSeconds(1));
     }
 
-    private static DispatchPlan plan(Routings routings, int rank) {
-        Tensor x = Tensor.allocate(Arena.ofAuto(), DType.BF16, routings.numTokens(rank), HIDDEN);
-        return DispatchPlan.builder(x)
-                .topk(routings.topkIdxTensor(rank), null, routings.numExperts())
-                .build();
+    private static NormalWorld world(int numRanks, int seed) {
+        RoutingSpec spec = RoutingSpec.of(numRanks, NUM_TOKENS, 2 * numRanks, NUM_TOPK);
+        return NormalWorld.bf16(spec.withMaskedShare(0.2).withSeed(seed), HIDDEN);
     }
 
     private static void requireCulprit(Operation<?> operation, int rank) {
@@ -53,12 +49,12 @@ class HostNormalBlameTest {
     @CsvSource({"2, 2", "2, 4", "3, 2", "4, 1"})
     void inADispatch(int numNodes, int numNvlRanks) throws Exception {
         int numRanks = numNodes * numNvlRanks;
-        Routings routings = Routings.random(3, numRanks, 2 * numRanks, NUM_TOPK, NUM_TOKENS);
+        NormalWorld world = world(numRanks, 3);
         group(numNodes, numNvlRanks)
                 .run(
                         rank -> {
                             Operation<DispatchResult> operation =
-                                    rank.kernels().prepareDispatch(plan(routings, rank.rank()));
+                                    rank.kernels().prepareDispatch(rank.plan(world).build());
                             operation.begin();
                             if (rank.rank() != CULPRIT) {
                                 requireCulprit(operation, rank.rank());
@@ -70,11 +66,11 @@ class HostNormalBlameTest {
     @CsvSource({"1, 4", "2, 2", "3, 2", "4, 1"})
     void inACombine(int numNodes, int numNvlRanks) throws Exception {
         int numRanks = numNodes * numNvlRanks;
-        Routings routings = Routings.random(5, numRanks, 2 * numRanks, NUM_TOPK, NUM_TOKENS);
+        NormalWorld world = world(numRanks, 5);
         group(numNodes, numNvlRanks)
                 .run(
                         rank -> {
-                            DispatchResult got = rank.dispatch(plan(routings, rank.rank()));
+                            DispatchResult got = rank.dispatch(rank.plan(world));
                             Operation<?> operation =
                                     rank.kernels()
                                             .prepareCombine(

@@ -2,6 +2,7 @@ package io.deepep.normal.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DType;
@@ -11,9 +12,16 @@ import io.deepep.Event;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.spi.Operation;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.exchange.NormalWorld;
+import io.deepep.testkit.oracle.NormalCombineOracle;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
+import io.deepep.testkit.routing.RoutingSpec;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import java.util.Random;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -26,114 +34,42 @@ class HostNormalTest {
         return NormalLimits.of(MAX_TOKENS, HIDDEN + 120, numTopk, numExperts);
     }
 
+    private static NormalWorld world(int numRanks, int numExperts, int numTopk, int seed) {
+        RoutingSpec spec = RoutingSpec.of(numRanks, MAX_TOKENS, numExperts, numTopk).ragged();
+        return NormalWorld.bf16(spec.withSeed(seed), HIDDEN);
+    }
+
     @ParameterizedTest(name = "{0}x{1}")
     @CsvSource({"1, 1", "1, 2", "1, 8", "2, 1", "2, 2", "3, 4", "2, 8"})
     void tokensGoOutAndComeHome(int numNodes, int numNvlRanks) throws Exception {
         int numRanks = numNodes * numNvlRanks;
-        RankGroup group = RankGroup.of(numNodes, numNvlRanks, limits(5, 4 * numRanks));
-        group.run(
-                rank -> {
-                    for (long seed = 0; seed < 6; seed++) {
-                        Routings routings =
-                                Routings.random(
-                                        seed,
-                                        numRanks,
-                                        4 * numRanks,
-                                        1 + (int) seed % 5,
-                                        MAX_TOKENS);
-                        roundTrip(routings, rank);
-                    }
-                });
+        RankGroup group = RankGroup.of(numNodes, numNvlRanks, limits(5, 6 * numRanks));
+        List<NormalWorld> worlds =
+                IntStream.range(0, 6)
+                        .mapToObj(seed -> world(numRanks, 6 * numRanks, 1 + seed % 5, seed))
+                        .toList();
+        group.run(rank -> worlds.forEach(world -> roundTrip(world, rank)));
     }
 
-    private static void roundTrip(Routings routings, Rank rank) {
-        DispatchPlan plan = routings.plan(rank.rank(), HIDDEN).build();
+    private static void roundTrip(NormalWorld world, Rank rank) {
+        NormalDispatchCheck check = world.check();
+        Tensor outputs = world.outputs(check).get(rank.rank());
+        DispatchPlan plan = rank.plan(world).build();
         Operation<DispatchResult> operation = rank.kernels().prepareDispatch(plan);
         for (int run = 0; run < 2; run++) {
             DispatchResult got = Rank.run(operation);
-            checkReceived(routings, rank.rank(), got);
-            checkCombined(routings, rank, got, got.recvX());
+            rank.verify(check, got);
+            rank.combine(world, check, got.handle(), outputs);
             Tensor filled = rank.kernels().combineBuffer(got.handle());
-            copy(got.recvX(), filled);
-            checkCombined(routings, rank, got, filled);
+            HostTensors.copy(outputs, filled);
+            rank.combine(world, check, got.handle(), filled);
             DispatchResult cached =
                     rank.dispatch(
                             DispatchPlan.builder(plan.x())
                                     .cached(got.handle())
                                     .receive(DispatchPlan.Receive.COPY));
-            assertThat(cached.numRecvTokens()).isEqualTo(got.numRecvTokens());
-            checkCombined(routings, rank, got, cached.recvX());
-        }
-    }
-
-    private static void copy(Tensor from, Tensor to) {
-        for (int row = 0; row < from.size(0); row++) {
-            for (int h = 0; h < from.size(1); h++) {
-                to.setFloat(from.getFloat(row, h), row, h);
-            }
-        }
-    }
-
-    private static void checkReceived(Routings routings, int rank, DispatchResult got) {
-        int row = 0;
-        int[] selections = new int[routings.numLocalExperts()];
-        for (int source = 0; source < routings.numRanks(); source++) {
-            for (int token = 0; token < routings.numTokens(source); token++) {
-                if (!routings.goesTo(source, token, rank)) {
-                    continue;
-                }
-                for (int h = 0; h < HIDDEN; h++) {
-                    assertThat(got.recvX().getFloat(row, h))
-                            .isEqualTo(Routings.value(source, token, h));
-                }
-                for (int k = 0; k < routings.numTopk(); k++) {
-                    long local =
-                            routings.expert(source, token, k)
-                                    - (long) rank * routings.numLocalExperts();
-                    boolean mine = local >= 0 && local < routings.numLocalExperts();
-                    assertThat(got.recvTopkIdx().getLong(row, k)).isEqualTo(mine ? local : -1);
-                    assertThat(got.recvTopkWeights().getFloat(row, k))
-                            .isEqualTo(mine ? Routings.weight(source, token, k) : 0);
-                    if (mine) {
-                        selections[(int) local]++;
-                    }
-                }
-                row++;
-            }
-        }
-        assertThat(got.numRecvTokens()).isEqualTo(row);
-        assertThat(got.recvX().size(0)).isEqualTo(row);
-        for (int e = 0; e < selections.length; e++) {
-            assertThat(got.numRecvTokensPerExpert().getLong(e)).isEqualTo(selections[e]);
-        }
-    }
-
-    private static void checkCombined(
-            Routings routings, Rank rank, DispatchResult dispatched, Tensor x) {
-        int numTokens = routings.numTokens(rank.rank());
-        Tensor bias = Tensor.allocate(Arena.ofAuto(), DType.BF16, numTokens, HIDDEN);
-        for (int token = 0; token < numTokens; token++) {
-            bias.setFloat(token, token, 1);
-        }
-        CombineResult home =
-                rank.combine(
-                        CombinePlan.builder(x, dispatched.handle())
-                                .topkWeights(dispatched.recvTopkWeights())
-                                .bias(bias, bias));
-        for (int token = 0; token < numTokens; token++) {
-            int copies = routings.numDestinations(rank.rank(), token);
-            for (int h = 0; h < HIDDEN; h++) {
-                float expected =
-                        copies * Routings.value(rank.rank(), token, h) + (h == 1 ? 2 * token : 0);
-                assertThat(home.x().getFloat(token, h)).isEqualTo(expected);
-            }
-            for (int k = 0; k < routings.numTopk(); k++) {
-                float expected =
-                        routings.expert(rank.rank(), token, k) < 0
-                                ? 0
-                                : Routings.weight(rank.rank(), token, k);
-                assertThat(home.topkWeights().getFloat(token, k)).isEqualTo(expected);
-            }
+            rank.verify(check.withoutTopk(), cached);
+            rank.combine(world, check, cached.handle(), outputs);
         }
     }
 
@@ -141,17 +77,11 @@ class HostNormalTest {
     @CsvSource({"1, 4", "2, 3"})
     void sumsHaveTheSameBitsOnEveryRun(int numNodes, int numNvlRanks) throws Exception {
         int numRanks = numNodes * numNvlRanks;
-        RankGroup group = RankGroup.of(numNodes, numNvlRanks, limits(6, numRanks));
+        RankGroup group = RankGroup.of(numNodes, numNvlRanks, limits(4, numRanks));
+        NormalWorld world = world(numRanks, numRanks, 4, 5);
         group.run(
                 rank -> {
-                    Routings routings = Routings.random(5, numRanks, numRanks, 6, MAX_TOKENS);
-                    DispatchResult got =
-                            rank.dispatch(
-                                    DispatchPlan.builder(routings.tokens(rank.rank(), HIDDEN))
-                                            .topk(
-                                                    routings.topkIdxTensor(rank.rank()),
-                                                    null,
-                                                    numRanks));
+                    DispatchResult got = rank.dispatch(rank.plan(world));
                     Tensor x =
                             Tensor.allocate(
                                     Arena.ofAuto(), DType.BF16, got.numRecvTokens(), HIDDEN);
@@ -178,33 +108,31 @@ class HostNormalTest {
     @Test
     void aWorstCaseResultIsKnownBeforeItsRunAndReused() throws Exception {
         RankGroup group = RankGroup.of(2, 2, limits(3, 8));
+        NormalWorld world = world(4, 8, 3, 3);
+        NormalDispatchCheck check = world.check().worstCase(4 * MAX_TOKENS);
+        List<Tensor> outputs = world.outputs(check);
         group.run(
                 rank -> {
-                    Routings routings = Routings.random(3, 4, 8, 3, MAX_TOKENS);
                     Operation<DispatchResult> operation =
                             rank.kernels()
                                     .prepareDispatch(
-                                            routings.plan(rank.rank(), HIDDEN)
+                                            rank.plan(world)
                                                     .numWorstTokens(4 * MAX_TOKENS)
                                                     .receive(DispatchPlan.Receive.COPY)
                                                     .build());
                     DispatchResult before = operation.result(Event.completed(), null);
+                    Tensor x = outputs.get(rank.rank());
                     Operation<CombineResult> home =
                             rank.kernels()
                                     .prepareCombine(
-                                            CombinePlan.builder(before.recvX(), before.handle())
-                                                    .build());
+                                            CombinePlan.builder(x, before.handle()).build());
                     assertThat(Rank.run(operation)).isSameAs(before);
-                    assertThat(before.handle().numRecvTokens()).isEqualTo(4 * MAX_TOKENS);
+                    rank.verify(check, before);
                     CombineResult sums = Rank.run(home);
                     assertThat(Rank.run(operation)).isSameAs(before);
                     assertThat(Rank.run(home)).isSameAs(sums);
-                    for (int token = 0; token < sums.x().size(0); token++) {
-                        float expected =
-                                routings.numDestinations(rank.rank(), token)
-                                        * Routings.value(rank.rank(), token, 3);
-                        assertThat(sums.x().getFloat(token, 3)).isEqualTo(expected);
-                    }
+                    NormalCombineOracle.of(check, 2)
+                            .check(rank.rank(), CombineFormat.BF16, outputs, List.of(), sums.x());
                 });
     }
 }

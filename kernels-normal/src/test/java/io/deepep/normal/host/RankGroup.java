@@ -57,7 +57,7 @@ record RankGroup(
                                     new HostContext(topology, heaps.nvl(), heaps.rdma(), waiter);
                             HostNormalKernels kernels =
                                     new HostNormalKernels(context, limits, config, config, false);
-                            task.run(new Rank(topology.rank(), kernels));
+                            task.run(new Rank(topology, kernels));
                         }
                     });
         }
