@@ -42,11 +42,7 @@ final class CudaDispatchHandle extends NormalHandle {
         int numRanks = owner.topology.numRanks();
         boolean internode = owner.topology.isInternode();
         this.tokenRows = internode ? null : owner.memory.allocate(4L * numTokens() * numRanks);
-        this.routing =
-                internode
-                        ? InternodeRouting.allocate(
-                                owner.memory, owner.topology, numTokens(), owner.limits.maxTokens())
-                        : null;
+        this.routing = internode ? InternodeRouting.allocate(owner, numTokens()) : null;
         this.numRows = owner.memory.allocateZeroed(4);
         this.sourceRows = owner.memory.allocateZeroed(4L * (numRanks + 1 + 2 * numRanks));
         this.epoch = owner.memory.allocateZeroed(8);

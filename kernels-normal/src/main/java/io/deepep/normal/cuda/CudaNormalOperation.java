@@ -56,8 +56,9 @@ abstract class CudaNormalOperation<R> implements CudaOperation<R> {
             this.between = null;
             this.params = oneNode.allocate(arena);
         } else {
-            InternodeStructs structs = state.internode.structs;
-            Params whole = (combine ? structs.combine : structs.dispatch).allocate(arena);
+            KernelStruct acrossNodes =
+                    combine ? state.structs.internodeCombine : state.structs.internodeDispatch;
+            Params whole = acrossNodes.allocate(arena);
             this.between = whole.inner("between", InternodeStructs.INTERNODE);
             this.params = whole.inner("local", oneNode);
         }

@@ -92,15 +92,10 @@ final class CudaNormalState extends NormalState implements AutoCloseable {
             this.internode =
                     topology.isInternode()
                             ? new InternodeState(
-                                    topology,
-                                    limits,
-                                    dispatchConfig.covering(combineConfig),
+                                    this,
                                     setup.rdmaHeaps(),
-                                    kernels,
-                                    memory,
-                                    slots,
-                                    stream,
-                                    setup.masksTimedOut())
+                                    dispatchConfig.covering(combineConfig),
+                                    masksTimedOut)
                             : null;
         } catch (RuntimeException | Error failure) {
             memory.close();

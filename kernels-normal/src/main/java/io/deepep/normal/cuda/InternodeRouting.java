@@ -15,13 +15,12 @@ import io.deepep.normal.Rails;
  */
 record InternodeRouting(
         DevicePool.Block ownRows, DevicePool.Block forwardRows, DevicePool.Block sourceTokens) {
-    static InternodeRouting allocate(
-            DevicePool memory, EpTopology topology, int numTokens, int maxTokens) {
-        long cells = Rails.numCells(topology);
+    static InternodeRouting allocate(CudaNormalState state, int numTokens) {
+        EpTopology topology = state.topology;
         return new InternodeRouting(
-                memory.allocate(ownRowsBytes(topology, numTokens)),
-                memory.allocate(cells * maxTokens * rowsBytes(topology)),
-                memory.allocate(4 * cells));
+                state.memory.allocate(ownRowsBytes(topology, numTokens)),
+                state.memory.allocate(bytes(topology, state.limits.maxTokens())),
+                state.memory.allocate(4L * Rails.numCells(topology)));
     }
 
     /** Bytes of the routing of {@code maxTokens} tokens, and of the order of tokens, for a pool. */

@@ -2,21 +2,17 @@ package io.deepep.normal.cuda;
 
 import io.deepep.Config;
 import io.deepep.EpTopology;
-import io.deepep.NormalLimits;
-import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.NetworkLibrary;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.memory.DevicePool;
-import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.cuda.memory.RdmaHeaps;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.cuda.kernels.CallKernels;
 import io.deepep.normal.cuda.kernels.InternodeStructs;
 import io.deepep.normal.cuda.kernels.KernelConstants;
-import io.deepep.normal.cuda.kernels.NormalModule;
 import io.deepep.spi.Region;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -26,9 +22,6 @@ import java.lang.foreign.ValueLayout;
 final class InternodeState {
     final NormalRdmaLayout layout;
     final CallKernels kernels;
-
-    /** What they were built with. */
-    final InternodeStructs structs;
 
     /** Those that look at {@link #rails}; null without them. */
     final CallKernels maskedKernels;
@@ -50,26 +43,18 @@ final class InternodeState {
     /**
      * Allocates scratch and tells the GPU where the peers are.
      *
+     * @param state has everything that one node needs
      * @param heaps each a {@link NormalRdmaLayout}, zeroed
-     * @param module of this GPU
+     * @param envelope what that is laid out for
      * @param masksTimedOut whether a rank that does not come is masked
      */
-    InternodeState(
-            EpTopology topology,
-            NormalLimits limits,
-            Config envelope,
-            RdmaHeaps heaps,
-            NormalModule module,
-            DevicePool memory,
-            PinnedSlots slots,
-            CudaStream stream,
-            boolean masksTimedOut) {
-        this.topology = topology;
-        this.layout = NormalRdmaLayout.of(envelope, limits, topology);
-        this.maxTokens = limits.maxTokens();
+    InternodeState(CudaNormalState state, RdmaHeaps heaps, Config envelope, boolean masksTimedOut) {
+        this.topology = state.topology;
+        this.layout = NormalRdmaLayout.of(envelope, state.limits, topology);
+        this.maxTokens = state.limits.maxTokens();
         this.heaps = heaps;
-        this.structs = InternodeStructs.of(topology.numNvlRanks());
-        this.kernels = kernels(module, stream, "");
+        this.kernels = kernels(state, "");
+        DevicePool memory = state.memory;
         this.peers =
                 heaps.library().isPresent() || heaps.queues() != 0
                         ? null
@@ -79,27 +64,23 @@ final class InternodeState {
                 mapped
                         || heaps.standIns().isPresent()
                         || heaps.library().map(NetworkLibrary::canMask).orElse(false);
-        this.rails =
-                reached
-                        ? new RailTable(topology, heaps, masksTimedOut, memory, slots, stream)
-                        : null;
-        this.maskedKernels = reached ? kernels(module, stream, CallKernels.MASKED) : null;
+        this.rails = reached ? new RailTable(state, heaps, masksTimedOut) : null;
+        this.maskedKernels = reached ? kernels(state, CallKernels.MASKED) : null;
         this.plan = memory.allocateZeroed(InternodeStructs.PLAN.numBytes());
         this.blockCounts = memory.allocate(placesBytes(topology));
         this.blockBases = memory.allocate(placesBytes(topology));
         if (peers != null) {
-            uploadPeers(stream);
+            uploadPeers(state.stream);
         }
     }
 
-    private CallKernels kernels(NormalModule module, CudaStream stream, String kind) {
-        CudaContext context = stream.context();
+    private CallKernels kernels(CudaNormalState state, String kind) {
         if (heaps.queues() != 0) {
-            return CallKernels.overQueues(context, structs, kind);
+            return CallKernels.overQueues(state.context, state.structs, kind);
         }
         return heaps.library()
-                .map(library -> CallKernels.over(library, context, structs, kind))
-                .orElseGet(() -> module.overPeerMemory(structs, kind));
+                .map(library -> CallKernels.over(library, state.context, state.structs, kind))
+                .orElseGet(() -> state.kernels.overPeerMemory(state.structs, kind));
     }
 
     /** Whether ranks can be masked: this one reaches their stand-ins. */

@@ -39,22 +39,16 @@ final class RailTable {
      * @param heaps every rank's network memory, as this one reaches it
      * @param endsTogether whether all nodes tell each other how each call ended
      */
-    RailTable(
-            EpTopology topology,
-            RdmaHeaps heaps,
-            boolean endsTogether,
-            DevicePool memory,
-            PinnedSlots slots,
-            CudaStream stream) {
-        this.topology = topology;
+    RailTable(CudaNormalState state, RdmaHeaps heaps, boolean endsTogether) {
+        this.topology = state.topology;
         this.heaps = heaps;
         this.endsTogether = endsTogether;
-        this.stream = stream;
+        this.stream = state.stream;
         this.forwarders = TABLE.numBytes();
         this.homes = forwarders + topology.numRdmaRanks() * END.numBytes();
         this.ranks = homes + Rails.numCells(topology) * END.numBytes();
-        this.block = memory.allocate(numBytes(topology));
-        this.slot = slots.take(this, numBytes(topology), null);
+        this.block = state.memory.allocate(numBytes(topology));
+        this.slot = state.slots.take(this, numBytes(topology), null);
         write(new Masks(topology));
     }
 

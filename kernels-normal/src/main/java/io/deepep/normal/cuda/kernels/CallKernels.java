@@ -23,7 +23,7 @@ public record CallKernels(CudaFunction dispatch, CudaFunction combine, CudaFunct
     private static final int WIDE_RESERVED_SHARED_BYTES = 20480;
 
     /** What kernels were built with, and the GPU that they are loaded onto. */
-    private record Loaded(InternodeStructs structs, String kind, int gpu) {}
+    private record Loaded(NormalStructs structs, String kind, int gpu) {}
 
     /** Of names: those that know masks. */
     public static final String MASKED = "masked_";
@@ -43,12 +43,12 @@ public record CallKernels(CudaFunction dispatch, CudaFunction combine, CudaFunct
 
     /** Those across nodes that call a library; {@code kind}: as in their names. */
     public static CallKernels over(
-            NetworkLibrary library, CudaContext context, InternodeStructs structs, String kind) {
+            NetworkLibrary library, CudaContext context, NormalStructs structs, String kind) {
         return load(
                 context,
-                structs.local,
-                structs.header,
-                call -> prefix("internode_", structs.local) + kind + call + "_nvshmem",
+                structs,
+                structs.internodeHeader(),
+                call -> prefix("internode_", structs) + kind + call + "_nvshmem",
                 name -> library.load(name, find(name)));
     }
 
@@ -56,20 +56,19 @@ public record CallKernels(CudaFunction dispatch, CudaFunction combine, CudaFunct
      * Those across nodes that write queues of a network card themselves; {@code kind}: as in their
      * names.
      */
-    public static CallKernels overQueues(
-            CudaContext context, InternodeStructs structs, String kind) {
+    public static CallKernels overQueues(CudaContext context, NormalStructs structs, String kind) {
         return OVER_QUEUES.computeIfAbsent(
                 new Loaded(structs, kind, context.cudaDevice().ordinal()),
                 _ -> acrossNodes(context, structs, kind + "ibgda_"));
     }
 
     /** Those that need no library; {@code kind}: what their names have before the call. */
-    static CallKernels acrossNodes(CudaContext context, InternodeStructs structs, String kind) {
+    static CallKernels acrossNodes(CudaContext context, NormalStructs structs, String kind) {
         return load(
                 context,
-                structs.local,
-                structs.header,
-                call -> prefix("internode_", structs.local) + kind + call,
+                structs,
+                structs.internodeHeader(),
+                call -> prefix("internode_", structs) + kind + call,
                 name -> module(context, name));
     }
 

@@ -6,8 +6,8 @@ import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.kernel.NetworkStructs;
 
 /**
- * What the normal kernels across nodes and Java share: the definition of {@code
- * internode_structs.cuh}. Those of one node come first, with the same fields.
+ * What the normal kernels across nodes and Java share beside {@link NormalStructs}: the definition
+ * of {@code internode_structs.cuh}.
  */
 public final class InternodeStructs {
     public static final KernelStruct INTERNODE =
@@ -88,55 +88,30 @@ public final class InternodeStructs {
                     .i32("ends_together", "all nodes tell each other how each call ended")
                     .build();
 
-    /** {@code internode_structs.cuh}: of small nodes. */
-    public static final InternodeStructs NARROW =
-            new InternodeStructs(NormalStructs.NARROW, "../shared/normal_structs.cuh");
+    private InternodeStructs() {}
 
-    /** {@code internode_wide_structs.cuh}: of large ones. */
-    public static final InternodeStructs WIDE =
-            new InternodeStructs(NormalStructs.WIDE, "../shared/normal_wide_structs.cuh");
-
-    /** Those of one node. */
-    public final NormalStructs local;
-
-    public final KernelStruct dispatch;
-    public final KernelStruct combine;
-
-    /** The generated header. */
-    public final KernelHeader header;
-
-    private InternodeStructs(NormalStructs local, String include) {
-        this.local = local;
-        this.dispatch =
-                KernelStruct.builder("InternodeDispatchParams", "See internode_dispatch.cuh.")
-                        .struct("local", local.dispatch)
-                        .struct("between", INTERNODE)
-                        .build();
-        this.combine =
-                KernelStruct.builder("InternodeCombineParams", "See internode_combine.cuh.")
-                        .struct("local", local.combine)
-                        .struct("between", INTERNODE)
-                        .build();
-        this.header =
-                new KernelHeader(
-                                "deepep::normal",
-                                "deepep_internode_structs",
-                                InternodeStructs.class)
-                        .include("deepep/network_structs.cuh", NetworkStructs.HEADER)
-                        .include("deepep/ibgda_structs.cuh", IbgdaStructs.HEADER)
-                        .include(include, local.header())
-                        .struct(INTERNODE)
-                        .struct(PLAN)
-                        .struct(dispatch)
-                        .struct(combine)
-                        .struct(RAIL_WAY)
-                        .struct(RAIL_END)
-                        .struct(RAIL_RANK)
-                        .struct(RAIL_TABLE);
+    /** The parameters of a call across nodes: first those of one node. */
+    static KernelStruct params(String name, String seeFile, KernelStruct local) {
+        return KernelStruct.builder(name, "See %s.".formatted(seeFile))
+                .struct("local", local)
+                .struct("between", INTERNODE)
+                .build();
     }
 
-    /** Those of the kernels for nodes of so many ranks. */
-    public static InternodeStructs of(int numNvlRanks) {
-        return NormalStructs.of(numNvlRanks) == WIDE.local ? WIDE : NARROW;
+    /** The header of kernels that include that of one node. */
+    static KernelHeader newHeader(NormalStructs structs, String include) {
+        return new KernelHeader(
+                        "deepep::normal", "deepep_internode_structs", InternodeStructs.class)
+                .include("deepep/network_structs.cuh", NetworkStructs.HEADER)
+                .include("deepep/ibgda_structs.cuh", IbgdaStructs.HEADER)
+                .include(include, structs.header())
+                .struct(INTERNODE)
+                .struct(PLAN)
+                .struct(structs.internodeDispatch)
+                .struct(structs.internodeCombine)
+                .struct(RAIL_WAY)
+                .struct(RAIL_END)
+                .struct(RAIL_RANK)
+                .struct(RAIL_TABLE);
     }
 }

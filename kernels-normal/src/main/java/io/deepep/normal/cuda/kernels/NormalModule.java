@@ -21,7 +21,7 @@ public final class NormalModule {
     /** Dynamic shared memory that a block of those four can have. */
     public final int sharedBytes;
 
-    private record OverPeerMemory(InternodeStructs structs, String kind) {}
+    private record OverPeerMemory(NormalStructs structs, String kind) {}
 
     public NormalModule(CudaContext context) {
         expand = load(context, "normal_expand");
@@ -31,8 +31,8 @@ public final class NormalModule {
         sharedBytes = CallKernels.sharedBytes(context, NormalStructs.NARROW);
         expand.setMaxDynamicSharedBytes(sharedBytes);
         layout.setMaxDynamicSharedBytes(sharedBytes);
-        for (InternodeStructs structs : List.of(InternodeStructs.NARROW, InternodeStructs.WIDE)) {
-            oneNode.put(structs.local, CallKernels.ofOneNode(context, structs.local));
+        for (NormalStructs structs : List.of(NormalStructs.NARROW, NormalStructs.WIDE)) {
+            oneNode.put(structs, CallKernels.ofOneNode(context, structs));
             for (String kind : List.of("", CallKernels.MASKED)) {
                 overPeerMemory.put(
                         new OverPeerMemory(structs, kind),
@@ -47,7 +47,7 @@ public final class NormalModule {
     }
 
     /** Those of several nodes whose memory is mapped; {@code kind}: as in their names. */
-    public CallKernels overPeerMemory(InternodeStructs structs, String kind) {
+    public CallKernels overPeerMemory(NormalStructs structs, String kind) {
         return overPeerMemory.get(new OverPeerMemory(structs, kind));
     }
 

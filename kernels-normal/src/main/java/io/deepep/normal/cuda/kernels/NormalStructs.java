@@ -14,7 +14,7 @@ public final class NormalStructs {
     /** Of kernels for nodes whose ranks have a lane of a warp each, and for all others. */
     public static final NormalStructs NARROW = new NormalStructs(HeaderWord.NARROW_RANKS);
 
-    /** Of kernels for one large node. */
+    /** Of kernels for large nodes. */
     public static final NormalStructs WIDE = new NormalStructs(EpTopology.MAX_NVL_RANKS);
 
     /** Most ranks of a node. */
@@ -24,6 +24,11 @@ public final class NormalStructs {
     public final KernelStruct localState;
     public final KernelStruct dispatch;
     public final KernelStruct combine;
+
+    /** The same across nodes, which begin with these. */
+    public final KernelStruct internodeDispatch;
+
+    public final KernelStruct internodeCombine;
 
     public static final KernelStruct EXPAND =
             KernelStruct.builder("ExpandParams", "See normal_expand.cu. Addresses, not offsets.")
@@ -105,12 +110,25 @@ public final class NormalStructs {
     /** {@code normal_wide_structs.cuh}. */
     public static final KernelHeader WIDE_HEADER = WIDE.newHeader();
 
+    /** {@code internode_structs.cuh}. */
+    public static final KernelHeader INTERNODE_HEADER =
+            InternodeStructs.newHeader(NARROW, "../shared/normal_structs.cuh");
+
+    /** {@code internode_wide_structs.cuh}. */
+    public static final KernelHeader INTERNODE_WIDE_HEADER =
+            InternodeStructs.newHeader(WIDE, "../shared/normal_wide_structs.cuh");
+
     private NormalStructs(int maxRanks) {
         this.maxRanks = maxRanks;
         this.group = group(maxRanks);
         this.localState = localState(maxRanks);
         this.dispatch = dispatch(group);
         this.combine = combine(group);
+        this.internodeDispatch =
+                InternodeStructs.params(
+                        "InternodeDispatchParams", "internode_dispatch.cuh", dispatch);
+        this.internodeCombine =
+                InternodeStructs.params("InternodeCombineParams", "internode_combine.cuh", combine);
     }
 
     /** Those of the kernels for one node of so many ranks, or of several nodes. */
@@ -121,6 +139,11 @@ public final class NormalStructs {
     /** The generated header: of kernels for large nodes, what differs; of others, everything. */
     public KernelHeader header() {
         return this == WIDE ? WIDE_HEADER : HEADER;
+    }
+
+    /** The same for kernels across nodes. */
+    public KernelHeader internodeHeader() {
+        return this == WIDE ? INTERNODE_WIDE_HEADER : INTERNODE_HEADER;
     }
 
     private KernelHeader newHeader() {

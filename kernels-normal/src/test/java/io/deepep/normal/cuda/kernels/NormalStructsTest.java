@@ -29,8 +29,10 @@ class NormalStructsTest {
         return Stream.of(
                 Arguments.of("shared/normal_structs.cuh", NormalStructs.HEADER),
                 Arguments.of("shared/normal_wide_structs.cuh", NormalStructs.WIDE_HEADER),
-                Arguments.of("internode/internode_structs.cuh", InternodeStructs.NARROW.header),
-                Arguments.of("internode/internode_wide_structs.cuh", InternodeStructs.WIDE.header));
+                Arguments.of("internode/internode_structs.cuh", NormalStructs.INTERNODE_HEADER),
+                Arguments.of(
+                        "internode/internode_wide_structs.cuh",
+                        NormalStructs.INTERNODE_WIDE_HEADER));
     }
 
     private static Path file(String name) {
@@ -71,9 +73,9 @@ class NormalStructsTest {
     /** Queues of network cards are another header's, for kernels of any number of ranks. */
     @Test
     void otherQueuesOfNetworkCardsAreRefused() {
-        for (InternodeStructs structs : List.of(InternodeStructs.NARROW, InternodeStructs.WIDE)) {
-            KernelHeader changed = structs.header.with("kIbgdaBlockBytes", 128);
-            assertThat(changed.hash()).isNotEqualTo(structs.header.hash());
+        for (NormalStructs structs : List.of(NormalStructs.NARROW, NormalStructs.WIDE)) {
+            KernelHeader header = structs.internodeHeader();
+            assertThat(header.with("kIbgdaBlockBytes", 128).hash()).isNotEqualTo(header.hash());
         }
     }
 
