@@ -228,6 +228,9 @@ final class ObservedOperation<R> {
      * next run of the plan, when its time on the GPU is known.
      */
     void leave() {
+        if (!hasOpen) {
+            return; // called after each call: no garbage
+        }
         synchronized (open) {
             Run run = oldest(each -> !each.left);
             if (run != null) {

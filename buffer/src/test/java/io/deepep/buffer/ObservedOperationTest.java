@@ -3,6 +3,7 @@ package io.deepep.buffer;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.sun.management.ThreadMXBean;
 import io.deepep.BufferOptions;
 import io.deepep.CallOptions;
 import io.deepep.Communicator;
@@ -21,11 +22,13 @@ import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
+import io.deepep.observe.BufferObserver;
 import io.deepep.observe.CallKind;
 import io.deepep.observe.ObservedCall;
 import io.deepep.spi.HeapRanks;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
+import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -193,6 +196,11 @@ class ObservedOperationTest {
     }
 
     private ObservedOperation<String> operation(Operation<String> target, boolean hooked) {
+        return operation(target, hooked, List.of(told::add));
+    }
+
+    private ObservedOperation<String> operation(
+            Operation<String> target, boolean hooked, List<BufferObserver> observers) {
         BufferOptions options =
                 new BufferOptions(
                         group.communicator(0),
@@ -210,7 +218,7 @@ class ObservedOperationTest {
                         Duration.ofSeconds(1),
                         null,
                         false,
-                        List.of(told::add));
+                        observers);
         return new ObservedOperation<>(
                 target, CallKind.LOW_LATENCY_DISPATCH, hooked, new CallObservers(options), stage);
     }
@@ -218,6 +226,25 @@ class ObservedOperationTest {
     private ObservedCall next() {
         assertThat(told).hasSize(1);
         return told.removeFirst();
+    }
+
+    /** Also where streams wait for their ends. */
+    @Test
+    void callsThatNobodyObservesMakeNoGarbage() {
+        ObservedOperation<String> operation = operation(new WaitingOnGpu(), true, List.of());
+        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        int calls = 10_000;
+        long leastBytes = Long.MAX_VALUE;
+        for (int round = 0; round < 5; round++) {
+            long before = threads.getCurrentThreadAllocatedBytes();
+            for (int i = 0; i < calls; i++) {
+                operation.begin();
+                operation.receive();
+                operation.leave();
+            }
+            leastBytes = Math.min(leastBytes, threads.getCurrentThreadAllocatedBytes() - before);
+        }
+        assertThat(leastBytes).as("bytes of %d calls", calls).isLessThan(calls);
     }
 
     @Test
