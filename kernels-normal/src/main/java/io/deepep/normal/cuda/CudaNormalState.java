@@ -52,6 +52,7 @@ final class CudaNormalState extends NormalState implements AutoCloseable {
 
     final DevicePool.Block expertHist;
 
+    private final CallKernels unmaskedCalls;
     private final List<Long> heaps;
     private final int ranksOnDevice;
     private final boolean masksTimedOut;
@@ -101,6 +102,7 @@ final class CudaNormalState extends NormalState implements AutoCloseable {
             memory.close();
             throw failure;
         }
+        this.unmaskedCalls = internode == null ? kernels.oneNode(structs) : internode.kernels;
     }
 
     /** Bytes of the rows of one plan's tokens. */
@@ -148,11 +150,7 @@ final class CudaNormalState extends NormalState implements AutoCloseable {
 
     /** The kernels of the next launch of a call. */
     CallKernels calls() {
-        return looksAtMasks() ? internode.maskedKernels : unmaskedCalls();
-    }
-
-    private CallKernels unmaskedCalls() {
-        return internode == null ? kernels.oneNode(structs) : internode.kernels;
+        return looksAtMasks() ? internode.maskedKernels : unmaskedCalls;
     }
 
     /** Demands that all blocks of a call fit, whichever kernels it is of. */
@@ -165,7 +163,7 @@ final class CudaNormalState extends NormalState implements AutoCloseable {
             requireResident(
                     call.apply(internode.maskedKernels), numBlocks, numThreads, sharedBytes);
         }
-        requireResident(call.apply(unmaskedCalls()), numBlocks, numThreads, sharedBytes);
+        requireResident(call.apply(unmaskedCalls), numBlocks, numThreads, sharedBytes);
     }
 
     @Override
