@@ -1,5 +1,6 @@
 package io.deepep.bench;
 
+import io.deepep.EpTopology;
 import io.deepep.GroupLimits;
 import io.deepep.Network;
 import io.deepep.bench.chaos.Action;
@@ -172,8 +173,16 @@ final class ChaosCommand implements Callable<Integer> {
         RankRun run(int numRanks, Network between) {
             UsageException.requireIn("--timeout-millis", timeoutMillis, 100, 1_000_000);
             UsageException.requireIn(
-                    "--ranks-per-node", ranksPerNode, 1, Math.min(numRanks, GroupLimits.MAX_RANKS));
+                    "--ranks-per-node",
+                    ranksPerNode,
+                    1,
+                    Math.min(numRanks, EpTopology.MAX_NVL_RANKS));
             int ofNode = ranksPerNode == null ? numRanks : ranksPerNode;
+            if (ofNode > EpTopology.MAX_NVL_RANKS) {
+                throw new UsageException(
+                        "--ranks=%s exceeds the %s that a node can have; give --ranks-per-node"
+                                .formatted(numRanks, EpTopology.MAX_NVL_RANKS));
+            }
             if (numRanks % ofNode != 0) {
                 throw new UsageException(
                         "--ranks-per-node=%s does not divide the %s ranks"

@@ -126,6 +126,8 @@ final class CommandLineTest {
                         + " --master-port=0 is not in [1, 65535]",
                 "launch -n 1 --nnodes 2 --node-rank 0 --master-addr a --max-restarts 2147483647 true | deepep:"
                         + " --max-restarts=2147483647 needs as many ports behind --master-port=29500, but 65535 is the last; lower one of them",
+                "chaos --ranks 73 | deepep: --ranks=73 exceeds the 72 that a node can have; give --ranks-per-node",
+                "chaos --ranks 146 --ranks-per-node 73 | deepep: --ranks-per-node=73 is not in [1, 72]",
                 "plan --nodes -2147483647 | deepep: --nodes=-2147483647 is not in [1, 2048]",
                 "plan --nic-gbps 1e300 | deepep: nicGbps=1.0E300 is not in [0.001, 1000000.0]",
                 "jmh --bogus | deepep: jmh: bogus is not a recognized option",

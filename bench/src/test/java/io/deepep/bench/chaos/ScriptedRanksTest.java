@@ -37,7 +37,15 @@ class ScriptedRanksTest {
             done
             """;
 
+    /** Gets an error in runs of both ranks. */
+    private static final String FAILING =
+            SCRIPT.replace("case $order in", "case $order in *'\"size\":2,'*) kind=FAILED ;;");
+
     private static Chaos chaos(int mostStarts) {
+        return chaos(mostStarts, SCRIPT);
+    }
+
+    private static Chaos chaos(int mostStarts, String script) {
         AtomicInteger started = new AtomicInteger();
         RankRun run =
                 new RankRun(Placement.host(""), NUM_RANKS, Network.auto(), Duration.ofSeconds(10));
@@ -55,7 +63,7 @@ class ScriptedRanksTest {
                                         ChaosProcess.start(
                                                 started.incrementAndGet() > mostStarts
                                                         ? List.of("false")
-                                                        : List.of("/bin/sh", "-c", SCRIPT),
+                                                        : List.of("/bin/sh", "-c", script),
                                                 seat)));
     }
 
@@ -100,6 +108,16 @@ class ScriptedRanksTest {
         chaos.run(List.of(trial(Action.KILL)), Duration.ofMinutes(1), 1);
         assertThat(chaos.report().isGood()).isTrue();
         assertThat(chaos.report().tallies()).singleElement().matches(kill -> kill.replaced == 1);
+    }
+
+    @Test
+    void noTrialIsMadeWhereUndisturbedRanksFail() {
+        Chaos chaos = chaos(NUM_RANKS, FAILING);
+        assertThatThrownBy(() -> chaos.run(List.of(trial(Action.SLOW)), Duration.ofMinutes(1), 1))
+                .isInstanceOf(UsageException.class)
+                .hasMessage(
+                        "chaos: before the first trial, in normal mode, rank 0 of the processes failed");
+        assertThat(chaos.report().made()).isZero();
     }
 
     @Test
