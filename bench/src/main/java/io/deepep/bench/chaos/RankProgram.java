@@ -58,6 +58,7 @@ public final class RankProgram {
 
     /** Does what standard input says until it ends. */
     public void follow() throws IOException {
+        Signals.endWithParent();
         Signals signals = new Signals(out);
         BufferedReader orders =
                 new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));

@@ -24,9 +24,15 @@ final class Signals {
     private static final int SIGCONT = 18;
     private static final int SIGSTOP = 19;
     private static final int RLIMIT_FSIZE = 1;
+    private static final int PR_SET_PDEATHSIG = 1;
     private static final MethodHandle KILL = bind("kill", JAVA_INT, JAVA_INT);
     private static final MethodHandle GET_LIMIT = bind("getrlimit", JAVA_INT, ADDRESS);
     private static final MethodHandle SET_LIMIT = bind("setrlimit", JAVA_INT, ADDRESS);
+    private static final MethodHandle CONTROL =
+            bind(
+                    "prctl",
+                    FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG),
+                    Linker.Option.firstVariadicArg(1));
 
     private final PrintStream announcements;
 
@@ -66,6 +72,14 @@ final class Signals {
         }
     }
 
+    /**
+     * Has this process killed when who started it is gone, or the thread that did: while stopped,
+     * it does not see that its input ends.
+     */
+    static void endWithParent() {
+        call("prctl", CONTROL, PR_SET_PDEATHSIG, (long) SIGKILL);
+    }
+
     private void requireProcess() {
         if (announcements == null) {
             throw new IllegalStateException("a thread has neither signals nor limits of its own");
@@ -97,11 +111,14 @@ final class Signals {
         }
     }
 
-    @SuppressWarnings("restricted") // Java has neither signals nor limits
     private static MethodHandle bind(String function, MemoryLayout... arguments) {
+        return bind(function, FunctionDescriptor.of(JAVA_INT, arguments));
+    }
+
+    @SuppressWarnings("restricted") // Java has neither signals nor limits
+    private static MethodHandle bind(
+            String function, FunctionDescriptor type, Linker.Option... options) {
         Linker linker = Linker.nativeLinker();
-        return linker.downcallHandle(
-                linker.defaultLookup().findOrThrow(function),
-                FunctionDescriptor.of(JAVA_INT, arguments));
+        return linker.downcallHandle(linker.defaultLookup().findOrThrow(function), type, options);
     }
 }
