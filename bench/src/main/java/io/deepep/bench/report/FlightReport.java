@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.OptionalDouble;
 import java.util.stream.IntStream;
 
-/** The sections about a flight recording. */
+/** The sections about a flight recording. Its plots are named as those of no run are. */
 final class FlightReport {
     private static final double MEGA = 1e6;
 
@@ -40,7 +40,7 @@ final class FlightReport {
                                 + " warm-up calls (--warmups): the time that host threads spent in a call, waits for other"
                                 + " ranks included, and the time of its kernels where there are GPUs.")
                 .plot(
-                        "flight-time.svg",
+                        "flight-times.svg",
                         "Median host time of each operation",
                         Charts.bars(
                                 "Host time by operation",

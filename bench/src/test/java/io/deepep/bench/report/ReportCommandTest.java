@@ -58,7 +58,7 @@ class ReportCommandTest {
                         "host-share.svg",
                         "host-traffic.svg",
                         "host-experts.svg",
-                        "flight-time.svg",
+                        "flight-times.svg",
                         "flight-waits.svg",
                         "flight-traffic-normal-dispatch.svg",
                         "flight-traffic-normal-combine.svg",
@@ -277,10 +277,21 @@ class ReportCommandTest {
                         folder.resolve("host.jfr"),
                         "--out",
                         out);
-        outcome.requirePassed();
         assertThat(Files.readString(out.resolve("report.html")))
                 .contains("after-one-host compared with before-one-host");
         assertThat(out.resolve("before-one-host-time.svg")).exists();
+        requireAllPlots(outcome, out);
+    }
+
+    @Test
+    void aRunMayHaveTheNameOfARecordingsPlots(@TempDir Path other) throws IOException {
+        Path run = Files.copy(folder.resolve("host.json"), other.resolve("flight.json"));
+        Path out = other.resolve("page");
+        requireAllPlots(run("report", run, folder.resolve("host.jfr"), "--out", out), out);
+    }
+
+    private static void requireAllPlots(Outcome outcome, Path out) throws IOException {
+        outcome.requirePassed();
         try (Stream<Path> files = Files.list(out)) {
             long plots = files.filter(file -> file.toString().endsWith(".svg")).count();
             assertThat(outcome.out()).contains(", " + plots + " plots)");
