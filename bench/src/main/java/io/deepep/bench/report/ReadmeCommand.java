@@ -225,6 +225,11 @@ final class ReadmeCommand implements Callable<Integer> {
     /** Draws a plot beside the text; its description holds all values. */
     private String plot(Path file, MarkdownBlocks.Request request, List<OperationRecord> records) {
         boolean share = request.option("what", "time").equals("share");
+        if (share && records.stream().anyMatch(each -> Double.isNaN(BenchRun.share(each)))) {
+            throw new UsageException(
+                    "deepep:plot: what=share needs a ceiling, which %s lacks; use what=time"
+                            .formatted(request.option("records")));
+        }
         String name = request.option("file");
         Path svg = file.resolveSibling(name);
         try {

@@ -131,6 +131,20 @@ class ReadmeCommandTest {
         assertThat(run("report", "readme", "--check", "--root", root).exitCode()).isEqualTo(1);
     }
 
+    /** Ranks of several hosts have no bare copy. */
+    @Test
+    void sharesOfNoCeilingAreRefused(@TempDir Path folder) throws IOException {
+        Path root = checkout(folder, "plot records=run/r.json what=share file=p.svg");
+        Path record = root.resolve("docs/measurements/run/r.json");
+        Files.writeString(
+                record, Files.readString(record).replaceAll("\"ceilingShare\" *: *[^,]+,", ""));
+        Outcome outcome = run("report", "readme", "--root", root);
+        assertThat(outcome.exitCode()).isEqualTo(2);
+        assertThat(outcome.err())
+                .contains("what=share needs a ceiling, which run/r.json lacks; use what=time");
+        assertThat(root.resolve("p.svg")).doesNotExist();
+    }
+
     @Test
     void figuresOfAModeOnReadmeAreOfOneCommit(@TempDir Path folder) throws IOException {
         Path root = checkout(folder, "times records=run/r.json sms=24");
