@@ -24,6 +24,7 @@ final class NamedArray {
         }
     }
 
+    private final String file;
     private final String name;
     private final Type type;
     private final long[] shape;
@@ -32,10 +33,12 @@ final class NamedArray {
     /**
      * An array of exactly the bytes of {@code data}.
      *
-     * @param name its name in the file, or the file's
+     * @param file that it is from, for complaints
+     * @param name its name in the file; empty if it is the whole file
      * @param data the elements, little-endian
      */
-    NamedArray(String name, Type type, long[] shape, ByteBuffer data) {
+    NamedArray(String file, String name, Type type, long[] shape, ByteBuffer data) {
+        this.file = file;
         this.name = name;
         this.type = type;
         this.shape = shape.clone();
@@ -90,6 +93,6 @@ final class NamedArray {
 
     @Override
     public String toString() {
-        return name + ": " + type + Arrays.toString(shape);
+        return (name.isEmpty() ? file : file + ": " + name) + ": " + type + Arrays.toString(shape);
     }
 }

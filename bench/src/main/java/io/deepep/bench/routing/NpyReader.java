@@ -65,6 +65,7 @@ final class NpyReader {
         }
         return new NamedArray(
                 name,
+                "",
                 type(name, find(DESCR, header, name, "descr")),
                 shape(name, find(SHAPE, header, name, "shape")),
                 data);

@@ -64,7 +64,9 @@ public final class RecordedRouting {
             NamedArray idx = pick(arrays, "topk_idx", array -> array.type().isInteger());
             if (idx == null) {
                 throw new RoutingFileException(
-                        name + ": no topk_idx, and not exactly one integer tensor in " + arrays);
+                        name
+                                + ": no topk_idx, and not exactly one integer tensor among "
+                                + arrays.stream().map(NamedArray::name).toList());
             }
             return new RecordedRouting(
                     name, idx, pick(arrays, "topk_weights", array -> !array.type().isInteger()));

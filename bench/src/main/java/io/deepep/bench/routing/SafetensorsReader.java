@@ -63,7 +63,6 @@ final class SafetensorsReader {
 
     private static Optional<NamedArray> array(
             String file, String key, JsonNode entry, ByteBuffer data) {
-        String name = file + ": " + key;
         String dtype = entry.path("dtype").asText();
         Optional<NamedArray.Type> type =
                 Stream.of(NamedArray.Type.values())
@@ -81,10 +80,11 @@ final class SafetensorsReader {
         long to = entry.path("data_offsets").path(1).asLong(-1);
         if (from < 0 || to < from || to > data.limit()) {
             throw new RoutingFileException(
-                    "%s: data_offsets [%s, %s] are not within the %s bytes of data"
-                            .formatted(name, from, to, data.limit()));
+                    "%s: %s: data_offsets [%s, %s] are not within the %s bytes of data"
+                            .formatted(file, key, from, to, data.limit()));
         }
         return Optional.of(
-                new NamedArray(key, type.get(), shape, data.slice((int) from, (int) (to - from))));
+                new NamedArray(
+                        file, key, type.get(), shape, data.slice((int) from, (int) (to - from))));
     }
 }

@@ -82,7 +82,9 @@ final class RecordedRoutingTest {
                                 RoutingFiles.i32(1, 0)));
         assertThatThrownBy(() -> RecordedRouting.read(file, null))
                 .isInstanceOf(UsageException.class)
-                .hasMessageContaining("no topk_idx, and not exactly one integer tensor");
+                .hasMessage(
+                        "--routing: %s: no topk_idx, and not exactly one integer tensor among [a, b]"
+                                .formatted(file));
     }
 
     @Test
@@ -99,7 +101,17 @@ final class RecordedRoutingTest {
                         {"topk_idx": {"dtype": "I32", "shape": [18446744073709551617, 1], "data_offsets": [0, 4]}}""",
                                 RoutingFiles.i32(1)));
         assertThatThrownBy(() -> RecordedRouting.read(tensors, null))
-                .hasMessageContaining("has a negative size");
+                .hasMessageContaining(tensors + ": topk_idx: I32[-1, 1] has a negative size");
+        Path vector =
+                Files.write(
+                        folder.resolve("v.safetensors"),
+                        RoutingFiles.safetensors(
+                                """
+                        {"topk_idx": {"dtype": "I32", "shape": [1], "data_offsets": [0, 4]}}""",
+                                RoutingFiles.i32(1)));
+        assertThatThrownBy(() -> RecordedRouting.read(vector, null))
+                .hasMessage(
+                        "--routing: " + vector + ": topk_idx: I32[1] is neither [T,K] nor [R,T,K]");
     }
 
     @Test
