@@ -14,7 +14,6 @@ import io.deepep.planner.ModePlan;
 import io.deepep.planner.RowRule;
 import io.deepep.planner.Shape;
 import io.deepep.planner.TokenSource;
-import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.Routing;
 import java.nio.file.Path;
 import java.util.List;
@@ -165,7 +164,7 @@ final class PlanOptions {
     @Mixin RoutingChoice routing = new RoutingChoice();
 
     /** One plan to make. */
-    record Job(Mode mode, EpTopology topology, Shape shape) {
+    record Job(Mode mode, EpTopology topology, Shape shape, TokenSource tokens) {
         String name() {
             return mode + " on " + topology.numRanks() + " ranks";
         }
@@ -197,14 +196,20 @@ final class PlanOptions {
                             + " group-limited");
         }
         return asUsage(
-                () ->
-                        Stream.of(Mode.values())
-                                .filter(this::isChosen)
-                                .flatMap(
-                                        each ->
-                                                topologies().stream()
-                                                        .map(group -> job(each, group)))
-                                .toList());
+                () -> {
+                    List<EpTopology> topologies = topologies();
+                    Routing recorded =
+                            routing.gate() == null
+                                    ? recorded(topologies.getFirst().numRanks())
+                                    : null;
+                    return Stream.of(Mode.values())
+                            .filter(this::isChosen)
+                            .flatMap(
+                                    each ->
+                                            topologies.stream()
+                                                    .map(group -> job(each, group, recorded)))
+                            .toList();
+                });
     }
 
     private boolean isChosen(Mode each) {
@@ -226,18 +231,35 @@ final class PlanOptions {
                 .toList();
     }
 
-    private Job job(Mode each, EpTopology topology) {
-        int standard = each == Mode.NORMAL ? NORMAL_TOKENS : LOW_LATENCY_TOKENS;
+    /**
+     * One plan.
+     *
+     * @param recorded null where tokens are drawn
+     */
+    private Job job(Mode each, EpTopology topology, Routing recorded) {
         int ranks = topology.numRanks();
-        Shape shape =
-                new Shape(
-                        Objects.requireNonNullElse(numTokens, standard),
-                        hidden,
-                        // A routing file has its own, which only the user's words contradict.
-                        Objects.requireNonNullElse(numTopk, defaults.numTopk()),
-                        sweep ? Math.ceilDiv(numExperts, ranks) * ranks : numExperts);
+        Shape shape = recorded == null ? shape(each, ranks) : shape(recorded);
         requirePlannable(each, shape, ranks);
-        return new Job(each, topology, shape);
+        return new Job(
+                each,
+                topology,
+                shape,
+                recorded == null
+                        ? new TokenSource.Drawn(routing.gate(), shape, ranks, routing.seed())
+                        : new TokenSource.Recorded(recorded));
+    }
+
+    private Shape shape(Mode each, int ranks) {
+        int standard = each == Mode.NORMAL ? NORMAL_TOKENS : LOW_LATENCY_TOKENS;
+        return new Shape(
+                Objects.requireNonNullElse(numTokens, standard),
+                hidden,
+                Objects.requireNonNullElse(numTopk, defaults.numTopk()),
+                sweep ? Math.ceilDiv(numExperts, ranks) * ranks : numExperts);
+    }
+
+    private Shape shape(Routing recorded) {
+        return new Shape(recorded.maxTokens(), hidden, recorded.numTopk(), numExperts);
     }
 
     /** Refuses, before anything is simulated, what the library would refuse. */
@@ -253,7 +275,10 @@ final class PlanOptions {
                 && mode == ModeChoice.BOTH
                 && tokens > LowLatencyLimits.MAX_TOKENS) {
             throw new UsageException(
-                    "--num-tokens=%s is more than low-latency mode allows, %s; use --mode normal"
+                    (routing.gate() == null
+                                    ? "--routing: a rank has %s tokens,"
+                                    : "--num-tokens=%s is")
+                            .concat(" more than low-latency mode allows, %s; use --mode normal")
                             .formatted(tokens, LowLatencyLimits.MAX_TOKENS));
         }
         BufferBytes.requireAllowed(each, shape, ranks);
@@ -262,38 +287,25 @@ final class PlanOptions {
     /** Makes one plan. */
     ModePlan plan(Job job) {
         return asUsage(
-                () -> {
-                    int numRanks = job.topology().numRanks();
-                    Gate gate = routing.gate();
-                    Routing recorded = gate == null ? recorded(numRanks) : null;
-                    Shape shape =
-                            gate == null
-                                    ? new Shape(
-                                            recorded.maxTokens(),
-                                            hidden,
-                                            recorded.numTopk(),
-                                            numExperts)
-                                    : job.shape();
-                    return ModePlan.of(
-                            job.mode(),
-                            new Cluster(
-                                    job.topology(),
-                                    profile.profile(),
-                                    nicGbps,
-                                    nicsPerGpu,
-                                    nvlinkGbs * GIGA),
-                            shape,
-                            dtype == RowType.FP8 ? DType.FP8_E4M3 : DType.BF16,
-                            lowLatencyRows == LowLatencyRows.PER_RANK
-                                    ? RowRule.ONCE_PER_RANK
-                                    : RowRule.ONCE_PER_SELECTION,
-                            gate == null
-                                    ? new TokenSource.Recorded(recorded)
-                                    : new TokenSource.Drawn(gate, shape, numRanks, routing.seed()));
-                });
+                () ->
+                        ModePlan.of(
+                                job.mode(),
+                                new Cluster(
+                                        job.topology(),
+                                        profile.profile(),
+                                        nicGbps,
+                                        nicsPerGpu,
+                                        nvlinkGbs * GIGA),
+                                job.shape(),
+                                dtype == RowType.FP8 ? DType.FP8_E4M3 : DType.BF16,
+                                lowLatencyRows == LowLatencyRows.PER_RANK
+                                        ? RowRule.ONCE_PER_RANK
+                                        : RowRule.ONCE_PER_SELECTION,
+                                job.tokens()));
     }
 
     private Routing recorded(int numRanks) {
+        UsageException.requireShared(numExperts, numRanks);
         RecordedRouting file = routing.recorded();
         if (numTokens != null || (numTopk != null && numTopk != file.numTopk())) {
             throw new UsageException(

@@ -353,6 +353,20 @@ final class PlanCommandTest {
     }
 
     @Test
+    void aFileOfTooManyTokensForLowLatencyModeIsRefused(@TempDir Path folder) throws Exception {
+        Path file =
+                RoutingFiles.npyI64(
+                        folder.resolve("r.npy"), new long[] {8 * 1025, 1}, new long[8 * 1025]);
+        Outcome outcome = runLine("plan --routing " + file);
+        assertThat(outcome.errLines())
+                .containsExactly(
+                        "deepep: --routing: a rank has 1025 tokens, more than low-latency mode allows,"
+                                + " 1024; use --mode normal");
+        assertThat(outcome.exitCode()).isEqualTo(2);
+        runLine("plan --mode normal --routing " + file).requirePassed();
+    }
+
+    @Test
     void tokensOfAFileAreItsOwn(@TempDir Path folder) throws Exception {
         Path file = RoutingFiles.npyI64(folder.resolve("r.npy"), new long[] {2, 2}, 0, 1, 2, 3);
         Outcome outcome = runLine("plan --tokens 4 --routing " + file);
