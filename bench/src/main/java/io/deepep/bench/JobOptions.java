@@ -130,7 +130,7 @@ final class JobOptions {
     private Job job(Placement placement, GroupOptions group) {
         EpTopology topology = group.topology();
         requireGoodNumbers(topology);
-        requireRoom(placement, topology.numRanks());
+        sms.numbers().forEach(number -> placement.requireRoom(number, topology.numRanks()));
         return UsageException.unlessRefused(
                 () ->
                         routing.routing == null
@@ -147,22 +147,6 @@ final class JobOptions {
             throw new UsageException("--masked-ratio=" + routing.maskedRatio + " is not in [0, 1]");
         }
         sms.validate();
-    }
-
-    private void requireRoom(Placement placement, int numRanks) {
-        int room = placement.smsPerRank(numRanks);
-        for (int number : sms.numbers()) {
-            if (number > room) {
-                throw new UsageException(
-                        ("--sms=%s exceeds the %s that each of %s ranks can have on %s; lower it, or use more"
-                                        + " GPUs")
-                                .formatted(
-                                        number,
-                                        room,
-                                        placement.ranksPerGpu(numRanks),
-                                        placement.gpu().name()));
-            }
-        }
     }
 
     private Job random(Placement placement, EpTopology topology) {

@@ -106,13 +106,13 @@ final class CudaCommandTest {
         }
     }
 
-    @Test
-    void moreMultiprocessorsThanThereAreIsWrongUsage() {
-        Outcome outcome =
-                CommandLines.runLine("test-intranode --ranks 8 --num-experts 8 --sms 1000" + SMALL);
+    @ParameterizedTest
+    @ValueSource(strings = {"test-intranode --num-experts 8" + SMALL, "bench put"})
+    void moreMultiprocessorsThanThereAreIsWrongUsage(String command) {
+        Outcome outcome = CommandLines.runLine(command + " --ranks 8 --sms 1000");
         assertThat(outcome.err())
                 .matches(
-                        "deepep: --sms=1000 exceeds the [0-9]+ that each of 8 ranks can have"
+                        "deepep: --sms=1000 exceeds the [0-9]+ that each of [0-9]+ ranks can have"
                                 + " on .*\\R");
         assertThat(outcome.exitCode()).isEqualTo(2);
     }

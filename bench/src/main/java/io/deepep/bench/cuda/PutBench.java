@@ -9,9 +9,9 @@ import io.deepep.bench.measure.Build;
 import io.deepep.bench.measure.Samples;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.LaunchedGroup;
+import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.UsageException;
 import io.deepep.bench.text.Decimals;
-import io.deepep.cuda.CudaDriver;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -82,7 +82,7 @@ public final class PutBench {
         if (request.network() instanceof Network.Nvshmem) {
             launched.communicator(request.ranks());
         }
-        CudaDriver.ensureAvailable();
+        Placement.cuda(0).requireRoom(request.sms(), request.ranks());
         PutBench bench = new PutBench(launched.console(console), request, options);
         try (PutRanks ranks = bench.open(launched)) {
             bench.measure(ranks);

@@ -89,6 +89,21 @@ public record Placement(Device.Kind kind, int numGpus, int hostSize, String note
     }
 
     /**
+     * Refuses more multiprocessors than each rank can hold while all run at once.
+     *
+     * @throws UsageException if {@code --sms} exceeds {@link #smsPerRank}
+     */
+    public void requireRoom(int sms, int numRanks) {
+        int room = smsPerRank(numRanks);
+        if (sms > room) {
+            throw new UsageException(
+                    ("--sms=%s exceeds the %s that each of %s ranks can have on %s; lower it, or use more"
+                                    + " GPUs")
+                            .formatted(sms, room, ranksPerGpu(numRanks), gpu().name()));
+        }
+    }
+
+    /**
      * Rows that the ranks of the busiest GPU send to other ranks, or receive from them if these are
      * more. A single rank has only itself.
      *
