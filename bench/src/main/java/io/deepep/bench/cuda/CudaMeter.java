@@ -10,11 +10,13 @@ import io.deepep.bench.run.CollectiveCall;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.Session;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.TreeSet;
 
 /**
  * On GPUs the yardstick is what a bare copy of such rows between the same ranks reaches; there is
@@ -49,18 +51,39 @@ public final class CudaMeter extends Meter {
     public static CudaMeter open(
             Console console, Session session, Collection<Long> rowBytes, Collection<Integer> sms) {
         CudaStopwatch stopwatch = CudaStopwatch.open(session);
+        try {
+            List<Ceiling> ceilings = ceilings(console, session, stopwatch, rowBytes, sms);
+            ceilings.forEach(ceiling -> BenchReport.print(console, ceiling));
+            return new CudaMeter(session, stopwatch, ceilings);
+        } catch (RuntimeException failed) {
+            stopwatch.close();
+            throw failed;
+        }
+    }
+
+    private static List<Ceiling> ceilings(
+            Console console,
+            Session session,
+            CudaStopwatch stopwatch,
+            Collection<Long> rowBytes,
+            Collection<Integer> sms) {
         if (!PeerMemory.reachesAll(session)) {
             console.line("no bare copy: ranks of one host do not reach the memory of another's");
-            return new CudaMeter(session, stopwatch, List.of());
+            return List.of();
         }
-        List<Ceiling> ceilings =
-                rowBytes.stream()
-                        .sorted()
-                        .map(Math::toIntExact)
-                        .map(bytes -> LinkCeiling.measure(stopwatch, session, bytes, sms))
-                        .toList();
-        ceilings.forEach(ceiling -> BenchReport.print(console, ceiling));
-        return new CudaMeter(session, stopwatch, ceilings);
+        int first = session.team().localRanks().getFirst();
+        int most = LinkCeiling.mostRowBytes(stopwatch.stream(first).context());
+        List<Ceiling> ceilings = new ArrayList<>();
+        for (long bytes : new TreeSet<>(rowBytes)) {
+            if (bytes <= most) {
+                ceilings.add(LinkCeiling.measure(stopwatch, session, (int) bytes, sms));
+            } else {
+                console.line(
+                        "no bare copy of rows of %d bytes: a block's shared memory must hold two, so %d are the most",
+                        bytes, most);
+            }
+        }
+        return ceilings;
     }
 
     /** Measures what an empty kernel takes on each of these numbers of multiprocessors, too. */

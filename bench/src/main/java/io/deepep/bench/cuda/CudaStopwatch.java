@@ -6,6 +6,7 @@ import io.deepep.Event;
 import io.deepep.bench.measure.Samples;
 import io.deepep.bench.measure.Timing;
 import io.deepep.bench.run.CollectiveCall;
+import io.deepep.bench.run.PerRank;
 import io.deepep.bench.run.RankTeam;
 import io.deepep.bench.run.Session;
 import io.deepep.cuda.CudaContext;
@@ -45,7 +46,7 @@ public final class CudaStopwatch implements AutoCloseable {
     private final Session session;
     private final RankTeam team;
     private final PeerMemory flags;
-    private final List<Lane> lanes;
+    private final PerRank<Lane> lanes;
 
     /** What one rank times with. The rank's thread alone uses it. */
     private static final class Lane implements AutoCloseable {
@@ -143,7 +144,7 @@ public final class CudaStopwatch implements AutoCloseable {
         }
     }
 
-    private CudaStopwatch(Session session, PeerMemory flags, List<Lane> lanes) {
+    private CudaStopwatch(Session session, PeerMemory flags, PerRank<Lane> lanes) {
         this.session = session;
         this.team = session.team();
         this.flags = flags;
@@ -156,14 +157,20 @@ public final class CudaStopwatch implements AutoCloseable {
         EpTopology topology = session.job().topology();
         int together = reachesAll ? topology.numRanks() : topology.numNvlRanks();
         PeerMemory flags = PeerMemory.allocate(session, StreamGate.flagsBytes(together));
-        List<Lane> lanes =
-                session.ask(
-                        rank ->
-                                new Lane(
-                                        stream(session, rank),
-                                        gate(session, flags, rank, together),
-                                        reachesAll));
-        return new CudaStopwatch(session, flags, lanes);
+        try {
+            PerRank<Lane> lanes =
+                    PerRank.open(
+                            session.team(),
+                            rank ->
+                                    new Lane(
+                                            stream(session, rank),
+                                            gate(session, flags, rank, together),
+                                            reachesAll));
+            return new CudaStopwatch(session, flags, lanes);
+        } catch (RuntimeException failed) {
+            flags.close();
+            throw failed;
+        }
     }
 
     /** Of the {@code together} ranks around {@code rank}. */
@@ -234,7 +241,8 @@ public final class CudaStopwatch implements AutoCloseable {
 
     @Override
     public void close() {
-        team.run(rank -> lanes.get(rank).close());
-        flags.close();
+        try (flags) {
+            lanes.close();
+        }
     }
 }

@@ -3,21 +3,19 @@ package io.deepep.bench.cuda;
 import io.deepep.CallOptions;
 import io.deepep.Event;
 import io.deepep.bench.run.CollectiveCall;
+import io.deepep.bench.run.PerRank;
 import io.deepep.bench.run.RankTeam;
 import io.deepep.cuda.CudaGraph;
-import java.util.List;
 
 /** What an operation enqueues, captured once on every rank and replayed as a graph. */
 public final class GraphOperation implements CollectiveCall, AutoCloseable {
-    private final RankTeam team;
     private final CudaStopwatch stopwatch;
-    private final List<CudaGraph> graphs;
+    private final PerRank<CudaGraph> graphs;
 
     /** Captures an operation that has been called before. */
     public GraphOperation(RankTeam team, CudaStopwatch stopwatch, CollectiveCall operation) {
-        this.team = team;
         this.stopwatch = stopwatch;
-        this.graphs = team.ask(rank -> capture(rank, operation));
+        this.graphs = PerRank.open(team, rank -> capture(rank, operation));
     }
 
     private CudaGraph capture(int rank, CollectiveCall operation) {
@@ -36,6 +34,6 @@ public final class GraphOperation implements CollectiveCall, AutoCloseable {
 
     @Override
     public void close() {
-        team.run(rank -> graphs.get(rank).close());
+        graphs.close();
     }
 }

@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.bench.measure.Ceiling;
 import io.deepep.bench.run.CollectiveCall;
+import io.deepep.bench.run.PerRank;
 import io.deepep.bench.run.RankTeam;
 import io.deepep.bench.run.Session;
 import io.deepep.cuda.CudaContext;
@@ -64,7 +65,7 @@ public final class LinkCeiling {
     /**
      * Measures.
      *
-     * @param rowBytes a multiple of {@link #VECTOR_BYTES}
+     * @param rowBytes a multiple of {@link #VECTOR_BYTES}, at most {@link #mostRowBytes}
      * @param sms numbers of multiprocessors
      * @throws IllegalArgumentException if {@code rowBytes} is no such multiple
      * @throws IllegalStateException if rows did not arrive
@@ -75,24 +76,35 @@ public final class LinkCeiling {
             throw new IllegalArgumentException(
                     "rowBytes=%s is not a multiple of %s".formatted(rowBytes, VECTOR_BYTES));
         }
-        RankTeam team = session.team();
         LinkCeiling ceiling = new LinkCeiling(stopwatch, session, rowBytes);
-        try (PeerMemory memory = PeerMemory.allocate(session, 2 * ceiling.halfBytes)) {
-            List<BenchModule> modules =
-                    team.ask(
-                            rank -> BenchModule.load(stopwatch.stream(rank).context(), "exchange"));
-            Ceiling measured =
-                    new Ceiling(
-                            rowBytes,
-                            ceiling.measure(modules, memory, sms, false),
-                            ceiling.measure(modules, memory, sms, true));
-            team.run(rank -> modules.get(rank).close());
-            return measured;
+        try (PeerMemory memory = PeerMemory.allocate(session, 2 * ceiling.halfBytes);
+                PerRank<BenchModule> modules =
+                        PerRank.open(
+                                session.team(),
+                                rank ->
+                                        BenchModule.load(
+                                                stopwatch.stream(rank).context(), "exchange"))) {
+            return new Ceiling(
+                    rowBytes,
+                    ceiling.measure(modules, memory, sms, false),
+                    ceiling.measure(modules, memory, sms, true));
         }
     }
 
+    /** The most bytes of a row of which a block's shared memory holds what a copy needs. */
+    static int mostRowBytes(CudaContext context) {
+        return sharedBytes(context) / BenchStructs.STAGES;
+    }
+
+    private static int sharedBytes(CudaContext context) {
+        return context.cudaDevice().maxSharedBytesPerBlock() - RESERVED_SHARED_BYTES;
+    }
+
     private SortedMap<Integer, Double> measure(
-            List<BenchModule> modules, PeerMemory memory, Collection<Integer> sms, boolean pull) {
+            PerRank<BenchModule> modules,
+            PeerMemory memory,
+            Collection<Integer> sms,
+            boolean pull) {
         team.run(rank -> fill(memory, rank));
         SortedMap<Integer, Double> bySms = new TreeMap<>();
         for (int number : sms) {
@@ -103,7 +115,7 @@ public final class LinkCeiling {
     }
 
     private double bytesPerSecond(
-            List<BenchModule> modules, PeerMemory memory, int sms, boolean pull) {
+            PerRank<BenchModule> modules, PeerMemory memory, int sms, boolean pull) {
         List<Exchange> exchanges =
                 team.ask(rank -> new Exchange(modules.get(rank), memory, rank, sms, pull));
         CollectiveCall exchange =
@@ -127,9 +139,7 @@ public final class LinkCeiling {
             this.rank = rank;
             Arena arena = Arena.ofAuto();
             CudaContext context = stopwatch.stream(rank).context();
-            int room = context.cudaDevice().maxSharedBytesPerBlock() - RESERVED_SHARED_BYTES;
-            int warps =
-                    Math.clamp(room / (BenchStructs.STAGES * rowBytes), 1, BenchStructs.MAX_WARPS);
+            int warps = Math.min(mostRowBytes(context) / rowBytes, BenchStructs.MAX_WARPS);
             int sharedBytes = warps * BenchStructs.STAGES * rowBytes;
             module.function().setMaxDynamicSharedBytes(sharedBytes);
             launch = new LaunchConfig(arena, sms, 32 * warps).sharedBytes(sharedBytes);

@@ -4,25 +4,25 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.EpTopology;
 import io.deepep.bench.run.Job;
+import io.deepep.bench.run.PerRank;
 import io.deepep.bench.run.Session;
 import io.deepep.buffer.memory.CudaHeaps;
 import io.deepep.cuda.CudaStream;
 import io.deepep.spi.HeapRanks;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.util.List;
 
 /**
  * Zeroed device memory of every rank that kernels of the others reach, as a buffer's is: of all
  * ranks if they {@link #reachesAll can}, else of those of its node.
  */
-record PeerMemory(Session session, List<RankPart> parts) implements AutoCloseable {
+record PeerMemory(PerRank<RankPart> parts) implements AutoCloseable {
     /**
      * What a rank has.
      *
      * @param tableOffset in its own heap, behind what the others see: where the addresses are
      */
-    record RankPart(CudaHeaps heaps, int rank, long tableOffset) {
+    record RankPart(CudaHeaps heaps, int rank, long tableOffset) implements AutoCloseable {
         long table() {
             return heaps.addresses().get(rank) + tableOffset;
         }
@@ -34,6 +34,11 @@ record PeerMemory(Session session, List<RankPart> parts) implements AutoCloseabl
                 stream.copy(table(), copy.address(), copy.byteSize());
                 stream.synchronize();
             }
+        }
+
+        @Override
+        public void close() {
+            heaps.close();
         }
     }
 
@@ -49,7 +54,7 @@ record PeerMemory(Session session, List<RankPart> parts) implements AutoCloseabl
      * @param bytes a multiple of 8
      */
     static PeerMemory allocate(Session session, long bytes) {
-        return new PeerMemory(session, session.ask(rank -> part(session, rank, bytes)));
+        return new PeerMemory(PerRank.open(session.team(), rank -> part(session, rank, bytes)));
     }
 
     private static RankPart part(Session session, int rank, long bytes) {
@@ -87,6 +92,6 @@ record PeerMemory(Session session, List<RankPart> parts) implements AutoCloseabl
     /** Frees all; no kernel may be running. */
     @Override
     public void close() {
-        session.run(rank -> parts.get(rank).heaps().close());
+        parts.close();
     }
 }
