@@ -20,14 +20,24 @@ record Generation(
         long seed) {
     static final Generation DEFAULT = new Generation(30, 0, 1, 1);
 
-    /** FLOAT64 [4]. */
+    /** INT64 [4], with the bits of what is a double. */
     NDArray toArray(NDManager manager) {
-        return manager.create(new double[] {numNewTokens, temperature, topP, seed});
+        return manager.create(
+                new long[] {
+                    numNewTokens,
+                    Double.doubleToRawLongBits(temperature),
+                    Double.doubleToRawLongBits(topP),
+                    seed
+                });
     }
 
     static Generation of(NDArray array) {
-        double[] values = array.toDoubleArray();
-        return new Generation((int) values[0], values[1], values[2], (long) values[3]);
+        long[] values = array.toLongArray();
+        return new Generation(
+                (int) values[0],
+                Double.longBitsToDouble(values[1]),
+                Double.longBitsToDouble(values[2]),
+                values[3]);
     }
 
     Sampler samplerOfRank(int rank) {
