@@ -187,7 +187,7 @@ public final class ExpertRows {
                                     .formatted(e, result.getShape(), own.getShape()));
                 }
                 if (weights != null) {
-                    result = result.mul(slice(weights, e, first, count).toType(tokenType, false));
+                    result = result.mul(slice(weights, e, first, count));
                 }
                 TorchTensors.cast(result, slice(out, e, first, count));
             }

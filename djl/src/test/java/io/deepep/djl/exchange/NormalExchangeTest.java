@@ -42,6 +42,28 @@ class NormalExchangeTest {
         assertThat(addresses.subList(5, 8)).containsOnly(addresses.getLast());
     }
 
+    /** FLOAT16, the type of the tokens, would round this weight down, and BF16 then again. */
+    @Test
+    void resultsAreRoundedOnce() throws InterruptedException {
+        float weight = 0.5f + 0x1p-9f + 0x1p-14f;
+        Moe.run(
+                1,
+                (_, buffer, manager) -> {
+                    try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
+                        NDArray y =
+                                exchange.exchange(
+                                        manager.ones(new Shape(1, Moe.HIDDEN), DataType.FLOAT16),
+                                        manager.ones(new Shape(1, 1), DataType.INT64),
+                                        manager.full(new Shape(1, 1), weight),
+                                        Moe.EXPERTS,
+                                        LocalExperts.each((_, rows) -> rows),
+                                        () -> {});
+                        assertThat(y.toType(DataType.FLOAT32, true).toFloatArray())
+                                .containsOnly(0.5f + 0x1p-8f);
+                    }
+                });
+    }
+
     /** The buffer, but it notes what is combined. */
     private static Buffer noting(List<Long> addresses, Buffer buffer) {
         return (Buffer)
