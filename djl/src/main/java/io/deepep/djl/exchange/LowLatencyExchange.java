@@ -25,8 +25,8 @@ final class LowLatencyExchange extends StagedExchange {
         private final Tensor tokens;
         private final LowLatencyDispatchPlan dispatch;
 
-        LowLatencyStaging(Shapes shapes) {
-            super(shapes);
+        LowLatencyStaging(Shapes shapes, NDManager manager) {
+            super(shapes, manager);
             tokens = allocate(DType.BF16, shapes.hidden());
             LowLatencyFormat format =
                     transport == Transport.FP8 ? LowLatencyFormat.FP8 : LowLatencyFormat.BF16;
@@ -60,7 +60,7 @@ final class LowLatencyExchange extends StagedExchange {
     }
 
     @Override
-    Staging stage(Shapes shapes) {
-        return new LowLatencyStaging(shapes);
+    Staging stage(Shapes shapes, NDManager manager) {
+        return new LowLatencyStaging(shapes, manager);
     }
 }

@@ -38,8 +38,8 @@ final class NormalExchange extends StagedExchange {
 
         private final DispatchPlan dispatch;
 
-        NormalStaging(Shapes shapes) {
-            super(shapes);
+        NormalStaging(Shapes shapes, NDManager manager) {
+            super(shapes, manager);
             boolean fp8 = transport == Transport.FP8;
             tokens = allocate(fp8 ? DType.FP8_E4M3 : DType.BF16, shapes.hidden());
             scales = fp8 ? allocate(DType.F32, Fp8Rows.numScales(shapes.hidden())) : null;
@@ -83,8 +83,8 @@ final class NormalExchange extends StagedExchange {
     }
 
     @Override
-    Staging stage(Shapes shapes) {
-        return new NormalStaging(shapes);
+    Staging stage(Shapes shapes, NDManager manager) {
+        return new NormalStaging(shapes, manager);
     }
 
     /** Memory for the results of rows. */

@@ -41,7 +41,7 @@ abstract class StagedExchange implements ExpertExchange {
     /** The shape that staging memory is for; T is the most tokens that it takes. */
     record Shapes(Device device, int numTokens, int hidden, int numTopk, int numExperts) {}
 
-    /** Inputs and output of the calls for one shape. */
+    /** Inputs and output of the calls for one shape, freed when their manager is closed. */
     abstract static class Staging {
         final Shapes shapes;
         final NDManager manager;
@@ -53,21 +53,20 @@ abstract class StagedExchange implements ExpertExchange {
         /** Tokens of the call before; the indices behind them are all {@link #NO_EXPERT}. */
         private int numTaken;
 
-        Staging(Shapes shapes) {
+        Staging(Shapes shapes, NDManager manager) {
             this.shapes = shapes;
-            manager = NDManager.newBaseManager(shapes.device(), "PyTorch");
+            this.manager = manager;
             int numTokens = shapes.numTokens();
             topkIdx = allocate(DType.I64, shapes.numTopk());
             topkWeights = allocate(DType.F32, shapes.numTopk());
             out = allocate(DType.BF16, shapes.hidden());
             Shape indices = new Shape(numTokens, shapes.numTopk());
-            noExperts =
-                    TorchTensors.tensorOf(manager.zeros(indices, DataType.INT64).add(NO_EXPERT));
+            noExperts = TorchTensors.borrow(manager.zeros(indices, DataType.INT64).add(NO_EXPERT));
             numTaken = numTokens;
         }
 
         final Tensor allocate(DType dtype, int columns) {
-            return TorchTensors.tensorOf(
+            return TorchTensors.borrow(
                     TorchTensors.empty(manager, dtype, shapes.numTokens(), columns));
         }
 
@@ -117,7 +116,7 @@ abstract class StagedExchange implements ExpertExchange {
         long start = System.nanoTime();
         try (NDManager scope = x.getManager().newSubManager()) {
             Staging staging =
-                    stagings.computeIfAbsent(shapesOf(x, topkIdx, numExperts), this::stage);
+                    stagings.computeIfAbsent(shapesOf(x, topkIdx, numExperts), this::staged);
             if (order == null) {
                 order = CallOrder.of(buffer, x.getDevice());
             }
@@ -188,7 +187,22 @@ abstract class StagedExchange implements ExpertExchange {
     /** Tokens that a rank may send at once. */
     abstract int maxTokens();
 
-    abstract Staging stage(Shapes shapes);
+    /**
+     * Staging memory for a shape.
+     *
+     * @param manager owns it
+     */
+    abstract Staging stage(Shapes shapes, NDManager manager);
+
+    private Staging staged(Shapes shapes) {
+        NDManager manager = NDManager.newBaseManager(shapes.device(), "PyTorch");
+        try {
+            return stage(shapes, manager);
+        } catch (Throwable refused) {
+            manager.close();
+            throw refused;
+        }
+    }
 
     @Override
     public final void awaitLast() {
