@@ -8,6 +8,7 @@ import io.deepep.DType;
 import io.deepep.Event;
 import io.deepep.Tensor;
 import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
 
 /**
  * Brings mapped files into GPU memory through two pieces of pinned memory: while the GPU reads one,
@@ -28,11 +29,18 @@ final class PinnedStaging implements AutoCloseable {
 
     PinnedStaging(Device device) {
         this.device = device;
-        for (int i = 0; i < pieces.length; i++) {
-            // Of a type of one byte: bytes are copied as they are.
-            try (NDArray pageable = TorchTensors.empty(onCpu, DType.FP8_E4M3, PIECE_BYTES)) {
-                pieces[i] = TorchTensors.borrow(TorchOperators.pinned(pageable));
-            }
+        try {
+            Arrays.setAll(pieces, _ -> pinned());
+        } catch (Throwable failure) {
+            onCpu.close();
+            throw failure;
+        }
+    }
+
+    /** Of a type of one byte: bytes are copied as they are. */
+    private Tensor pinned() {
+        try (NDArray pageable = TorchTensors.empty(onCpu, DType.FP8_E4M3, PIECE_BYTES)) {
+            return TorchTensors.borrow(TorchOperators.pinned(pageable));
         }
     }
 
