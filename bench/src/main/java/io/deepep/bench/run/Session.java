@@ -18,8 +18,8 @@ public final class Session implements AutoCloseable {
     private final Consumer<Buffer.Builder> limits;
     private final RankSource ranks;
     private final RankTeam team;
-    private List<RankMemory> memories = List.of();
-    private List<Buffer> buffers;
+    private PerRank<RankMemory> memories;
+    private PerRank<Buffer> buffers;
     private long deviceBytesPerRank;
     private double openSeconds;
 
@@ -41,7 +41,8 @@ public final class Session implements AutoCloseable {
         Session session = new Session(job, ranks, limits);
         try {
             session.memories =
-                    session.team.ask(
+                    PerRank.open(
+                            session.team,
                             rank -> RankMemory.of(job.placement().device(session.localRank(rank))));
             long before = session.usedDeviceBytes();
             long begin = System.nanoTime();
@@ -67,7 +68,7 @@ public final class Session implements AutoCloseable {
     }
 
     private void openBuffers() {
-        buffers = team.ask(this::openBuffer);
+        buffers = PerRank.open(team, this::openBuffer);
     }
 
     /** Of the first local rank's GPU, which no other holds more ranks than. */
@@ -89,7 +90,7 @@ public final class Session implements AutoCloseable {
 
     /** Closes the buffers and opens new ones: after a failure they may refuse to go on. */
     public void reopen() {
-        closeBuffers();
+        buffers.close();
         ranks.renew();
         openBuffers();
     }
@@ -209,26 +210,15 @@ public final class Session implements AutoCloseable {
         }
     }
 
-    private void closeBuffers() {
-        if (buffers != null) {
-            List<Buffer> open = buffers;
-            buffers = null;
-            team.run(rank -> open.get(rank).close());
-        }
-    }
-
     @Override
     public void close() {
-        try {
-            closeBuffers();
-            List<RankMemory> open = memories;
-            memories = List.of();
-            if (!open.isEmpty()) {
-                team.run(rank -> open.get(rank).close());
-            }
-            ranks.close();
-        } finally {
-            team.close();
+        PerRank<RankMemory> openMemories = memories;
+        PerRank<Buffer> openBuffers = buffers;
+        try (team;
+                ranks;
+                openMemories;
+                openBuffers) {
+            // In the other order, those that were opened, whatever becomes of one.
         }
     }
 }
