@@ -32,7 +32,7 @@ final class CudaCommandTest {
             strings = {
                 "--ranks 1 --num-experts 4",
                 "--ranks 3 --num-experts 12 --distribution zipf",
-                "--ranks 8 --num-experts 32 --sms 4,8",
+                "--ranks 4 --num-experts 16 --sms 4,6",
             })
     void testsPassAndReportTheBest(String ranks) {
         List<String> out = run("test-intranode " + ranks + SMALL);
@@ -65,7 +65,7 @@ final class CudaCommandTest {
                                 + SMALL);
         assertThat(out).anyMatch(line -> line.startsWith("bare copy, rows of 1024 bytes, push: 8"));
         JsonNode records = new ObjectMapper().readTree(file.toFile());
-        assertThat(records).hasSize(14);
+        assertThat(records).hasSize(18);
         for (JsonNode each : records) {
             JsonNode gpu = each.get("gpu");
             assertThat(each.get("backend").asText()).isEqualTo("cuda");
