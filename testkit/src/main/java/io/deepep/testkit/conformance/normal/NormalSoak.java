@@ -99,9 +99,9 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
             return new Limits(limits, config(random, numRanks), config(random, numRanks));
         }
 
-        /** Of which as many ranks as there are may share a GPU. */
+        /** Ranks that share a GPU can make calls of both buffers at once. */
         private static Config config(SplittableRandom random, int numRanks) {
-            int sms = 2 * random.nextInt(1, numRanks > 9 ? 3 : 7);
+            int sms = 2 * random.nextInt(1, Math.clamp(27 / numRanks, 1, 6) + 1);
             int sent = random.nextInt(1, 9);
             return new Config(sms, sent, random.nextInt(2 * sent, 40));
         }
