@@ -38,15 +38,12 @@ class ProcessHeapsTest {
     }
 
     /** A rank that cannot exchange references, and what it makes of the messages it gets. */
-    private record Apart(Communicator inner, UnaryOperator<String> ear) implements Communicator {
-        @Override
-        public int rank() {
-            return inner.rank();
-        }
+    private static final class Apart extends AroundCommunicator {
+        private final UnaryOperator<String> ear;
 
-        @Override
-        public int size() {
-            return inner.size();
+        Apart(Communicator inner, UnaryOperator<String> ear) {
+            super(inner);
+            this.ear = ear;
         }
 
         @Override
@@ -55,16 +52,6 @@ class ProcessHeapsTest {
                     .map(bytes -> ear.apply(new String(bytes, StandardCharsets.UTF_8)))
                     .map(text -> text.getBytes(StandardCharsets.UTF_8))
                     .toList();
-        }
-
-        @Override
-        public boolean isAlive(int rank) {
-            return inner.isAlive(rank);
-        }
-
-        @Override
-        public void close() {
-            inner.close();
         }
     }
 

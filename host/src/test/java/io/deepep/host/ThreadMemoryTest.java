@@ -26,36 +26,15 @@ class ThreadMemoryTest {
     private final Queue<Integer> freed = new ConcurrentLinkedQueue<>();
 
     /** A rank that is interrupted when the others have what it gives to an exchange. */
-    private record Interrupted(Communicator inner) implements Communicator {
-        @Override
-        public int rank() {
-            return inner.rank();
-        }
-
-        @Override
-        public int size() {
-            return inner.size();
-        }
-
-        @Override
-        public List<byte[]> allGather(byte[] message, Duration timeout) {
-            return inner.allGather(message, timeout);
+    private static final class Interrupted extends AroundCommunicator {
+        Interrupted(Communicator inner) {
+            super(inner);
         }
 
         @Override
         public List<Object> exchangeReferences(Object mine, Duration timeout) {
             inner.exchangeReferences(mine, timeout);
             throw new IllegalStateException("interrupted");
-        }
-
-        @Override
-        public boolean isAlive(int rank) {
-            return inner.isAlive(rank);
-        }
-
-        @Override
-        public void close() {
-            inner.close();
         }
     }
 
