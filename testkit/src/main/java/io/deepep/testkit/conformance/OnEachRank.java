@@ -9,6 +9,7 @@ import org.junit.jupiter.api.extension.InvocationInterceptor;
 import org.junit.jupiter.api.extension.ParameterContext;
 import org.junit.jupiter.api.extension.ParameterResolver;
 import org.junit.jupiter.api.extension.ReflectiveInvocationContext;
+import org.junit.platform.commons.support.AnnotationSupport;
 import org.junit.platform.commons.support.ReflectionSupport;
 
 /**
@@ -26,9 +27,10 @@ final class OnEachRank implements ParameterResolver, InvocationInterceptor {
     /** {@link GroupArguments} has contexts of its own. */
     @Override
     public boolean supportsParameter(ParameterContext parameter, ExtensionContext context) {
-        Cases cases = parameter.getDeclaringExecutable().getAnnotation(Cases.class);
         return parameter.getParameter().getType() == RankContext.class
-                && (cases == null || cases.value().length == 0);
+                && AnnotationSupport.findAnnotation(parameter.getDeclaringExecutable(), Cases.class)
+                        .filter(cases -> cases.value().length > 0)
+                        .isEmpty();
     }
 
     /** Stands for the contexts of the ranks, which exist when the case runs. */

@@ -1,8 +1,5 @@
 package io.deepep.testkit.conformance.lowlatency;
 
-import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
-import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
-
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.CombineFormat;
@@ -18,28 +15,23 @@ import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
-import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.ExchangeRank;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
+import io.deepep.testkit.conformance.Soak;
 import io.deepep.testkit.exchange.LowLatencyWorld;
-import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.SplittableRandom;
 import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * Low-latency calls of every kind in random order, with random routings, over one buffer after the
- * other, each with random limits. Runs when asked for by name, with the same properties as {@link
- * io.deepep.testkit.conformance.normal.NormalSoak}.
+ * A {@link Soak} of low-latency calls of every kind in random order, with random routings, over one
+ * buffer after the other, each with random limits. Runs when asked for by name.
  */
 @BackendSuite
 @Timeout(value = 1, unit = TimeUnit.DAYS)
 public record LowLatencySoak(TestBackend backend) implements RankGroup {
-    private static final int EXCHANGES_PER_BUFFER = 20;
-
     /** Bounds the time that an exchange takes. */
     private static final int MAX_OUTPUT_ELEMENTS = 1 << 22;
 
@@ -49,25 +41,18 @@ public record LowLatencySoak(TestBackend backend) implements RankGroup {
         builder.lowLatency(new LowLatencyLimits(1, 128, 1, 720));
     }
 
-    @Tag("manyCalls")
-    @Cases({
-        "1, 1", "1, 2", "1, 3", "1, 4", "1, 5", "1, 8", "1, 9", "2, 1", "2, 2", "2, 4", "3, 3",
-        "2, 9"
-    })
+    @Soak.Groups
     public void mixedCalls(RankContext context) {
-        int iterations = Integer.getInteger("deepep.soak", 100);
-        long seed = Long.getLong("deepep.soak.seed", 1);
         int numRanks = context.topology().numRanks();
-        for (int first = 0; first < iterations; first += EXCHANGES_PER_BUFFER) {
-            SplittableRandom random = new SplittableRandom(~(seed << 32 | first));
-            LowLatencyLimits limits = limits(random, numRanks);
-            try (Buffer buffer = context.builder(builder -> builder.lowLatency(limits)).open()) {
-                RankContext own = context.with(buffer);
-                for (int i = first; i < Math.min(iterations, first + EXCHANGES_PER_BUFFER); i++) {
-                    exchange(own, seed << 32 | i);
-                }
-            }
-        }
+        Soak.run(
+                (random, exchanges) -> {
+                    LowLatencyLimits limits = limits(random, numRanks);
+                    RankGroup group = builder -> builder.lowLatency(limits);
+                    try (Buffer buffer = context.builder(group).open()) {
+                        RankContext own = context.with(buffer);
+                        exchanges.forEach(drawn -> exchange(own, drawn));
+                    }
+                });
     }
 
     private static LowLatencyLimits limits(SplittableRandom random, int numRanks) {
@@ -87,7 +72,7 @@ public record LowLatencySoak(TestBackend backend) implements RankGroup {
         LowLatencyRank first = rank(context, 2 * drawn);
         try {
             switch (random.nextInt(8)) {
-                case 0 -> badRouting(first);
+                case 0 -> Soak.badRouting(first);
                 case 1 -> twoInFlight(first, rank(context, 2 * drawn + 1), random);
                 default -> pair(first, random);
             }
@@ -107,38 +92,14 @@ public record LowLatencySoak(TestBackend backend) implements RankGroup {
 
     private static LowLatencyWorld world(RankContext context, long seed) {
         LowLatencyLimits limits = context.buffer().options().lowLatency();
-        SplittableRandom random = new SplittableRandom(~seed);
-        int experts = limits.numExperts();
-        int numRanks = context.topology().numRanks();
-        int topk = random.nextInt(1, Math.min(limits.maxTopk(), experts) + 1);
-        int tokens = random.nextInt(limits.maxTokens() + 1);
-        Gate gate =
-                switch (random.nextInt(8)) {
-                    case 0 -> new Gate.Zipf(2);
-                    case 1 -> new Gate.AllToOne(random.nextInt(experts));
-                    default -> new Gate.Uniform();
-                };
-        return LowLatencyWorld.of(
-                RoutingSpec.of(numRanks, tokens, experts, topk)
-                        .withGate(gate)
-                        .withMaskedShare(random.nextInt(4) == 0 ? 0.4 : 0)
-                        .withDuplicateShare(random.nextInt(4) == 0 ? 0.4 : 0)
-                        .withVaryingTokens(random.nextBoolean())
-                        .withIdleRanks(numRanks > 1 && random.nextInt(4) == 0 ? 1 : 0)
-                        .withSeed(random.nextLong()),
-                limits);
-    }
-
-    private static void badRouting(LowLatencyRank rank) {
-        RankContext context = rank.context();
-        if (context.topology().numRanks() <= CULPRIT
-                || rank.world().routing().numTokens(CULPRIT) == 0) {
-            rank.roundTrip();
-            return;
-        }
-        long expert = rank.world().routing().numExperts();
-        Tensor idx = context.spoiled(rank.topkIdx(), expert, 0, 0);
-        requireRouting(() -> rank.call(rank.planOf(idx)), "topkIdx");
+        RoutingSpec spec =
+                Soak.routing(
+                        new SplittableRandom(~seed),
+                        context.topology().numRanks(),
+                        limits.maxTokens(),
+                        limits.numExperts(),
+                        limits.maxTopk());
+        return LowLatencyWorld.of(spec, limits);
     }
 
     /** Both are dispatched before either is received, and received before either is combined. */

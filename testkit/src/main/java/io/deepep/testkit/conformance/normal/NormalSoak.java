@@ -1,8 +1,5 @@
 package io.deepep.testkit.conformance.normal;
 
-import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
-import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
-
 import io.deepep.Buffer;
 import io.deepep.BufferOptions;
 import io.deepep.CallOptions;
@@ -19,13 +16,12 @@ import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
-import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
+import io.deepep.testkit.conformance.Soak;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.LayoutCheck;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -33,20 +29,17 @@ import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * Normal-mode calls of every kind in random order, with random shapes and routings, over two
- * buffers of one group at a time, which have random limits themselves. Runs when asked for by name.
- * {@code -Ddeepep.soak=1000} makes a thousand exchanges for each group, 100 if not given; they are
- * those of {@code -Ddeepep.soak.seed}, 1 if not given.
+ * A {@link Soak} of normal-mode calls of every kind in random order, with random shapes and
+ * routings, over two buffers of one group at a time, which have random limits themselves. Runs when
+ * asked for by name.
  */
 @BackendSuite
 @Timeout(value = 1, unit = TimeUnit.DAYS)
 public record NormalSoak(TestBackend backend) implements RankGroup {
     private static final int MAX_PENDING = 3;
-    private static final int EXCHANGES_PER_BUFFER = 20;
 
     /** Of all ranks' tokens; bounds the time that an exchange takes. */
     private static final int MAX_ELEMENTS = 1 << 19;
@@ -57,29 +50,22 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
         builder.normal(NormalLimits.of(1, 8, 1, 32));
     }
 
-    @Tag("manyCalls")
-    @Cases({
-        "1, 1", "1, 2", "1, 3", "1, 4", "1, 5", "1, 8", "1, 9", "2, 1", "2, 2", "2, 4", "3, 3",
-        "2, 9"
-    })
+    @Soak.Groups
     public void mixedCalls(RankContext context) {
-        int iterations = Integer.getInteger("deepep.soak", 100);
-        long seed = Long.getLong("deepep.soak.seed", 1);
-        for (int first = 0; first < iterations; first += EXCHANGES_PER_BUFFER) {
-            int end = Math.min(iterations, first + EXCHANGES_PER_BUFFER);
-            SplittableRandom random = new SplittableRandom(~(seed << 32 | first));
-            RankGroup limits = Limits.draw(random, context.topology().numRanks());
-            RankGroup others = Limits.draw(random, context.topology().numRanks());
-            try (Buffer buffer = context.builder(limits).open();
-                    Buffer other = context.builder(others).open()) {
-                List<RankContext> contexts = List.of(context.with(buffer), context.with(other));
-                Exchanges exchanges = new Exchanges();
-                for (int i = first; i < end; i++) {
-                    exchanges.run(contexts, seed << 32 | i);
-                }
-                exchanges.settle(0);
-            }
-        }
+        int numRanks = context.topology().numRanks();
+        Soak.run(
+                (random, exchanges) -> {
+                    RankGroup limits = Limits.draw(random, numRanks);
+                    RankGroup others = Limits.draw(random, numRanks);
+                    try (Buffer buffer = context.builder(limits).open();
+                            Buffer other = context.builder(others).open()) {
+                        List<RankContext> contexts =
+                                List.of(context.with(buffer), context.with(other));
+                        Exchanges calls = new Exchanges();
+                        exchanges.forEach(drawn -> calls.run(contexts, drawn));
+                        calls.settle(0);
+                    }
+                });
     }
 
     /** What a buffer is opened with. */
@@ -116,27 +102,12 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
     static NormalWorld world(NormalLimits limits, int numRanks, long seed) {
         SplittableRandom random = new SplittableRandom(seed);
         int experts = numRanks * random.nextInt(1, limits.maxExperts() / numRanks + 1);
-        int topk = random.nextInt(1, Math.min(limits.maxTopk(), experts) + 1);
+        RoutingSpec spec =
+                Soak.routing(random, numRanks, limits.maxTokens(), experts, limits.maxTopk());
         boolean fp8 = limits.hidden() >= 128 && random.nextBoolean();
         int unit = fp8 ? 128 : 8;
-        RoutingSpec spec =
-                RoutingSpec.of(numRanks, random.nextInt(limits.maxTokens() + 1), experts, topk)
-                        .withGate(gate(random, experts))
-                        .withMaskedShare(random.nextInt(4) == 0 ? 0.4 : 0)
-                        .withDuplicateShare(random.nextInt(4) == 0 ? 0.4 : 0)
-                        .withVaryingTokens(random.nextBoolean())
-                        .withIdleRanks(numRanks > 1 && random.nextInt(4) == 0 ? 1 : 0)
-                        .withSeed(random.nextLong());
         int hidden = unit * random.nextInt(1, limits.hidden() / unit + 1);
         return NormalWorld.of(spec, hidden, fp8 ? DType.FP8_E4M3 : DType.BF16);
-    }
-
-    private static Gate gate(SplittableRandom random, int experts) {
-        return switch (random.nextInt(8)) {
-            case 0 -> new Gate.Zipf(2);
-            case 1 -> new Gate.AllToOne(random.nextInt(experts));
-            default -> new Gate.Uniform();
-        };
     }
 
     /** One rank's calls; all ranks draw the same. */
@@ -158,7 +129,7 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
             context.common().remove(drawn - 10 * MAX_PENDING);
             try {
                 switch (random.nextInt(8)) {
-                    case 0 -> badRouting(context, world);
+                    case 0 -> Soak.badRouting(new NormalRank(context, world));
                     case 1 -> layouts(context, world);
                     case 2 -> cached(context, world);
                     case 3, 4 -> inBackground(context, world, random);
@@ -179,18 +150,6 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
         private static NormalWorld worldOf(RankContext context, long seed) {
             NormalLimits limits = context.buffer().options().normal();
             return world(limits, context.topology().numRanks(), seed);
-        }
-
-        private static void badRouting(RankContext context, NormalWorld world) {
-            NormalRank rank = new NormalRank(context, world);
-            if (world.routing().numRanks() <= CULPRIT || world.routing().numTokens(CULPRIT) == 0) {
-                rank.roundTrip();
-                return;
-            }
-            int numExperts = world.routing().numExperts();
-            Tensor idx = context.spoiled(rank.topkIdx(), numExperts, 0, 0);
-            DispatchPlan plan = rank.bare().topk(idx, null, numExperts).build();
-            requireRouting(() -> rank.call(plan), "topkIdx");
         }
 
         private static void layouts(RankContext context, NormalWorld world) {
