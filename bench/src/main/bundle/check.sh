@@ -34,11 +34,12 @@ run "test-intranode" --help
 run " passed, 0 failed" test-intranode --backend host --ranks 2 --num-tokens 4 --hidden 256 --num-experts 8 --num-topk 2
 run " passed, 0 failed" test-low-latency --backend host --ranks 2 --num-tokens 4 --hidden 256 --num-experts 8 --num-topk 2
 
+# NAME-VERSION is ":NAME:VERSION" in the list.
+named=$(sed -n 's/^[^ ]*:\([^:]*\):\([^:]*\)$/\1-\2/p' "$folder/THIRD-PARTY.txt")
 for jar in "$folder"/lib/*.jar; do
     name=$(basename "$jar" .jar)
     case $name in deepep-*) continue ;; esac
-    # NAME-VERSION is ":NAME:VERSION" in the list.
-    if ! sed -n 's/^[^ ]*:\([^:]*\):\([^:]*\)$/\1-\2/p' "$folder/THIRD-PARTY.txt" | grep -qxF "$name"; then
+    if ! grep -qxF "$name" <<<"$named"; then
         echo "THIRD-PARTY.txt does not name lib/$name.jar" >&2
         exit 1
     fi

@@ -25,12 +25,12 @@ module=$(basename "$(cd "$source_dir/../../.." 2>/dev/null && pwd || echo "$sour
 mapfile -t sources < <(find "$source_dir" -name '*.cu' | LC_ALL=C sort)
 
 drop_orphans() { # the outputs of sources that are gone, and those of native/src/emulator
-    local output name
+    local output name names
+    names=$(printf '%s\n' "${sources[@]+"${sources[@]##*/}"}")
     for output in "$output_dir"/*.fatbin; do
         [ -e "$output" ] || continue
         name=$(basename "$output" .fatbin)
-        printf '%s\n' "${sources[@]+"${sources[@]##*/}"}" | grep -qxF "$name.cu" ||
-            rm -f "$output" "$work_dir/$name".{d,ptxas}
+        grep -qxF "$name.cu" <<<"$names" || rm -f "$output" "$work_dir/$name".{d,ptxas}
         [ ! -e "$output" ] || [ "$(head -c 4 "$output" | tail -c 3)" != ELF ] || rm -f "$output"
     done
 }

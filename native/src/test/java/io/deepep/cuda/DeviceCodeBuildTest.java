@@ -90,9 +90,8 @@ class DeviceCodeBuildTest {
 
     @Test
     void withoutCompilerTheBuildGoesOnAndSaysSo() throws Exception {
-        Programs.Ended outcome = build("none");
-        assertThat(outcome.status()).isZero();
-        assertThat(outcome.output()).contains("device code not compiled (-Dnvcc=none)");
+        assertThat(build("none").requireSuccess())
+                .contains("device code not compiled (-Dnvcc=none)");
         assertThat(fatbin).doesNotExist();
     }
 
@@ -120,11 +119,11 @@ class DeviceCodeBuildTest {
         spill(8);
         assertThat(build(compiler.toString(), "local").status()).isEqualTo(1);
         spill(0);
-        assertThat(build(compiler.toString(), "local").status()).isZero();
+        build(compiler.toString(), "local").requireSuccess();
         assertThat(target("copy")).isEqualTo("arch=compute_90,code=[sm_90,compute_90]");
         assertThat(target("copy_masked_all")).isEqualTo("arch=compute_90,code=[compute_90]");
         haveGpus("9.0", "10.0", "8.0");
-        assertThat(build(compiler.toString(), "local").status()).isZero();
+        build(compiler.toString(), "local").requireSuccess();
         assertThat(target("copy")).isEqualTo("arch=compute_90,code=[sm_90,sm_100,compute_90]");
         assertThat(target("copy_masked_all")).isEqualTo(target("copy"));
     }
@@ -135,10 +134,10 @@ class DeviceCodeBuildTest {
         assertThat(fatbin).hasContent("one");
         assertThat(build(compiler.toString())).isEqualTo(new Programs.Ended(0, ""));
         Files.writeString(module.resolve("src/main/cuda/copy.cu"), "two");
-        assertThat(build(compiler.toString()).status()).isZero();
+        build(compiler.toString()).requireSuccess();
         assertThat(fatbin).hasContent("two");
         Files.delete(module.resolve("src/main/cuda/copy.cu"));
-        assertThat(build(compiler.toString()).status()).isZero();
+        build(compiler.toString()).requireSuccess();
         assertThat(fatbin).doesNotExist();
     }
 }
