@@ -286,8 +286,15 @@ public final class ProcessCommunicator implements Communicator {
 
     /** On a thread of its own: a connection to a process that hangs may block. */
     private void closeBy(Runnable leaving) {
-        Thread closing = Thread.ofPlatform().daemon().name("deepep-close-" + rank()).start(leaving);
-        Errands.run(() -> cutOff(closing));
+        Thread closing =
+                Thread.ofPlatform().daemon().name("deepep-close-" + rank()).unstarted(leaving);
+        try {
+            closing.start();
+        } catch (OutOfMemoryError noThread) {
+            leaving.run();
+            return;
+        }
+        Errands.start(() -> cutOff(closing));
         try {
             closing.join(CLOSE_TIMEOUT);
         } catch (InterruptedException interrupted) {

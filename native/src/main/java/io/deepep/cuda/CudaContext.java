@@ -72,7 +72,12 @@ public final class CudaContext implements AutoCloseable {
         try {
             long handle = PRIMARY_RETAIN.ask(cudaDevice.ordinal());
             CudaContext context = new CudaContext(cudaDevice, handle, shared);
-            context.makeCurrent();
+            try {
+                context.makeCurrent();
+            } catch (RuntimeException | Error failure) {
+                PRIMARY_RELEASE.call(cudaDevice.ordinal());
+                throw failure;
+            }
             return context;
         } catch (NativeCallException failure) {
             throw withCure(failure, cudaDevice.ordinal());

@@ -12,12 +12,11 @@ import io.deepep.cuda.PeerAccess;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.cuda.memory.PinnedMemory;
+import io.deepep.spi.Undo;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
@@ -30,8 +29,8 @@ final class PeerPutRanks implements PutRanks {
     private final PutMemory layout;
     private final int numRanks;
     private final Duration timeout;
-    private final Arena arena = Arena.ofShared();
-    private final Deque<AutoCloseable> resources = new ArrayDeque<>();
+    private final Undo undo = new Undo();
+    private final Arena arena = undo.made(Arena.ofShared(), Arena::close);
     private final List<CudaContext> contexts = new ArrayList<>();
     private final List<CudaStream> streams = new ArrayList<>();
     private final List<CudaMemory> memories = new ArrayList<>();
@@ -48,20 +47,25 @@ final class PeerPutRanks implements PutRanks {
         this.timeout = timeout;
         for (int rank = 0; rank < numRanks; rank++) {
             CudaDevice device = CudaDevice.of(rank % CudaDriver.numDevices());
-            CudaContext context = keep(CudaContext.retain(device));
+            CudaContext context = undo.made(CudaContext.retain(device), CudaContext::close);
             contexts.add(context);
-            streams.add(keep(CudaStream.create(context)));
+            streams.add(undo.made(CudaStream.create(context), CudaStream::close));
             CudaMemory memory =
-                    keep(CudaMemory.allocate(context, layout.numBytes() + layout.cellBytes()));
+                    undo.made(
+                            CudaMemory.allocate(context, layout.numBytes() + layout.cellBytes()),
+                            CudaMemory::close);
             memory.clear();
             memories.add(memory);
         }
         for (int rank = 0; rank < numRanks; rank++) {
             open(rank);
         }
-        timeouts = keep(PinnedMemory.allocate(contexts.getFirst(), Long.BYTES));
-        begin = keep(CudaEvent.createTiming(contexts.getFirst()));
-        end = keep(CudaEvent.createTiming(contexts.getFirst()));
+        timeouts =
+                undo.made(
+                        PinnedMemory.allocate(contexts.getFirst(), Long.BYTES),
+                        PinnedMemory::close);
+        begin = undo.made(CudaEvent.createTiming(contexts.getFirst()), CudaEvent::close);
+        end = undo.made(CudaEvent.createTiming(contexts.getFirst()), CudaEvent::close);
         contexts.forEach(CudaContext::synchronize);
     }
 
@@ -75,21 +79,19 @@ final class PeerPutRanks implements PutRanks {
                 }
                 table.setAtIndex(JAVA_LONG, peer, memories.get(peer).address());
             }
-            CudaMemory peers = keep(CudaMemory.allocate(context, table.byteSize()));
+            CudaMemory peers =
+                    undo.made(CudaMemory.allocate(context, table.byteSize()), CudaMemory::close);
             peers.copyFrom(0, table);
             peerTables.add(peers);
         }
         layout.fillSource(streams.get(rank), source(rank), rank);
         Map<Pattern, BenchModule> loaded = new EnumMap<>(Pattern.class);
         for (Pattern pattern : Pattern.values()) {
-            loaded.put(pattern, keep(BenchModule.load(context, pattern.kernel())));
+            loaded.put(
+                    pattern,
+                    undo.made(BenchModule.load(context, pattern.kernel()), BenchModule::close));
         }
         modules.add(loaded);
-    }
-
-    private <T extends AutoCloseable> T keep(T resource) {
-        resources.push(resource);
-        return resource;
     }
 
     /** After the cells and the flags. */
@@ -155,13 +157,6 @@ final class PeerPutRanks implements PutRanks {
     @Override
     public void close() {
         contexts.forEach(CudaContext::synchronize);
-        while (!resources.isEmpty()) {
-            try {
-                resources.pop().close();
-            } catch (Exception e) {
-                throw new IllegalStateException(e);
-            }
-        }
-        arena.close();
+        undo.close();
     }
 }

@@ -65,7 +65,7 @@ public final class Ibgda implements AutoCloseable {
                     () -> opened.make(context, options, memory, groups).encode(),
                     opened::connect);
             return opened;
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) {
             opened.undo.close(e);
             throw e;
         }

@@ -108,7 +108,7 @@ final class IbgdaGroup implements AutoCloseable {
                                 nic(queue).port());
                 pairs.add(undo.made(pair, QueuePair::close));
             }
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) {
             undo.close(e);
             throw e;
         }

@@ -59,7 +59,7 @@ record IbgdaNic(RdmaDevice device, RdmaPort port, Endpoint endpoint, MemoryRegio
             Endpoint endpoint =
                     Endpoint.of(port, options.path().quality().gidIndex(), wanted::gidType);
             return new IbgdaNic(device, port, endpoint, register(context, device, memory, options));
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) {
             device.close();
             throw e;
         }

@@ -92,7 +92,7 @@ final class QueueSlab implements AutoCloseable {
             }
             slab.clear();
             return slab;
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) {
             slab.close();
             throw e;
         }

@@ -180,7 +180,7 @@ public final class VirtualMemory extends CudaMemory {
         try {
             reachableBy.stream()
                     .forEach(gpu -> setAccess(address(), mappedBytes, CudaDevice.of(gpu)));
-        } catch (RuntimeException refused) {
+        } catch (RuntimeException | Error refused) {
             unmap(address());
             throw refused;
         }

@@ -186,7 +186,7 @@ public final class Nvshmem implements AutoCloseable {
         try {
             module.globalAddress(DEVICE_STATE);
             register(module::handle, module::close);
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) {
             module.close();
             throw e;
         }

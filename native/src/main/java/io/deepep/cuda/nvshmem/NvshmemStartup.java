@@ -54,7 +54,7 @@ record NvshmemStartup(
             requireSame(settings);
             initialise(library[0], device, worker, meeting);
             return new Nvshmem(process, library[0], device, worker, peMap);
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) {
             if (entered[0]) {
                 process.leave();
             }

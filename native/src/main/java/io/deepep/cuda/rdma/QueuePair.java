@@ -98,7 +98,7 @@ public final class QueuePair implements AutoCloseable {
                 MemorySegment pair = device.create("queue pair", command);
                 return new QueuePair(
                         device, port, completions, pair, (int) command.get(Command.NUMBER));
-            } catch (RuntimeException e) {
+            } catch (RuntimeException | Error e) {
                 device.destroy(completions);
                 throw e;
             }

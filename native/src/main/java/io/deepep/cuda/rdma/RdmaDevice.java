@@ -39,7 +39,7 @@ public final class RdmaDevice implements AutoCloseable {
         try {
             this.facts = readFacts();
             this.domain = libraries.allocPd.make(name, context);
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) {
             libraries.closeDevice.call(context);
             throw e;
         }
