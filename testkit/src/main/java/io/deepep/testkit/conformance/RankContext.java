@@ -8,6 +8,7 @@ import io.deepep.EpTopology;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
+import java.time.Duration;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.function.Function;
@@ -58,6 +59,12 @@ public record RankContext(
     /** Waits for all ranks of the group. */
     public void meet() {
         communicator.barrier(Ranks.TIMEOUT);
+    }
+
+    /** Whether it is true of all ranks of the group: all ask. */
+    public boolean everywhere(boolean here, Duration patience) {
+        byte[] answer = {(byte) (here ? 1 : 0)};
+        return communicator.allGather(answer, patience).stream().allMatch(each -> each[0] == 1);
     }
 
     public Tensor upload(Tensor hostTensor) {

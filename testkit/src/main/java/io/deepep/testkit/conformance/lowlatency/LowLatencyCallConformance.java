@@ -19,6 +19,7 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
@@ -29,6 +30,9 @@ import org.junit.jupiter.params.provider.MethodSource;
 @BackendSuite
 public record LowLatencyCallConformance(TestBackend backend) implements LowLatencySuite {
     private static final Duration LATE = Duration.ofMillis(25);
+
+    /** In each the late rank is later: on a busy machine, the others may be as late. */
+    private static final int MOST_ROUNDS = 20;
 
     @Cases
     @MethodSource("io.deepep.testkit.conformance.lowlatency.LowLatencyShape#allFormats")
@@ -221,9 +225,10 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
                         .waitCostStats(dispatchWaits)
                         .build();
         Tensor before = context.download(dispatchWaits);
-        for (int round = 1; round <= 3; round++) {
+        boolean waited = false;
+        for (int round = 1; round <= 3 || (!waited && round <= MOST_ROUNDS); round++) {
             if (context.isCulprit()) {
-                Misbehaviour.pause(LATE);
+                Misbehaviour.pause(LATE.multipliedBy(round));
             }
             LowLatencyDispatchResult result = rank.dispatch(plan);
             rank.combine(rank.home(result.handle()).waitCostStats(combineWaits));
@@ -239,9 +244,11 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
                 assertThat(home.getLong(src)).isNotNegative();
             }
             before = after;
+            waited =
+                    context.everywhere(
+                            context.isCulprit() || after.getLong(Misbehaviour.CULPRIT) > 0,
+                            Ranks.TIMEOUT);
         }
-        if (!context.isCulprit()) {
-            assertThat(before.getLong(Misbehaviour.CULPRIT)).as("waits").isPositive();
-        }
+        assertThat(waited).as("all have waited for the late rank").isTrue();
     }
 }

@@ -209,7 +209,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
                         // The others call until they have masked all that stopped.
                         boolean all = false;
                         while (!all) {
-                            all = agree(context, true);
+                            all = context.everywhere(true, NormalLoss.PATIENCE);
                         }
                     } else {
                         fail(context, () -> lost.accept(rank), loss.absent());
@@ -227,7 +227,9 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
      */
     private static void fail(RankContext context, Runnable call, Set<Integer> stopped) {
         int timeouts = 0;
-        for (boolean all = false; !all; all = agree(context, knows(context, stopped))) {
+        for (boolean all = false;
+                !all;
+                all = context.everywhere(knows(context, stopped), NormalLoss.PATIENCE)) {
             try {
                 call.run();
                 throw new AssertionError("a call of rank " + context.rank() + " worked");
@@ -246,13 +248,6 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     private static boolean knows(RankContext context, Set<Integer> stopped) {
         int[] mask = context.buffer().queryMask();
         return stopped.stream().allMatch(rank -> mask[rank] == 1);
-    }
-
-    /** Whether all say yes; collective of all ranks, over their communicator. */
-    private static boolean agree(RankContext context, boolean yes) {
-        byte[] answer = {(byte) (yes ? 1 : 0)};
-        return context.communicator().allGather(answer, NormalLoss.PATIENCE).stream()
-                .allMatch(other -> other[0] == 1);
     }
 
     /** Slow is not dead: what a rank does between calls takes up to the time-out. */

@@ -356,61 +356,71 @@ public final class ObservationConformance implements RankGroup {
     /** A rank that comes late is the one that the others say they waited for. */
     @Cases({"1, 4", "2, 2"})
     public void waitsForTheLateRank(RankContext context) {
-        int late = 2;
         NormalRank rank = normal(context, DType.BF16);
         DispatchResult received = rank.dispatch();
         CombinePlan home = CombinePlan.builder(rank.outputs(), received.handle()).build();
         context.buffer().combine(home);
-        told.of(context.rank()).clear();
-        for (int i = 0; i < 10; i++) {
-            if (context.rank() == late) {
-                Misbehaviour.pause(LATE);
-            }
-            rank.call(home);
-        }
-        requireWaits(told.of(context.rank()), context, late);
+        requireWaits(context, CallKind.NORMAL_COMBINE, 2, () -> rank.call(home));
     }
 
     @Cases({"1, 4, false", "1, 4, true"})
     public void lowLatencyWaitsForTheLateRank(boolean hook, RankContext context) {
-        int late = 1;
         LowLatencyRank rank = lowLatency(context);
         LowLatencyDispatchPlan plan = rank.plan(LowLatencyFormat.BF16).receiveHook(hook).build();
-        for (int i = 0; i < 10; i++) {
-            if (context.rank() == late) {
-                Misbehaviour.pause(LATE);
-            }
-            LowLatencyDispatchResult result = context.buffer().lowLatencyDispatch(plan);
-            ExchangeRank.receive(result.receiveHook());
-            rank.call(rank.home(result.handle()).build());
-        }
-        assertThat(told.of(context.rank())).hasSize(20);
-        List<ObservedCall> dispatches =
-                told.of(context.rank()).stream()
-                        .filter(call -> call.kind() == CallKind.LOW_LATENCY_DISPATCH)
-                        .toList();
-        requireWaits(dispatches, context, late);
+        requireWaits(
+                context,
+                CallKind.LOW_LATENCY_DISPATCH,
+                1,
+                () -> {
+                    LowLatencyDispatchResult result = context.buffer().lowLatencyDispatch(plan);
+                    ExchangeRank.receive(result.receiveHook());
+                    rank.call(rank.home(result.handle()).build());
+                });
     }
 
     /**
      * On one node, most calls wait longest for the late rank: something else may hold up others now
-     * and then. Of other nodes' ranks, some are heard of through others.
+     * and then. Of other nodes' ranks, some are heard of through others. On a busy machine the rank
+     * must be later to be the last.
      */
-    private static void requireWaits(List<ObservedCall> calls, RankContext context, int late) {
+    private void requireWaits(RankContext context, CallKind kind, int late, Runnable round) {
         boolean oneNode = !context.topology().isInternode();
-        int waited = 0;
-        StringBuilder all = new StringBuilder();
-        for (ObservedCall call : calls) {
-            long[] waits = call.facts().waitNanos();
-            assertThat(Arrays.stream(waits)).hasSize(4).allMatch(nanos -> nanos >= 0);
-            long least = oneNode ? Arrays.stream(waits).max().orElseThrow() : 1;
-            waited += waits[late] > 0 && waits[late] >= least ? 1 : 0;
-            all.append(Arrays.toString(waits)).append('\n');
+        List<long[]> waits = List.of();
+        boolean seen = false;
+        for (int attempt = 1; attempt <= 4 && !seen; attempt *= 2) {
+            told.of(context.rank()).clear();
+            for (int i = 0; i < 10; i++) {
+                if (context.rank() == late) {
+                    Misbehaviour.pause(LATE.multipliedBy(attempt));
+                }
+                round.run();
+            }
+            waits =
+                    told.of(context.rank()).stream()
+                            .filter(call -> call.kind() == kind)
+                            .map(call -> call.facts().waitNanos())
+                            .toList();
+            assertThat(waits)
+                    .hasSize(10)
+                    .allSatisfy(each -> assertThat(each).hasSize(4))
+                    .allMatch(each -> Arrays.stream(each).allMatch(nanos -> nanos >= 0));
+            long waited =
+                    waits.stream()
+                            .filter(each -> each[late] >= (oneNode ? max(each) : 1))
+                            .filter(each -> each[late] > 0)
+                            .count();
+            seen =
+                    context.everywhere(
+                            context.rank() == late || waited > (oneNode ? 5 : 0), Ranks.TIMEOUT);
         }
-        if (context.rank() != late) {
-            assertThat(waited)
-                    .as("calls in which rank %d waited for rank %d: %s", context.rank(), late, all)
-                    .isGreaterThan(oneNode ? calls.size() / 2 : 0);
-        }
+        assertThat(seen)
+                .as(
+                        "all say that they waited for rank %d; rank %d: %s",
+                        late, context.rank(), waits.stream().map(Arrays::toString).toList())
+                .isTrue();
+    }
+
+    private static long max(long[] values) {
+        return Arrays.stream(values).max().orElseThrow();
     }
 }
