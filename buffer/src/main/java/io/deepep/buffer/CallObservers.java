@@ -60,8 +60,9 @@ final class CallObservers {
         for (BufferObserver observer : observers) {
             try {
                 observer.observe(seen);
-            } catch (RuntimeException | LinkageError | AssertionError failed) {
-                // An error, too: a library of the wrong version, say.
+            } catch (Throwable failed) {
+                // Errors, too: of a library of the wrong version, say. And other languages throw
+                // checked exceptions without declaring them.
                 logOnce(observer, failed);
             }
         }

@@ -40,6 +40,7 @@ import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.Traffic;
 import io.deepep.testkit.routing.RoutingSpec;
+import java.io.IOException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -345,12 +346,22 @@ public final class ObservationConformance implements RankGroup {
                             call -> {
                                 throw new NoSuchMethodError("of another version of my library");
                             });
+                    builder.observer(
+                            call ->
+                                    ObservationConformance.<RuntimeException>throwUndeclared(
+                                            new IOException("no disk")));
                     limit(builder);
                 },
                 context -> {
                     normal(context, DType.BF16).roundTrip();
                     assertThat(told.of(context.rank())).hasSize(2);
                 });
+    }
+
+    /** As other languages than Java do. */
+    @SuppressWarnings({"unchecked", "TypeParameterUnusedInFormals"})
+    private static <T extends Throwable> void throwUndeclared(Throwable what) throws T {
+        throw (T) what;
     }
 
     /** A rank that comes late is the one that the others say they waited for. */
