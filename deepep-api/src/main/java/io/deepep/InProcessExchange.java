@@ -2,12 +2,16 @@ package io.deepep;
 
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.Departure;
+import io.deepep.error.RankMismatchException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
@@ -81,9 +85,16 @@ final class InProcessExchange {
 
         @Override
         public List<byte[]> allGather(byte[] message, Duration timeout) {
-            return exchangeReferences(message.clone(), timeout).stream()
-                    .map(byte[].class::cast)
-                    .toList();
+            byte[] mine = Objects.requireNonNull(message, "message").clone();
+            List<Object> all = exchangeReferences(mine, timeout);
+            return IntStream.range(0, all.size()).mapToObj(from -> message(from, all)).toList();
+        }
+
+        private static byte[] message(int from, List<Object> all) {
+            if (all.get(from) instanceof byte[] message) {
+                return message;
+            }
+            throw RankMismatchException.ofCall("allGather", from);
         }
 
         @Override
@@ -136,6 +147,8 @@ final class InProcessExchange {
 
     private synchronized List<Object> exchange(int rank, Object mine, Duration timeout) {
         requireOpen();
+        long timeoutNanos =
+                TimeUnit.NANOSECONDS.convert(Objects.requireNonNull(timeout, "timeout"));
         Round round = current;
         if (round.arrived[rank]) {
             throw new IllegalStateException(
@@ -148,10 +161,10 @@ final class InProcessExchange {
             end(round);
         }
         long start = System.nanoTime();
-        await(round, rank, timeout.toNanos());
+        await(round, rank, timeoutNanos);
         if (round.result == null) {
             requireOpen();
-            throw timeout(round, rank, System.nanoTime() - start, timeout.toNanos());
+            throw timeout(round, rank, System.nanoTime() - start, timeoutNanos);
         }
         return round.result;
     }

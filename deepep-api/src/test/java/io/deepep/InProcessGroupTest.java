@@ -5,8 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.RankMismatchException;
 import java.io.IOException;
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Queue;
@@ -113,6 +115,39 @@ class InProcessGroupTest {
                         assertThat(error.peer()).as(error.getMessage()).isEqualTo(2);
                         assertThat(error.rank()).isEqualTo(communicator.rank());
                         assertThat(error.phase()).isNotBlank();
+                    });
+        }
+    }
+
+    /** A rank that gives no message, or no time, has not met the others. */
+    @Test
+    void whoIsRefusedHasNotArrived() throws Exception {
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator -> {
+                        assertThatThrownBy(() -> communicator.allGather(null, LONG))
+                                .isInstanceOf(NullPointerException.class)
+                                .hasMessage("message");
+                        assertThatThrownBy(() -> communicator.barrier(null))
+                                .isInstanceOf(NullPointerException.class)
+                                .hasMessage("timeout");
+                        communicator.barrier(ChronoUnit.FOREVER.getDuration());
+                    });
+        }
+    }
+
+    @Test
+    void aReferenceIsNoMessage() throws Exception {
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator -> {
+                        if (communicator.rank() == 0) {
+                            communicator.exchangeReferences("no message", LONG);
+                        } else {
+                            assertThatThrownBy(() -> communicator.barrier(LONG))
+                                    .isInstanceOf(RankMismatchException.class)
+                                    .hasMessageStartingWith("allGather: rank 0 makes another call");
+                        }
                     });
         }
     }

@@ -15,6 +15,7 @@ import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.StreamSupport;
 import org.jgroups.Address;
 import org.jgroups.JChannel;
@@ -90,18 +91,19 @@ public final class ProcessCommunicator implements Communicator {
      */
     public static ProcessCommunicator open(ProcessEnvironment environment, Duration timeout) {
         long start = System.nanoTime();
+        long timeoutNanos = nanos(timeout);
         InetAddress master = resolve(environment);
         ProcessCommunicator communicator;
         try {
-            communicator = new ProcessCommunicator(environment, master, start, timeout.toNanos());
+            communicator = new ProcessCommunicator(environment, master, start, timeoutNanos);
         } catch (Exception failure) {
             throw explain(environment, failure);
         }
         try {
             communicator.channel.connect("deepep");
-            communicator.exchange.awaitAllJoined(start, timeout.toNanos());
+            communicator.exchange.awaitAllJoined(start, timeoutNanos);
             // The first exchange shows that messages pass between any two ranks, and connects them.
-            communicator.allGather(new byte[0], START, start, timeout.toNanos());
+            communicator.allGather(new byte[0], START, start, timeoutNanos);
             communicator.exchange.setComplete();
             return communicator;
         } catch (Exception failure) {
@@ -212,7 +214,14 @@ public final class ProcessCommunicator implements Communicator {
 
     @Override
     public List<byte[]> allGather(byte[] message, Duration timeout) {
-        return allGather(message, EXCHANGE, System.nanoTime(), timeout.toNanos());
+        Objects.requireNonNull(message, "message");
+        long timeoutNanos = nanos(timeout);
+        return allGather(message, EXCHANGE, System.nanoTime(), timeoutNanos);
+    }
+
+    /** Of any time-out, even forever. */
+    private static long nanos(Duration timeout) {
+        return TimeUnit.NANOSECONDS.convert(Objects.requireNonNull(timeout, "timeout"));
     }
 
     private List<byte[]> allGather(byte[] message, String phase, long start, long timeoutNanos) {

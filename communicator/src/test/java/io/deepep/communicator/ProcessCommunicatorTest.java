@@ -12,6 +12,7 @@ import io.deepep.error.RankMismatchException;
 import io.deepep.spi.LoopbackPorts;
 import java.io.IOException;
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
@@ -55,6 +56,22 @@ class ProcessCommunicatorTest {
         byte[] message = new byte[random.nextInt(1 << bits)];
         random.nextBytes(message);
         return message;
+    }
+
+    /** A rank that gives no message, or no time, has not met the others. */
+    @Test
+    void whoIsRefusedHasNotArrived() throws Exception {
+        List<ProcessCommunicator> group = Groups.open(2);
+        ProcessCommunicator hasty = group.get(0);
+        assertThatThrownBy(() -> hasty.allGather(null, Groups.LONG)).hasMessage("message");
+        assertThatThrownBy(() -> hasty.barrier(null)).hasMessage("timeout");
+        Groups.each(
+                2,
+                rank -> {
+                    group.get(rank).barrier(ChronoUnit.FOREVER.getDuration());
+                    return null;
+                });
+        Groups.closeAll(group);
     }
 
     @Test

@@ -1,6 +1,8 @@
 package io.deepep.host;
 
+import io.deepep.error.RankMismatchException;
 import io.deepep.spi.HeapRanks;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
@@ -54,8 +56,13 @@ public final class ThreadMemory<M> {
     /** What {@code rank} shows, when each shows its own. */
     @SuppressWarnings("unchecked") // all ranks share the same kind of memory
     private ThreadMemory<M> exchange(HeapRanks ranks, int rank) {
-        return (ThreadMemory<M>)
-                ranks.communicator().exchangeReferences(this, ranks.timeout()).get(rank);
+        List<Object> shown = ranks.communicator().exchangeReferences(this, ranks.timeout());
+        for (int other = 0; other < shown.size(); other++) {
+            if (!(shown.get(other) instanceof ThreadMemory<?>)) {
+                throw RankMismatchException.ofCall("open", other);
+            }
+        }
+        return (ThreadMemory<M>) shown.get(rank);
     }
 
     /** Shows the memory to new ranks, which open it. Collective. */
