@@ -89,15 +89,32 @@ public final class Layout {
             return region(regionName, recordBytes, d0, d1, 1);
         }
 
-        /** Appends {@code d0 * d1 * d2} records. */
+        /**
+         * Appends {@code d0 * d1 * d2} records.
+         *
+         * @throws IllegalArgumentException if that is more than a {@code long} counts, or a number
+         *     is negative, as one that overflowed is
+         */
         public Region region(String regionName, long recordBytes, long d0, long d1, long d2) {
-            long size =
-                    Math.multiplyExact(
-                            Math.multiplyExact(recordBytes, d0), Math.multiplyExact(d1, d2));
             Region region = new Region(regionName, next, recordBytes, d0, d1, d2);
+            next = endOf(region);
             regions.add(region);
-            next = alignToLine(Math.addExact(next, size));
             return region;
+        }
+
+        private long endOf(Region region) {
+            try {
+                if ((region.recordBytes() | region.d0() | region.d1() | region.d2()) >= 0) {
+                    long size = Math.multiplyExact(region.recordBytes(), region.d0());
+                    size = Math.multiplyExact(size, Math.multiplyExact(region.d1(), region.d2()));
+                    return alignToLine(Math.addExact(next, size));
+                }
+            } catch (ArithmeticException tooLarge) {
+                // said below
+            }
+            throw new IllegalArgumentException(
+                    "the limits of the buffer are too large: no memory can hold the region %s of %s; lower them"
+                            .formatted(region.name(), name));
         }
 
         /** Builds the layout of the appended regions. */

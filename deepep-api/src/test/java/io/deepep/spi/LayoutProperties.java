@@ -11,6 +11,7 @@ import net.jqwik.api.Combinators;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 
 class LayoutProperties {
@@ -113,13 +114,22 @@ class LayoutProperties {
     @Test
     void refusesOverflowAndIndicesOutOfRange() {
         Layout.Builder builder = Layout.builder("test");
-        assertThatThrownBy(() -> builder.region("huge", Long.MAX_VALUE / 2, 3))
-                .isInstanceOf(ArithmeticException.class);
+        requireTooLarge(() -> builder.region("huge", Long.MAX_VALUE / 2, 3));
+        requireTooLarge(() -> builder.region("huge", -8, 1));
+        requireTooLarge(() -> builder.region("huge", -8, -1));
         Region region = builder.region("small", 4, 2, 3);
         assertThat(region.d0()).isEqualTo(2);
         assertThatThrownBy(() -> region.at(2)).isInstanceOf(IndexOutOfBoundsException.class);
         assertThatThrownBy(() -> region.at(0, 3)).isInstanceOf(IndexOutOfBoundsException.class);
         assertThatThrownBy(() -> region.at(0, 0, 1)).isInstanceOf(IndexOutOfBoundsException.class);
         assertThatThrownBy(() -> region.at(-1)).isInstanceOf(IndexOutOfBoundsException.class);
+    }
+
+    private static void requireTooLarge(ThrowingCallable region) {
+        assertThatThrownBy(region)
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessage(
+                        "the limits of the buffer are too large: no memory can hold the region huge of test; lower"
+                                + " them");
     }
 }
