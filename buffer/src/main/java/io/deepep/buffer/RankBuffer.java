@@ -198,6 +198,7 @@ final class RankBuffer implements Buffer {
     @Override
     public Tensor getLocalBufferTensor(DType dtype, long numElements, long offset, boolean rdma) {
         requireUsable();
+        Objects.requireNonNull(dtype, "dtype");
         if (offset % dtype.sizeBytes() != 0) {
             throw new IllegalArgumentException(
                     "offset=%s is not a multiple of the %s bytes of %s"

@@ -353,6 +353,10 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
                 "view of more bytes than a long counts",
                 "bytes",
                 r -> r.buffer().getLocalBufferTensor(BF16, Long.MAX_VALUE, 0, false));
+        missing(
+                "view of no type",
+                "dtype",
+                r -> r.buffer().getLocalBufferTensor(null, 1, 0, false));
         missing("no options", "options", r -> r.buffer().dispatch(r.plan().build(), null));
         state("a mode that is not open", "lowLatency", r -> r.buffer().cleanLowLatencyBuffer());
     }
