@@ -8,6 +8,8 @@ import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.spi.NodeSize;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -21,6 +23,9 @@ record Membership(BufferOptions options, BufferSizes sizes, String buffer, Resou
      * it left in their memory are of the past then.
      */
     private static final int LEAP = 1 << 10;
+
+    /** Said by ranks that are to clean. */
+    private static final byte[] CLEAN = "clean".getBytes(StandardCharsets.US_ASCII);
 
     /** The group that the rank is in. */
     Communicator group() {
@@ -42,6 +47,16 @@ record Membership(BufferOptions options, BufferSizes sizes, String buffer, Resou
     private static void addMask(int[] mask, int[] ofMode) {
         for (int rank = 0; rank < mask.length; rank++) {
             mask[rank] |= ofMode[rank];
+        }
+    }
+
+    /** Meets all ranks, and makes sure that they are to clean, before any of them does. */
+    void meetToClean() {
+        List<byte[]> messages = group().allGather(CLEAN, options.meetingTimeout());
+        for (int rank = 0; rank < messages.size(); rank++) {
+            if (!Arrays.equals(messages.get(rank), CLEAN)) {
+                throw RankMismatchException.ofCall("clean", rank);
+            }
         }
     }
 

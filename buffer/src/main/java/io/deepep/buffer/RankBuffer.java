@@ -138,7 +138,7 @@ final class RankBuffer implements Buffer {
                     resources.becomeIdle();
                     lowLatency.quiet();
                     resources.mendNetwork();
-                    membership.group().barrier(options.meetingTimeout());
+                    membership.meetToClean();
                     lowLatency.reset();
                     membership.group().barrier(options.meetingTimeout());
                 });

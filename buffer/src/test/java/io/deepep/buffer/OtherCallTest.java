@@ -5,10 +5,15 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.Buffer;
 import io.deepep.Communicator;
+import io.deepep.DType;
 import io.deepep.InProcessGroup;
+import io.deepep.LowLatencyDispatchPlan;
+import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
+import io.deepep.Tensor;
 import io.deepep.error.RankMismatchException;
 import io.deepep.spi.NodeSize;
+import io.deepep.testkit.HostTensors;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
@@ -60,6 +65,30 @@ class OtherCallTest {
                             } else {
                                 requireNamed("rejoin", 1, buffer::rejoin);
                             }
+                        }
+                    });
+        }
+    }
+
+    /** Nobody has cleaned, or else calls of the two ranks would not meet any more. */
+    @Test
+    void insteadOfCleaning() throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator -> {
+                        LowLatencyLimits limits = new LowLatencyLimits(1, 128, 1, 2);
+                        Tensor x = HostTensors.allocate(DType.BF16, 1, 128);
+                        Tensor topkIdx = HostTensors.allocate(DType.I64, 1, 1);
+                        LowLatencyDispatchPlan plan =
+                                LowLatencyDispatchPlan.builder(x, topkIdx).build();
+                        try (Buffer buffer = builder(communicator).lowLatency(limits).open()) {
+                            buffer.lowLatencyDispatch(plan);
+                            if (communicator.rank() == 1) {
+                                requireNamed("rejoin", 0, buffer::rejoin);
+                            } else {
+                                requireNamed("clean", 1, buffer::cleanLowLatencyBuffer);
+                            }
+                            buffer.lowLatencyDispatch(plan);
                         }
                     });
         }
