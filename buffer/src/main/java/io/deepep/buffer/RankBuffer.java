@@ -145,11 +145,14 @@ final class RankBuffer implements Buffer {
     }
 
     /** Time-outs of what all ranks do together outside calls name it. */
-    private static void meet(String what, Runnable steps) {
+    private void meet(String what, Runnable steps) {
+        Thread before = oneThread.enter();
         try {
             steps.run();
         } catch (DeepEpTimeoutException late) {
             throw late.inMeeting(what);
+        } finally {
+            oneThread.leave(before);
         }
     }
 

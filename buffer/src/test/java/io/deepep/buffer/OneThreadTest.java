@@ -63,11 +63,14 @@ class OneThreadTest {
         }
         IllegalStateException refused =
                 catchThrowableOfType(IllegalStateException.class, () -> buffer.dispatch(plan()));
+        IllegalStateException refusedToo =
+                catchThrowableOfType(IllegalStateException.class, buffer::rejoin);
         done.countDown();
         assertThat(refused)
                 .hasMessage(
                         "threads waits and %s use the buffer of rank 0 at once; use one thread at a time",
                         Thread.currentThread().getName());
+        assertThat(refusedToo).hasMessage(refused.getMessage());
         assertThat(waits.get()).isEqualTo(8);
     }
 
