@@ -121,6 +121,11 @@ final class HostResources implements Resources {
     }
 
     @Override
+    public boolean isInCall() {
+        return stream.isRunning();
+    }
+
+    @Override
     public void becomeIdle() {
         stream.synchronize();
     }

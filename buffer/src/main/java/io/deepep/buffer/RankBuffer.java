@@ -226,6 +226,11 @@ final class RankBuffer implements Buffer {
             if (closed) {
                 return;
             }
+            if (resources.isInCall()) {
+                throw new IllegalStateException(
+                        "the buffer of rank %s cannot be closed within its own call, as by an observer; close it after the call"
+                                .formatted(options.topology().rank()));
+            }
             closed = true;
         }
         forgetEnd.run();

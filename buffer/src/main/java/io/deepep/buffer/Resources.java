@@ -41,6 +41,11 @@ interface Resources extends AutoCloseable {
     /** The rank is in another group from here on. */
     void moveTo(Communicator group);
 
+    /** Whether the calling thread is in a call whose memory must not go yet. */
+    default boolean isInCall() {
+        return false;
+    }
+
     /** What the network of this rank has reported; empty if it has nothing to report. */
     default Optional<NativeCallException> networkFailure() {
         return Optional.empty();

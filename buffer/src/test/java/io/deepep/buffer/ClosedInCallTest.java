@@ -1,11 +1,14 @@
 package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.DType;
 import io.deepep.DispatchPlan;
+import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
@@ -14,8 +17,11 @@ import io.deepep.host.HostStream;
 import java.lang.foreign.Arena;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** A buffer on the host that is closed while a call is in flight keeps its memory until the end. */
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -75,6 +81,34 @@ class ClosedInCallTest {
                             .open();
             assertThat(close(buffer, begin(buffer), false)).isFalse();
             stream.submit(() -> {}).synchronize(); // it is the engine's still
+        }
+    }
+
+    /** It is refused, harms the call in no way, and the buffer can be closed afterwards. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void byAnObserver(boolean async) throws Exception {
+        AtomicReference<Buffer> buffer = new AtomicReference<>();
+        AtomicReference<Throwable> refused = new AtomicReference<>();
+        try (InProcessGroup group = InProcessGroup.of(1)) {
+            buffer.set(
+                    Buffer.builder(group.communicator(0))
+                            .normal(NormalLimits.of(TOKENS, HIDDEN, 1, 2))
+                            .observer(_ -> refused.set(catchThrowable(() -> buffer.get().close())))
+                            .open());
+            CallOptions options = async ? CallOptions.async() : CallOptions.sync();
+            Tensor tokens = Tensor.allocate(Arena.ofAuto(), DType.BF16, TOKENS, HIDDEN);
+            Tensor topk = Tensor.allocate(Arena.ofAuto(), DType.I64, TOKENS, 1);
+            DispatchPlan plan = DispatchPlan.builder(tokens).topk(topk, null, 2).build();
+            DispatchResult result = buffer.get().dispatch(plan, options);
+            result.event().synchronize();
+            assertThat(refused.get())
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("cannot be closed within its own call");
+            assertThat(result.recvX().getFloat(0, 0)).isZero();
+            HostStream stream = (HostStream) buffer.get().communicationStream();
+            buffer.get().close();
+            assertThatThrownBy(() -> stream.submit(() -> {})).hasMessageContaining("closed");
         }
     }
 

@@ -146,6 +146,13 @@ public final class HostStream implements Stream, AutoCloseable {
         }
     }
 
+    /** Whether the calling thread runs work of this stream. */
+    public boolean isRunning() {
+        synchronized (lock) {
+            return Thread.currentThread().equals(runner);
+        }
+    }
+
     boolean hasFinished(long ticket) {
         return finished >= ticket;
     }
