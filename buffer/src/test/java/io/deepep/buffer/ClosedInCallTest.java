@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
+import io.deepep.Communicator;
 import io.deepep.DType;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
@@ -15,6 +16,8 @@ import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.host.HostStream;
 import java.lang.foreign.Arena;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Proxy;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicReference;
@@ -109,6 +112,37 @@ class ClosedInCallTest {
             HostStream stream = (HostStream) buffer.get().communicationStream();
             buffer.get().close();
             assertThatThrownBy(() -> stream.submit(() -> {})).hasMessageContaining("closed");
+        }
+    }
+
+    /** What is mapped anew in a process must not have been unmapped. */
+    @Test
+    void whileMemoryIsReplaced() throws Exception {
+        try (InProcessGroup group = InProcessGroup.of(1);
+                InProcessGroup next = InProcessGroup.of(1)) {
+            Buffer buffer =
+                    Buffer.builder(group.communicator(0))
+                            .normal(NormalLimits.of(TOKENS, HIDDEN, 1, 2))
+                            .open();
+            Thread closer = new Thread(buffer::close);
+            InvocationHandler closing =
+                    (_, method, arguments) -> {
+                        if (method.getName().equals("exchangeReferences")) {
+                            closer.start();
+                            while (closer.getState() != Thread.State.WAITING && closer.isAlive()) {
+                                Thread.onSpinWait();
+                            }
+                            assertThat(closer.isAlive()).isTrue();
+                        }
+                        return method.invoke(next.communicator(0), arguments);
+                    };
+            buffer.admit(
+                    (Communicator)
+                            Proxy.newProxyInstance(
+                                    Communicator.class.getClassLoader(),
+                                    new Class<?>[] {Communicator.class},
+                                    closing));
+            closer.join();
         }
     }
 
