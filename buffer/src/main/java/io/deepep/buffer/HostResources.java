@@ -142,17 +142,14 @@ final class HostResources implements Resources {
         if (options.asyncFinish()) {
             return runAsync(operation, options);
         }
-        await(options);
+        startAfter(options);
         stream.runInline(operation.hooked ? operation.beginWork : operation.wholeWork);
         return operation.result(Event.completed());
     }
 
     private <R> R runAsync(PreparedOperation<R> operation, CallOptions options) {
         operation.memory.requireShareable();
-        Event start = startOf(options);
-        if (!start.isDone()) {
-            stream.waitFor(start);
-        }
+        startAfter(options);
         if (operation.fixedShape) {
             return operation.result(operation.submitWhole(stream));
         }
@@ -175,7 +172,24 @@ final class HostResources implements Resources {
 
     @Override
     public void await(CallOptions options) {
-        startOf(options).synchronize();
+        if (startAfter(options)) {
+            stream.synchronize();
+        }
+    }
+
+    /**
+     * Makes the stream wait for what a call comes after, if that is still to come. Whether it
+     * succeeds is no matter of this call, which the other ranks make in any case.
+     *
+     * @return whether the stream has to wait
+     */
+    private boolean startAfter(CallOptions options) {
+        Event start = startOf(options);
+        if (start.isDone()) {
+            return false;
+        }
+        stream.waitFor(start);
+        return true;
     }
 
     /**
