@@ -119,6 +119,8 @@ final class PreparedOperation<R> {
             throw refused; // nothing was sent
         } catch (DeepEpTimeoutException late) {
             throw owner.fail(late, observed.kind());
+        } catch (IllegalStateException failure) {
+            throw noted(failure);
         } catch (RuntimeException | Error failure) {
             note(failure);
             throw failure;
@@ -130,10 +132,28 @@ final class PreparedOperation<R> {
             observed.complete();
         } catch (DeepEpTimeoutException late) {
             throw owner.fail(late, observed.kind());
+        } catch (IllegalStateException failure) {
+            throw noted(failure);
         } catch (RuntimeException | Error failure) {
             note(failure);
             throw failure;
         }
+    }
+
+    /** Of memory that goes during a call, the JDK says only that it is "already closed". */
+    private IllegalStateException noted(IllegalStateException failure) {
+        IllegalStateException explained = failure;
+        boolean known =
+                failure instanceof CallOrderException || Thread.currentThread().isInterrupted();
+        if (!known) {
+            try {
+                memory.requireUsable();
+            } catch (IllegalArgumentException gone) {
+                explained = new IllegalStateException(gone.getMessage(), failure);
+            }
+        }
+        note(explained);
+        return explained;
     }
 
     /**

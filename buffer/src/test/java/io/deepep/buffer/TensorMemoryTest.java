@@ -1,12 +1,14 @@
 package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.CombinePlan;
+import io.deepep.CombineResult;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
@@ -20,9 +22,11 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
+import io.deepep.host.HostStream;
 import java.lang.foreign.Arena;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -206,6 +210,37 @@ class TensorMemoryTest {
                                                                             NUM_EXPERTS)))
                                                     .build()));
                     requireAlive(buffer, shared);
+                });
+    }
+
+    /** The call is lost then, but not the reason. */
+    @Test
+    void memoryThatGoesDuringACallIsNamed() throws InterruptedException {
+        run(
+                (buffer, _, shared) -> {
+                    CountDownLatch gate = new CountDownLatch(1);
+                    CombineResult combined;
+                    try (Arena brief = Arena.ofShared()) {
+                        CombinePlan plan =
+                                CombinePlan.builder(x(brief), dispatch(buffer, shared).handle())
+                                        .build();
+                        ((HostStream) buffer.communicationStream())
+                                .submit(
+                                        () ->
+                                                assertThatCode(gate::await)
+                                                        .doesNotThrowAnyException());
+                        combined = buffer.combine(plan, CallOptions.async());
+                    }
+                    gate.countDown();
+                    for (ThrowingCallable call :
+                            List.<ThrowingCallable>of(
+                                    combined.event()::synchronize,
+                                    () -> dispatch(buffer, shared))) {
+                        assertThatThrownBy(call)
+                                .isInstanceOf(IllegalStateException.class)
+                                .hasMessageContaining("x is BF16[3, 128]")
+                                .hasMessageContaining("its arena is closed");
+                    }
                 });
     }
 
