@@ -213,12 +213,19 @@ public final class Tensor {
 
     /** Extent of dimension {@code dim}. */
     public long size(int dim) {
-        return shape[dim];
+        return shape[requireDim(dim)];
     }
 
     /** Distance, in elements, between neighbours along dimension {@code dim}. */
     public long stride(int dim) {
-        return strides[dim];
+        return strides[requireDim(dim)];
+    }
+
+    private int requireDim(int dim) {
+        if (dim < 0 || dim >= shape.length) {
+            throw new IndexOutOfBoundsException("dim=%s is not one of %s".formatted(dim, this));
+        }
+        return dim;
     }
 
     /** A copy of the shape. */
@@ -298,7 +305,7 @@ public final class Tensor {
 
     /** A view of the range {@code [from, from + length)} of dimension {@code dim}. */
     public Tensor slice(int dim, long from, long length) {
-        if (from < 0 || length < 0 || from > shape[dim] - length) {
+        if (from < 0 || length < 0 || from > size(dim) - length) {
             throw new IndexOutOfBoundsException(
                     "[%s, %s + %s) is not in dimension %s of %s"
                             .formatted(from, from, length, dim, this));
@@ -310,7 +317,7 @@ public final class Tensor {
 
     /** A view of index {@code at} of dimension {@code dim}, with one dimension less. */
     public Tensor select(int dim, long at) {
-        requireIndex(at, dim);
+        requireIndex(at, requireDim(dim));
         return view(
                 numElements == 0 ? 0 : at * strides[dim],
                 TensorShapes.without(shape, dim),
@@ -327,13 +334,23 @@ public final class Tensor {
                 owner);
     }
 
+    /** The memory of a host tensor, for a look at its elements. */
+    private MemorySegment elements() {
+        if (!segment().scope().isAlive()) {
+            throw new IllegalStateException(
+                    "the memory of %s is freed: its arena, or the buffer that it shows, is closed"
+                            .formatted(this));
+        }
+        return segment;
+    }
+
     /** An element of a host tensor as a {@code float}; integers are converted. */
     public float getFloat(long... index) {
         long at = offsetBytes(index);
         return switch (dtype) {
-            case BF16 -> Bf16.toFloat(segment().get(SHORT, at));
-            case FP8_E4M3 -> Fp8E4m3.toFloat(segment().get(ValueLayout.JAVA_BYTE, at));
-            case F32 -> segment().get(FLOAT, at);
+            case BF16 -> Bf16.toFloat(elements().get(SHORT, at));
+            case FP8_E4M3 -> Fp8E4m3.toFloat(elements().get(ValueLayout.JAVA_BYTE, at));
+            case F32 -> elements().get(FLOAT, at);
             case I32, I64, BOOL -> getLong(index);
         };
     }
@@ -345,9 +362,9 @@ public final class Tensor {
     public void setFloat(float value, long... index) {
         long at = offsetBytes(index);
         switch (dtype) {
-            case BF16 -> segment().set(SHORT, at, Bf16.fromFloat(value));
-            case FP8_E4M3 -> segment().set(ValueLayout.JAVA_BYTE, at, Fp8E4m3.fromFloat(value));
-            case F32 -> segment().set(FLOAT, at, value);
+            case BF16 -> elements().set(SHORT, at, Bf16.fromFloat(value));
+            case FP8_E4M3 -> elements().set(ValueLayout.JAVA_BYTE, at, Fp8E4m3.fromFloat(value));
+            case F32 -> elements().set(FLOAT, at, value);
             case I32, I64, BOOL -> setLong((long) value, index);
         }
     }
@@ -396,11 +413,11 @@ public final class Tensor {
     public long getLong(long... index) {
         long at = offsetBytes(index);
         return switch (dtype) {
-            case I64 -> segment().get(LONG, at);
-            case I32 -> segment().get(INT, at);
-            case F32 -> segment().get(INT, at) & 0xffffffffL;
-            case BF16 -> segment().get(SHORT, at) & 0xffffL;
-            case FP8_E4M3, BOOL -> segment().get(ValueLayout.JAVA_BYTE, at) & 0xffL;
+            case I64 -> elements().get(LONG, at);
+            case I32 -> elements().get(INT, at);
+            case F32 -> elements().get(INT, at) & 0xffffffffL;
+            case BF16 -> elements().get(SHORT, at) & 0xffffL;
+            case FP8_E4M3, BOOL -> elements().get(ValueLayout.JAVA_BYTE, at) & 0xffL;
         };
     }
 
@@ -408,10 +425,10 @@ public final class Tensor {
     public void setLong(long value, long... index) {
         long at = offsetBytes(index);
         switch (dtype) {
-            case I64 -> segment().set(LONG, at, value);
-            case I32, F32 -> segment().set(INT, at, (int) value);
-            case BF16 -> segment().set(SHORT, at, (short) value);
-            case FP8_E4M3, BOOL -> segment().set(ValueLayout.JAVA_BYTE, at, (byte) value);
+            case I64 -> elements().set(LONG, at, value);
+            case I32, F32 -> elements().set(INT, at, (int) value);
+            case BF16 -> elements().set(SHORT, at, (short) value);
+            case FP8_E4M3, BOOL -> elements().set(ValueLayout.JAVA_BYTE, at, (byte) value);
         }
     }
 

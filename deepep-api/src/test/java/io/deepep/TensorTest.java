@@ -6,10 +6,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
+import java.util.List;
 import java.util.SplittableRandom;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.constraints.IntRange;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -135,6 +137,42 @@ class TensorTest {
         assertThatThrownBy(() -> tensor.slice(1, 2, 2))
                 .isInstanceOf(IndexOutOfBoundsException.class);
         assertThatThrownBy(() -> tensor.select(0, 2)).isInstanceOf(IndexOutOfBoundsException.class);
+    }
+
+    @Test
+    void dimensionsAreChecked() {
+        Tensor tensor = Tensor.allocate(Arena.ofAuto(), DType.I32, 2, 3);
+        for (int dim : new int[] {-1, 2}) {
+            for (ThrowingCallable call :
+                    List.<ThrowingCallable>of(
+                            () -> tensor.size(dim),
+                            () -> tensor.stride(dim),
+                            () -> tensor.slice(dim, 0, 1),
+                            () -> tensor.select(dim, 0))) {
+                assertThatThrownBy(call)
+                        .isInstanceOf(IndexOutOfBoundsException.class)
+                        .hasMessage("dim=" + dim + " is not one of I32[2, 3] on host");
+            }
+        }
+    }
+
+    @Test
+    void freedMemoryIsNamed() {
+        Tensor tensor;
+        try (Arena brief = Arena.ofShared()) {
+            tensor = Tensor.allocate(brief, DType.BF16, 2, 3);
+        }
+        for (ThrowingCallable call :
+                List.<ThrowingCallable>of(
+                        () -> tensor.getFloat(0, 0),
+                        () -> tensor.setFloat(1, 0, 0),
+                        () -> tensor.getLong(0, 0),
+                        () -> tensor.setLong(1, 0, 0),
+                        () -> tensor.getFloats(0))) {
+            assertThatThrownBy(call)
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("the memory of BF16[2, 3] on host is freed");
+        }
     }
 
     @Test
