@@ -80,7 +80,7 @@ public final class BankHandle<B extends DispatchBank> implements LowLatencyHandl
     /** Why the bank does not hold this dispatch any more, or null. */
     private String whyGone() {
         if (generation != owner.generation()) {
-            return "the handle is from before cleanLowLatencyBuffer; dispatch again";
+            return "the handle is from before cleanLowLatencyBuffer, rejoin or admit; dispatch again";
         }
         return bank.call() == dispatch
                 ? null

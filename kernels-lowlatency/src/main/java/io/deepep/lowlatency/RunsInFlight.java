@@ -31,8 +31,8 @@ public final class RunsInFlight {
         forgetLost();
         if (oldest == NONE) {
             throw new CallOrderException(
-                    "there is nothing to receive; run each receive hook once, before cleanLowLatencyBuffer(), and"
-                            + " that of a captured call in the same capture");
+                    "there is nothing to receive; run each receive hook once, before cleanLowLatencyBuffer, rejoin or"
+                            + " admit, and that of a captured call in the same capture");
         }
         return oldest;
     }
