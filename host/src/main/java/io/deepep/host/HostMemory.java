@@ -59,13 +59,13 @@ public final class HostMemory {
 
         @SuppressWarnings("restricted")
         MemorySegment allocate(Arena arena, long size) {
-            long padded = Math.addExact(size, ALIGNMENT);
+            long padded = size + ALIGNMENT; // unsigned for calloc, which refuses what overflows
             MemorySegment block = callCalloc(padded);
             if (block.address() == 0) {
                 throw new OutOfMemoryError(
                         ("cannot allocate %s bytes of off-heap memory; lower the limits of the buffer, or the number"
                                         + " of ranks")
-                                .formatted(padded));
+                                .formatted(size));
             }
             long skip = -block.address() & (ALIGNMENT - 1);
             return block.reinterpret(padded, arena, this::callFree).asSlice(skip, size);

@@ -63,11 +63,13 @@ class HostMemoryTest {
         return Long.parseLong(Files.readString(Path.of("/proc/self/statm")).split(" ", -1)[1]);
     }
 
-    @Test
-    void impossibleSizesAreOutOfMemory() {
+    @ParameterizedTest
+    @ValueSource(longs = {1L << 62, Long.MAX_VALUE})
+    void impossibleSizesAreOutOfMemory(long bytes) {
         try (Arena arena = Arena.ofConfined()) {
-            assertThatThrownBy(() -> HostMemory.allocate(arena, 1L << 62))
-                    .isInstanceOf(OutOfMemoryError.class);
+            assertThatThrownBy(() -> HostMemory.allocate(arena, bytes))
+                    .isInstanceOf(OutOfMemoryError.class)
+                    .hasMessageContaining("cannot allocate " + bytes);
         }
     }
 

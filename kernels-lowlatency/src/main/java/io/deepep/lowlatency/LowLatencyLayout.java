@@ -96,7 +96,7 @@ public record LowLatencyLayout(
         Region dispatchHeaders =
                 builder.region(
                         "dispatchHeaders",
-                        Layout.alignToLine((long) Long.BYTES * dispatchWords(limits, numRanks)),
+                        Layout.alignToLine(Long.BYTES * headerWords(limits, numRanks)),
                         PARITIES,
                         numRanks);
         Region dispatchFlags =
@@ -172,7 +172,11 @@ public record LowLatencyLayout(
 
     /** Words of a dispatch's header: an even number, because kernels store two at once. */
     public static int dispatchWords(LowLatencyLimits limits, int numRanks) {
-        return DispatchWord.COUNT + Math.ceilDiv(limits.numLocalExperts(numRanks), 2) * 2;
+        return Math.toIntExact(headerWords(limits, numRanks));
+    }
+
+    private static long headerWords(LowLatencyLimits limits, int numRanks) {
+        return DispatchWord.COUNT + Math.ceilDiv(limits.numLocalExperts(numRanks), 2) * 2L;
     }
 
     /** Bytes of the flag of a dispatched row, which says something of each selection. */

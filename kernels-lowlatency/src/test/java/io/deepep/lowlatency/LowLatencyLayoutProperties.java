@@ -1,7 +1,6 @@
 package io.deepep.lowlatency;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.CombineFormat;
 import io.deepep.EpTopology;
@@ -76,14 +75,5 @@ class LowLatencyLayoutProperties {
         LowLatencyLimits limits = new LowLatencyLimits(128, 7168, 8, 256);
         LowLatencyLayout layout = LowLatencyLayout.of(limits, new EpTopology(0, 8, 8));
         assertThat(layout.layout().sizeBytes()).isBetween(304_000_000L, 306_000_000L);
-    }
-
-    /** The words of a header count local experts. */
-    @Example
-    void moreExpertsThanWordsCanBeCounted() {
-        LowLatencyLimits limits = new LowLatencyLimits(1024, 896, 32, Integer.MAX_VALUE);
-        assertThatThrownBy(() -> LowLatencyLayout.of(limits, new EpTopology(0, 1, 1)))
-                .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("no memory can hold the region dispatchHeaders");
     }
 }

@@ -50,12 +50,12 @@ public record NormalNvlLayout(
     public static NormalNvlLayout of(NormalLimits limits, EpTopology topology) {
         int numRanks = topology.numRanks();
         int capacity = limits.recvCapacity(numRanks);
-        int numWords =
-                HeaderWord.firstExpert(topology) + Math.ceilDiv(limits.maxExperts(), numRanks);
+        long numWords =
+                (long) HeaderWord.firstExpert(topology)
+                        + Math.ceilDiv(limits.maxExperts(), numRanks);
         Layout.Builder builder = Layout.builder("NormalNvlLayout");
         Region headers =
-                builder.region(
-                        "headers", Layout.alignToLine((long) Long.BYTES * numWords), 2, numRanks);
+                builder.region("headers", Layout.alignToLine(Long.BYTES * numWords), 2, numRanks);
         int onNode = topology.numNvlRanks();
         Region metaFlags = builder.region("metaFlags", Layout.LINE_BYTES, onNode);
         Region doneFlags = builder.region("doneFlags", Layout.LINE_BYTES, onNode);

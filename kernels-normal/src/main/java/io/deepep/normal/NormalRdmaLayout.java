@@ -59,11 +59,11 @@ public record NormalRdmaLayout(
         int cells = Rails.numCells(topology);
         int channels = envelope.numChannels();
         int expertsPerRank = Math.ceilDiv(limits.maxExperts(), topology.numRanks());
-        int numWords =
-                HeaderWord.HEADER_WORDS
+        long numWords =
+                (long) HeaderWord.HEADER_WORDS
                         + topology.numRanks()
-                        + topology.numNvlRanks() * expertsPerRank;
-        long headerBytes = Layout.alignToLine((long) Integer.BYTES * numWords);
+                        + (long) topology.numNvlRanks() * expertsPerRank;
+        long headerBytes = Layout.alignToLine(Integer.BYTES * numWords);
         long slotBytes = slotBytes(topology, RowFormat.maxStrideBytes(limits.hidden()));
         Layout.Builder builder = Layout.builder("NormalRdmaLayout");
         Region headers = builder.region("headers", headerBytes, ranks, 2);
