@@ -10,7 +10,10 @@ import io.deepep.error.DeepEpException;
 import io.deepep.error.NativeCallException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.OptionalLong;
+import java.util.Set;
 import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 
@@ -22,9 +25,9 @@ import java.util.function.Supplier;
  * peer keeps from returning is given up after the timeout, and NVSHMEM cannot be used in this
  * process any more.
  *
- * <p>Memory and modules may be closed before or after this; closing this releases all of them.
+ * <p>Closing it frees all memory that was not freed, and ends and unloads all modules.
  */
-public final class Nvshmem implements AutoCloseable {
+final class Nvshmem implements AutoCloseable {
     private static final System.Logger LOG = System.getLogger(Nvshmem.class.getName());
     private static final int MIN_ALIGNMENT = 16;
     private static final String DEVICE_STATE = "nvshmemi_device_state_d";
@@ -34,8 +37,17 @@ public final class Nvshmem implements AutoCloseable {
     private final NvshmemDevice device;
     private final NvshmemWorker worker;
     private final PeMap peMap;
-    private final List<NvshmemPart> parts = new ArrayList<>();
+    private final Set<Long> allocations = new LinkedHashSet<>();
+    private final List<Registered> modules = new ArrayList<>();
     private boolean closed;
+
+    /**
+     * A module that is registered.
+     *
+     * @param handle throws if somebody has unloaded it
+     * @param unload for later: NVSHMEM writes into modules as long as they are registered
+     */
+    private record Registered(LongSupplier handle, Runnable unload) {}
 
     Nvshmem(
             NvshmemProcess process,
@@ -62,7 +74,7 @@ public final class Nvshmem implements AutoCloseable {
      *     and cure
      * @throws io.deepep.error.RankMismatchException if ranks have different options or versions
      */
-    public static Nvshmem open(
+    static Nvshmem open(
             NvshmemInstallation installation,
             NvshmemOptions options,
             PeMap peMap,
@@ -100,12 +112,12 @@ public final class Nvshmem implements AutoCloseable {
     }
 
     /** Whether it has been closed or given up. */
-    public synchronized boolean isClosed() {
+    synchronized boolean isClosed() {
         return closed;
     }
 
     /** Ranks and PEs. */
-    public PeMap peMap() {
+    PeMap peMap() {
         return peMap;
     }
 
@@ -114,9 +126,10 @@ public final class Nvshmem implements AutoCloseable {
      * arguments; zeroing is left to the caller.
      *
      * @param alignment a power of two, at least 16
+     * @return device address on this PE, which NVSHMEM's device functions take for every PE
      * @throws NativeCallException if there is not enough memory; peers may have got theirs
      */
-    public NvshmemMemory allocate(long numBytes, long alignment) {
+    synchronized long allocate(long numBytes, long alignment) {
         if (numBytes <= 0) {
             throw new IllegalArgumentException("numBytes=" + numBytes + " is not positive");
         }
@@ -132,7 +145,28 @@ public final class Nvshmem implements AutoCloseable {
                     NvshmemLibrary.OUT_OF_MEMORY,
                     device + ", " + numBytes + " bytes");
         }
-        return add(new NvshmemMemory(this, address));
+        allocations.add(address);
+        return address;
+    }
+
+    /** Frees an allocation, unless it has been freed already. Collective. */
+    synchronized void free(long address) {
+        if (!closed && allocations.remove(address)) {
+            callWithoutResult("nvshmem_free", () -> library.free(address));
+        }
+    }
+
+    /**
+     * Device address through which this PE reaches a rank's part of an allocation directly, over
+     * NVLink.
+     *
+     * @return empty if only NVSHMEM reaches it
+     * @throws IllegalArgumentException if the rank is not in this world
+     */
+    OptionalLong peerAddress(long address, int rank) {
+        int pe = peMap.peOf(rank);
+        long peer = call("nvshmem_ptr", () -> library.pointer(address, pe));
+        return peer == 0 ? OptionalLong.empty() : OptionalLong.of(peer);
     }
 
     /**
@@ -141,7 +175,7 @@ public final class Nvshmem implements AutoCloseable {
      *
      * @throws IllegalStateException if it does not
      */
-    public void meet() {
+    void meet() {
         barrier();
         if (peMap.world() == PeMap.World.GLOBAL) {
             callWithoutResult("nvshmem_team_split_strided", this::compareRails);
@@ -182,7 +216,7 @@ public final class Nvshmem implements AutoCloseable {
      * @throws NativeCallException if it is not linked so, or with a newer version; the module is
      *     closed
      */
-    public void register(CudaModule module) {
+    void register(CudaModule module) {
         try {
             module.globalAddress(DEVICE_STATE);
             register(module::handle, module::close);
@@ -192,46 +226,25 @@ public final class Nvshmem implements AutoCloseable {
         }
     }
 
-    /**
-     * The same.
-     *
-     * @param module its handle; throws if somebody has unloaded it
-     * @param unload for later: NVSHMEM writes into modules as long as they are registered
-     */
-    NvshmemPart register(LongSupplier module, Runnable unload) {
-        long handle = module.getAsLong();
+    synchronized void register(LongSupplier handle, Runnable unload) {
+        long module = handle.getAsLong();
         String where = device.toString();
-        callWithoutResult("nvshmemx_cumodule_init", () -> library.moduleInit(handle, where));
-        return add(
-                new NvshmemPart(
-                        this,
-                        "nvshmemx_cumodule_finalize",
-                        its -> its.moduleFinalize(module.getAsLong()),
-                        unload));
+        callWithoutResult("nvshmemx_cumodule_init", () -> library.moduleInit(module, where));
+        modules.add(new Registered(handle, unload));
     }
 
     /** Waits until all PEs have come here and all that they sent has arrived. Collective. */
-    public void barrier() {
+    void barrier() {
         callWithoutResult("nvshmem_barrier_all", library::barrierAll);
     }
 
     /** In stream order: all that this PE's kernels sent has arrived. Returns at once. */
-    public void quiet(CudaStream stream) {
+    void quiet(CudaStream stream) {
         quietOnStream(stream.handle());
     }
 
     void quietOnStream(long stream) {
         callWithoutResult("nvshmemx_quiet_on_stream", () -> library.quietOnStream(stream));
-    }
-
-    long peerAddress(long address, int rank) {
-        int pe = peMap.peOf(rank);
-        return call("nvshmem_ptr", () -> library.pointer(address, pe));
-    }
-
-    private synchronized <P extends NvshmemPart> P add(P part) {
-        parts.add(part);
-        return part;
     }
 
     private synchronized <T> T call(String name, Supplier<T> work) {
@@ -256,26 +269,11 @@ public final class Nvshmem implements AutoCloseable {
                 });
     }
 
-    /** Releases a part, unless it has been released already, or all of them have. */
-    synchronized void release(NvshmemPart part) {
-        try {
-            if (!closed && parts.remove(part)) {
-                callWithoutResult(part.releaseCall(), () -> part.releaseIn(library));
-            }
-        } catch (DeepEpException | IllegalStateException e) {
-            // NVSHMEM holds on to something that is gone: its next call could end the process.
-            giveUp(part.releaseCall() + " failed: " + e.getMessage());
-            throw e;
-        } finally {
-            part.released();
-        }
-    }
-
     /**
      * Gives up without a word to the peers, for when some of them are gone: nothing is freed, and
      * NVSHMEM cannot be used in this process any more.
      */
-    public synchronized void abandon() {
+    synchronized void abandon() {
         if (!closed) {
             giveUp("it was abandoned");
         }
@@ -289,8 +287,8 @@ public final class Nvshmem implements AutoCloseable {
     }
 
     /**
-     * Releases all parts and ends NVSHMEM. Collective: if peers are gone, {@link #abandon} instead.
-     * Idempotent.
+     * Releases everything and ends NVSHMEM. Collective: if peers are gone, {@link #abandon}
+     * instead. Idempotent.
      */
     @Override
     public synchronized void close() {
@@ -300,26 +298,29 @@ public final class Nvshmem implements AutoCloseable {
         try {
             // With a lost context the calls below would end the process.
             worker.run("cuCtxSynchronize", device::synchronize);
-            for (NvshmemPart part : parts.reversed()) {
-                worker.run(part.releaseCall(), () -> part.releaseIn(library));
+            for (Registered module : modules.reversed()) {
+                worker.run(
+                        "nvshmemx_cumodule_finalize",
+                        () -> library.moduleFinalize(module.handle().getAsLong()));
             }
+            allocations.forEach(address -> worker.run("nvshmem_free", () -> library.free(address)));
             worker.run("nvshmemx_hostlib_finalize", library::shutDown);
             closed = true;
             process.leave();
             worker.close();
-            releaseParts();
+            unloadModules();
             device.close();
         } catch (DeepEpException | IllegalStateException e) {
             giveUp(String.valueOf(e.getMessage()));
             LOG.log(System.Logger.Level.WARNING, "NVSHMEM was not ended: {0}", e.getMessage());
-            releaseParts();
+            unloadModules();
         }
     }
 
-    private void releaseParts() {
-        for (NvshmemPart part : parts.reversed()) {
+    private void unloadModules() {
+        for (Registered module : modules.reversed()) {
             try {
-                part.released();
+                module.unload().run();
             } catch (DeepEpException e) {
                 LOG.log(
                         System.Logger.Level.DEBUG,
@@ -327,6 +328,5 @@ public final class Nvshmem implements AutoCloseable {
                         e.getMessage());
             }
         }
-        parts.clear();
     }
 }

@@ -71,11 +71,11 @@ public final class NvshmemWorld {
 
     /** Memory, and whether this rank still uses it. */
     private static final class Block {
-        private final NvshmemMemory memory;
+        private final long address;
         private volatile boolean used = true;
 
-        Block(NvshmemMemory memory) {
-            this.memory = memory;
+        Block(long address) {
+            this.address = address;
         }
     }
 
@@ -268,13 +268,13 @@ public final class NvshmemWorld {
                             .toList());
         }
         for (int number : byAll) {
-            blocks.remove(number).memory.close();
+            nvshmem.free(blocks.remove(number).address);
         }
     }
 
     /** Address of an allocation on this rank. */
     public long address(int allocation) {
-        return blocks.get(allocation).memory.address();
+        return blocks.get(allocation).address;
     }
 
     /**
@@ -284,7 +284,7 @@ public final class NvshmemWorld {
      */
     public OptionalLong peerAddress(int allocation, int rank) {
         return nvshmem.peMap().includes(rank)
-                ? blocks.get(allocation).memory.peerAddress(rank)
+                ? nvshmem.peerAddress(blocks.get(allocation).address, rank)
                 : OptionalLong.empty();
     }
 
