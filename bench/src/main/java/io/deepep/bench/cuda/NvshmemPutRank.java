@@ -15,7 +15,6 @@ import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.kernel.KernelStruct.Params;
-import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.memory.PinnedMemory;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.HeapRanks;
@@ -177,14 +176,11 @@ final class NvshmemPutRank implements PutRanks {
 
     private void launch(Load load) {
         Params params = layout.params(arena, load, communicator.rank(), heap.address());
-        layout.setNetwork(params, "outbox", layout.numBytes());
         int firstPe = heap.library().peOf(0);
-        long network = BenchStructs.PUT.offset("network");
-        params.memory()
-                .setInt(network + NetworkStructs.NETWORK.offset("first_pe"), firstPe)
-                .setInt(
-                        network + NetworkStructs.NETWORK.offset("pe_stride"),
-                        heap.library().peOf(1) - firstPe);
+        PutMemory.network(params)
+                .set("outbox", layout.numBytes())
+                .setInt("first_pe", firstPe)
+                .setInt("pe_stride", heap.library().peOf(1) - firstPe);
         params.set("source", source())
                 .set("epoch", epoch)
                 .set("timeout_ns", timeout.toNanos())

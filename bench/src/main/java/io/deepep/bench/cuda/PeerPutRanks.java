@@ -135,7 +135,7 @@ final class PeerPutRanks implements PutRanks {
 
     private Params params(Load load, int rank) {
         Params params = layout.params(arena, load, rank, memories.get(rank).address());
-        layout.setNetwork(params, "peers", peerTables.get(rank).address());
+        PutMemory.network(params).set("peers", peerTables.get(rank).address());
         return params.set("source", source(rank))
                 .set("epoch", epoch)
                 .set("timeout_ns", timeout.toNanos())

@@ -38,11 +38,7 @@ record PutMemory(int numRanks, long cellBytes, int slots) {
      */
     Params params(Arena arena, Load load, int rank, long base) {
         Params params = BenchStructs.PUT.allocate(arena);
-        setNetwork(params, "base", base);
-        long network = BenchStructs.PUT.offset("network");
-        params.memory()
-                .setInt(network + NetworkStructs.NETWORK.offset("node"), rank)
-                .setInt(network + NetworkStructs.NETWORK.offset("num_nodes"), load.ranks());
+        network(params).set("base", base).setInt("node", rank).setInt("num_nodes", load.ranks());
         setCells(params, "slots", 0, cellBytes);
         setCells(params, "flags", numRanks * cellBytes, flagsBytes());
         return params.set("slot_bytes", load.slotBytes())
@@ -52,19 +48,13 @@ record PutMemory(int numRanks, long cellBytes, int slots) {
                 .setInt("num_rows", load.rows());
     }
 
-    /** Sets a number of 64 bits of the network. */
-    void setNetwork(Params params, String field, long value) {
-        params.memory()
-                .setLong(
-                        BenchStructs.PUT.offset("network") + NetworkStructs.NETWORK.offset(field),
-                        value);
+    /** What those parameters say of the network. */
+    static Params network(Params params) {
+        return params.inner("network", NetworkStructs.NETWORK);
     }
 
     private static void setCells(Params params, String field, long offset, long stride) {
-        long at = BenchStructs.PUT.offset(field);
-        params.memory()
-                .setLong(at + NetworkStructs.CELLS.offset("offset"), offset)
-                .setLong(at + NetworkStructs.CELLS.offset("stride"), stride);
+        params.inner(field, NetworkStructs.CELLS).set("offset", offset).set("stride", stride);
     }
 
     /** Requires that all of {@code row} is of rank 0's source. */

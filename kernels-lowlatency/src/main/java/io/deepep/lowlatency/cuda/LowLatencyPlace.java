@@ -5,9 +5,7 @@ import io.deepep.LowLatencyPlan;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.KernelParams;
 import io.deepep.cuda.NetworkLibrary;
-import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.lowlatency.LowLatencyLayout;
@@ -75,7 +73,7 @@ public record LowLatencyPlace(
         }
         if (network != null) {
             group.set("outbox", network.outbox());
-            fillNetwork(group.memory(), group.struct().offset("network"));
+            fillNetwork(group.inner("network", NetworkStructs.NETWORK));
         }
         group.set("gone", goneRanks)
                 .setInt("rank", topology.rank())
@@ -83,17 +81,16 @@ public record LowLatencyPlace(
     }
 
     /** To the network policy each rank is a node. */
-    private void fillNetwork(KernelParams params, long at) {
-        KernelStruct struct = NetworkStructs.NETWORK;
-        params.setLong(at + struct.offset("base"), heap());
-        params.setInt(at + struct.offset("node"), topology.rank());
-        params.setInt(at + struct.offset("num_nodes"), topology.numRanks());
+    private void fillNetwork(Params struct) {
+        struct.set("base", heap())
+                .setInt("node", topology.rank())
+                .setInt("num_nodes", topology.numRanks());
         switch (network) {
-            case Queues queues -> params.setLong(at + struct.offset("queues"), queues.queues());
+            case Queues queues -> struct.set("queues", queues.queues());
             case Library over -> {
                 int first = over.library().peOf(0);
-                params.setInt(at + struct.offset("first_pe"), first);
-                params.setInt(at + struct.offset("pe_stride"), over.library().peOf(1) - first);
+                struct.setInt("first_pe", first)
+                        .setInt("pe_stride", over.library().peOf(1) - first);
             }
         }
     }

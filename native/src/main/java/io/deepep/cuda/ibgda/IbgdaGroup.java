@@ -1,8 +1,10 @@
 package io.deepep.cuda.ibgda;
 
 import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.KernelParams;
 import io.deepep.cuda.VirtualThreads;
 import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.memory.MappedRegister;
 import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.cuda.memory.VirtualMemory;
@@ -194,9 +196,9 @@ final class IbgdaGroup implements AutoCloseable {
             }
         }
         try (Arena arena = Arena.ofConfined()) {
-            MemorySegment image = arena.allocate(tablesBytes(), Long.BYTES);
+            KernelParams image = KernelParams.struct(arena, tablesBytes());
             write(image, addresses);
-            tables.copyFrom(0, image);
+            tables.copyFrom(0, image.segment());
         }
         connected = true;
         return failures;
@@ -237,8 +239,8 @@ final class IbgdaGroup implements AutoCloseable {
         return peerAt(group.peers().size()) + QUEUE.numBytes() * inTable;
     }
 
-    private void write(MemorySegment image, List<CardAddress> addresses) {
-        new Struct(RANK, image, 0)
+    private void write(KernelParams image, List<CardAddress> addresses) {
+        new Params(RANK, image)
                 .set("queues", table() + queueAt(0))
                 .set("peers", table() + peerAt(0))
                 .set("timeout_ns", options.timeout().toNanos())
@@ -248,14 +250,14 @@ final class IbgdaGroup implements AutoCloseable {
         for (int place = 0; place < group.peers().size(); place++) {
             int rank = group.peers().get(place);
             if (rank >= 0) {
-                new Struct(PEER, image, peerAt(place))
+                new Params(PEER, image, peerAt(place))
                         .set("base", addresses.get(rank).address() + group.base())
                         .setInt("rank", rank);
             }
         }
         for (int queue = 0; queue < pairs.size(); queue++) {
             QueuePair.Place place = slab.place(queue);
-            new Struct(QUEUE, image, queueAt(inTable(queue)))
+            new Params(QUEUE, image, queueAt(inTable(queue)))
                     .set("entries", slab.deviceAddress() + place.entries())
                     .set("record", slab.deviceAddress() + place.record())
                     .set("doorbell", doorbells.get(queue))
@@ -359,18 +361,5 @@ final class IbgdaGroup implements AutoCloseable {
     @Override
     public void close() {
         undo.close();
-    }
-
-    /** A struct inside an image. */
-    private record Struct(KernelStruct struct, MemorySegment image, long at) {
-        Struct set(String field, long value) {
-            image.set(ValueLayout.JAVA_LONG, at + struct.offset(field), value);
-            return this;
-        }
-
-        Struct setInt(String field, int value) {
-            image.set(ValueLayout.JAVA_INT, at + struct.offset(field), value);
-            return this;
-        }
     }
 }

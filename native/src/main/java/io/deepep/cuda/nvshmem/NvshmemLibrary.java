@@ -18,7 +18,7 @@ import java.util.Map;
 
 /**
  * The host library's functions. None of them protects itself: called out of order or with wrong
- * arguments, many end the process. {@link Nvshmem} and its parts see to it that this cannot happen.
+ * arguments, many end the process. {@link Nvshmem} sees to it that this cannot happen.
  */
 final class NvshmemLibrary {
     /** {@code init_status} from which on PEs can communicate. */
