@@ -33,7 +33,6 @@ import io.deepep.bench.run.Session;
 import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.OracleMismatch;
-import io.deepep.testkit.routing.Tokens;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -79,9 +78,7 @@ final class NormalCase implements Case {
             received = dispatch(cached(received), check().withoutTopk());
         }
         List<DispatchResult> toCombine = received;
-        List<Tensor> outputs = session.ask(rank -> outputs(rank, toCombine.get(rank)));
-        List<CombinePlan> combines =
-                session.ask(rank -> combine(rank, toCombine.get(rank), outputs.get(rank)));
+        List<CombinePlan> combines = session.ask(rank -> combine(rank, toCombine.get(rank)));
         List<CombineResult> combined = combine(combines);
         if (variant.has(REPEAT)) {
             repeat(plans, received, combines, combined);
@@ -98,16 +95,18 @@ final class NormalCase implements Case {
     }
 
     private DispatchPlan.Builder routed(int rank) {
-        Tensor idx = workload.topkIdx(rank);
-        int numExperts = workload.routing().numExperts();
-        return variant.has(TOPK)
-                ? bare(rank).topk(idx, workload.topkWeights(rank), numExperts)
-                : bare(rank).layout(session.buffer(rank).getDispatchLayout(idx, numExperts));
+        if (variant.has(TOPK)) {
+            return workload.dispatchTopk(rank, variant.dtype());
+        }
+        return bare(rank)
+                .layout(
+                        session.buffer(rank)
+                                .getDispatchLayout(
+                                        workload.topkIdx(rank), workload.routing().numExperts()));
     }
 
     private DispatchPlan.Tokens bare(int rank) {
-        Tokens tokens = workload.tokens(rank, variant.dtype());
-        return DispatchPlan.builder(tokens.x(), tokens.scales());
+        return workload.dispatch(rank, variant.dtype());
     }
 
     private DispatchPlan.Builder placed(DispatchPlan.Builder plan) {
@@ -147,27 +146,19 @@ final class NormalCase implements Case {
         return variant.has(TOPK) ? check : check.withoutTopk();
     }
 
-    /** What this rank's experts give back for the rows it received. */
-    private Tensor outputs(int rank, DispatchResult received) {
-        if (variant.has(COMBINE_IN_PLACE)) {
-            return received.recvX();
-        }
-        if (!variant.has(COMBINE_BUFFER)) {
-            return pool.outputs(rank, received.numRecvTokens()).device();
-        }
-        return variant.has(FP8_HOME)
-                ? pool.fp8OutputsInBuffer(rank, received).elements()
-                : pool.outputsInBuffer(rank, received);
-    }
-
-    private CombinePlan combine(int rank, DispatchResult received, Tensor outputs) {
+    /** A combine of what this rank's experts give back for the rows it received. */
+    private CombinePlan combine(int rank, DispatchResult received) {
         CombinePlan.Builder builder =
-                CombinePlan.builder(outputs, received.handle())
-                        .config(session.job().combineConfig())
-                        .format(format());
-        if (variant.has(COMBINE_BUFFER) && variant.has(FP8_HOME)) {
-            builder.scales(session.buffer(rank).getFp8CombineBuffer(received.handle()).scales());
-        }
+                variant.has(COMBINE_IN_PLACE)
+                        ? CombinePlan.builder(received.recvX(), received.handle()).format(format())
+                        : pool.combine(
+                                rank,
+                                variant.has(COMBINE_BUFFER)
+                                        ? CombineSource.BUFFER
+                                        : CombineSource.ELSEWHERE,
+                                format(),
+                                received);
+        builder.config(session.job().combineConfig());
         int numTokens = workload.routing().numTokens(rank);
         if (variant.has(WEIGHTS)) {
             builder.topkWeights(received.recvTopkWeights());

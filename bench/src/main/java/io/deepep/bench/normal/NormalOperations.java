@@ -7,8 +7,6 @@ import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
-import io.deepep.ScaledRows;
-import io.deepep.Tensor;
 import io.deepep.bench.measure.Accepted;
 import io.deepep.bench.measure.MeasuredCall;
 import io.deepep.bench.measure.OperationRecord.Subject;
@@ -21,7 +19,6 @@ import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
 import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-import io.deepep.testkit.routing.Tokens;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -77,18 +74,7 @@ public final class NormalOperations implements AutoCloseable {
     }
 
     private DispatchPlan plan(int rank, DType dtype, int sms) {
-        return bare(rank, dtype)
-                .topk(
-                        workload.topkIdx(rank),
-                        workload.topkWeights(rank),
-                        workload.routing().numExperts())
-                .config(config(sms))
-                .build();
-    }
-
-    private DispatchPlan.Tokens bare(int rank, DType dtype) {
-        Tokens tokens = workload.tokens(rank, dtype);
-        return DispatchPlan.builder(tokens.x(), tokens.scales());
+        return workload.dispatchTopk(rank, dtype).config(config(sms)).build();
     }
 
     private Config config(int sms) {
@@ -111,7 +97,7 @@ public final class NormalOperations implements AutoCloseable {
                 dtype,
                 session.ask(
                         rank ->
-                                bare(rank, dtype)
+                                workload.dispatch(rank, dtype)
                                         .cached(received(rank, dtype, sms).handle())
                                         .config(config(sms))
                                         .build()),
@@ -164,8 +150,7 @@ public final class NormalOperations implements AutoCloseable {
         List<CombinePlan> plans =
                 session.ask(
                         rank ->
-                                given(rank, input, format, received.get(rank))
-                                        .format(format)
+                                pool.combine(rank, input, format, received.get(rank))
                                         .config(config)
                                         .build());
         NormalCombineOracle oracle =
@@ -198,24 +183,6 @@ public final class NormalOperations implements AutoCloseable {
                                                 downloads.apply(latest[rank].x())));
                     }
                 });
-    }
-
-    private CombinePlan.Builder given(
-            int rank, CombineSource input, CombineFormat format, DispatchResult received) {
-        if (input == CombineSource.BUFFER && format == CombineFormat.FP8) {
-            ScaledRows rows = pool.fp8OutputsInBuffer(rank, received);
-            return CombinePlan.builder(rows.elements(), received.handle()).scales(rows.scales());
-        }
-        return CombinePlan.builder(place(rank, input, received), received.handle());
-    }
-
-    private Tensor place(int rank, CombineSource input, DispatchResult received) {
-        int rows = received.numRecvTokens();
-        return switch (input) {
-            case ELSEWHERE -> pool.outputs(rank, rows).device();
-            case PLAIN_MEMORY -> pool.plainOutputs(rank, rows);
-            case BUFFER -> pool.outputsInBuffer(rank, received);
-        };
     }
 
     @Override

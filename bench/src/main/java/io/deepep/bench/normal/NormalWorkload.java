@@ -1,6 +1,7 @@
 package io.deepep.bench.normal;
 
 import io.deepep.DType;
+import io.deepep.DispatchPlan;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Session;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
@@ -37,19 +38,21 @@ final class NormalWorkload {
         return oracle;
     }
 
-    /** A rank's tokens as its buffer gets them. */
-    Tokens tokens(int rank, DType dtype) {
-        return tokens.get(dtype).get(rank).device();
+    /** A dispatch of the rank's tokens. */
+    DispatchPlan.Tokens dispatch(int rank, DType dtype) {
+        Tokens device = tokens.get(dtype).get(rank).device();
+        return DispatchPlan.builder(device.x(), device.scales());
+    }
+
+    /** A dispatch of the rank's tokens with its selections and weights. */
+    DispatchPlan.Builder dispatchTopk(int rank, DType dtype) {
+        return dispatch(rank, dtype)
+                .topk(topkIdx.get(rank), topkWeights.get(rank), routing.numExperts());
     }
 
     /** On the rank's device. */
     Tensor topkIdx(int rank) {
         return topkIdx.get(rank);
-    }
-
-    /** On the rank's device. */
-    Tensor topkWeights(int rank) {
-        return topkWeights.get(rank);
     }
 
     NormalDispatchCheck check(DType dtype) {

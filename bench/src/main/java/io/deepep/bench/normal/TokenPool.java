@@ -1,5 +1,7 @@
 package io.deepep.bench.normal;
 
+import io.deepep.CombineFormat;
+import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchResult;
 import io.deepep.ScaledRows;
@@ -91,7 +93,7 @@ final class TokenPool implements AutoCloseable {
      * What the experts of {@code rank} are said to compute, BF16 [rows, H]. Called on the thread of
      * that rank.
      */
-    TensorPair outputs(int rank, int rows) {
+    private TensorPair outputs(int rank, int rows) {
         if (outputs[rank] == null || outputs[rank].host().size(0) < rows) {
             Tensor host = Rows.expertOutputs(arena, rows, hidden, outputSeed(rank));
             outputs[rank] = TensorPair.of(host, session.memory(rank));
@@ -112,7 +114,7 @@ final class TokenPool implements AutoCloseable {
     }
 
     /** {@link #outputs} in plain device memory. */
-    Tensor plainOutputs(int rank, int rows) {
+    private Tensor plainOutputs(int rank, int rows) {
         Tensor host = outputs(rank, rows).host();
         if (plain[rank] == null || plain[rank].size(0) < rows) {
             plain[rank] = session.memory(rank).uploadPlain(host);
@@ -120,25 +122,37 @@ final class TokenPool implements AutoCloseable {
         return plain[rank].slice(0, 0, rows);
     }
 
-    /** {@link #outputs} for the rows of a dispatch, written into the rank's buffer. */
-    Tensor outputsInBuffer(int rank, DispatchResult received) {
-        Tensor target = session.buffer(rank).getCombineBuffer(received.handle());
+    /** A combine of {@link #outputs} for the rows of a dispatch, from where {@code source} says. */
+    CombinePlan.Builder combine(
+            int rank, CombineSource source, CombineFormat format, DispatchResult received) {
         int rows = received.numRecvTokens();
-        session.memory(rank).copyRows(outputs(rank, rows).device(), target, rows);
-        return target;
+        CombinePlan.Builder plan =
+                switch (source) {
+                    case ELSEWHERE ->
+                            CombinePlan.builder(outputs(rank, rows).device(), received.handle());
+                    case PLAIN_MEMORY ->
+                            CombinePlan.builder(plainOutputs(rank, rows), received.handle());
+                    case BUFFER -> inBuffer(rank, format, received);
+                };
+        return plan.format(format);
     }
 
-    /** {@link #outputs} for the rows of a dispatch, written as FP8 into the rank's buffer. */
-    ScaledRows fp8OutputsInBuffer(int rank, DispatchResult received) {
-        ScaledRows target = session.buffer(rank).getFp8CombineBuffer(received.handle());
+    private CombinePlan.Builder inBuffer(int rank, CombineFormat format, DispatchResult received) {
+        RankMemory memory = session.memory(rank);
         int rows = received.numRecvTokens();
+        TensorPair outputs = outputs(rank, rows);
+        if (format == CombineFormat.BF16) {
+            Tensor target = session.buffer(rank).getCombineBuffer(received.handle());
+            memory.copyRows(outputs.device(), target, rows);
+            return CombinePlan.builder(target, received.handle());
+        }
+        ScaledRows target = session.buffer(rank).getFp8CombineBuffer(received.handle());
         try (Arena brief = Arena.ofShared()) {
-            ScaledRows host = Rows.fp8(brief, outputs(rank, rows).host());
-            RankMemory memory = session.memory(rank);
+            ScaledRows host = Rows.fp8(brief, outputs.host());
             memory.copyRows(memory.upload(host.elements()), target.elements(), rows);
             memory.copyRows(memory.upload(host.scales()), target.scales(), rows);
         }
-        return target;
+        return CombinePlan.builder(target.elements(), received.handle()).scales(target.scales());
     }
 
     private static Tokens first(Tokens all, int numTokens) {
