@@ -45,7 +45,7 @@ public final class ThreadMemory<M> {
         all.users.incrementAndGet();
         try {
             all.memories.set(ranks.topology().rank(), allocate.get());
-            ranks.communicator().barrier(ranks.timeout());
+            all.exchange(ranks, 0);
             return all;
         } catch (RuntimeException | Error failure) {
             all.release();
@@ -53,7 +53,7 @@ public final class ThreadMemory<M> {
         }
     }
 
-    /** What {@code rank} shows, when each shows its own. */
+    /** What {@code rank} shows, when each shows something. */
     @SuppressWarnings("unchecked") // all ranks share the same kind of memory
     private ThreadMemory<M> exchange(HeapRanks ranks, int rank) {
         List<Object> shown = ranks.communicator().exchangeReferences(this, ranks.timeout());

@@ -7,6 +7,7 @@ import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.RankMismatchException;
 import io.deepep.spi.HeapRanks;
 import java.time.Duration;
 import java.util.List;
@@ -84,5 +85,36 @@ class ThreadMemoryTest {
         }
         assertThat(allocated).containsExactlyInAnyOrder(0, 2);
         assertThat(freed).containsExactlyInAnyOrder(0, 2);
+    }
+
+    /** A rank that could not allocate makes its next call while the others meet. */
+    @Test
+    void aRankGoesOnWithoutMemory() throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
+            group.run(
+                    communicator -> {
+                        if (communicator.rank() == 1) {
+                            EpTopology topology = new EpTopology(1, NUM_RANKS, NUM_RANKS);
+                            HeapRanks ranks = new HeapRanks(communicator, topology, TIMEOUT);
+                            OutOfMemoryError full = new OutOfMemoryError("full");
+                            assertThatThrownBy(
+                                            () ->
+                                                    ThreadMemory.open(
+                                                            ranks, () -> fail(full), freed::add))
+                                    .isSameAs(full);
+                            assertThatThrownBy(() -> communicator.barrier(TIMEOUT))
+                                    .isInstanceOf(RankMismatchException.class);
+                        } else {
+                            assertThatThrownBy(() -> open(communicator))
+                                    .isInstanceOf(RankMismatchException.class)
+                                    .hasMessageStartingWith("open: rank 1 makes another call");
+                        }
+                    });
+        }
+        assertThat(freed).containsExactlyInAnyOrder(0, 2);
+    }
+
+    private static Integer fail(Error error) {
+        throw error;
     }
 }
