@@ -1,6 +1,7 @@
 package io.deepep;
 
 import io.deepep.error.Departure;
+import io.deepep.error.RankMismatchException;
 import io.deepep.spi.CommunicatorProvider;
 import java.time.Duration;
 import java.util.List;
@@ -74,9 +75,15 @@ public interface Communicator extends AutoCloseable {
      * Waits for all ranks.
      *
      * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is named
+     * @throws RankMismatchException if a rank has a message to exchange instead
      */
     default void barrier(Duration timeout) {
-        allGather(new byte[0], timeout);
+        List<byte[]> messages = allGather(new byte[0], timeout);
+        for (int rank = 0; rank < messages.size(); rank++) {
+            if (messages.get(rank).length > 0) {
+                throw RankMismatchException.ofCall("barrier", rank);
+            }
+        }
     }
 
     /**

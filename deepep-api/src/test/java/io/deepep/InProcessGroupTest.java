@@ -137,6 +137,22 @@ class InProcessGroupTest {
     }
 
     @Test
+    void aBarrierIsNoExchangeOfMessages() throws Exception {
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator -> {
+                        if (communicator.rank() == 0) {
+                            communicator.allGather(new byte[1], LONG);
+                        } else {
+                            assertThatThrownBy(() -> communicator.barrier(LONG))
+                                    .isInstanceOf(RankMismatchException.class)
+                                    .hasMessageStartingWith("barrier: rank 0 makes another call");
+                        }
+                    });
+        }
+    }
+
+    @Test
     void aReferenceIsNoMessage() throws Exception {
         try (InProcessGroup group = InProcessGroup.of(2)) {
             group.run(

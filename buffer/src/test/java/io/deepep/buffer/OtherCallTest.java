@@ -61,7 +61,7 @@ class OtherCallTest {
                     communicator -> {
                         try (Buffer buffer = builder(communicator).open()) {
                             if (communicator.rank() == 1) {
-                                communicator.barrier(LONG);
+                                communicator.allGather(new byte[0], LONG);
                             } else {
                                 requireNamed("rejoin", 1, buffer::rejoin);
                             }
