@@ -252,15 +252,19 @@ public final class DispatchPlan extends Plan {
 
         /**
          * Multiprocessors that the call uses on a GPU: an even number or, on one node, 1; the same
-         * on every rank. By default the number in the configuration. Half of it is the number of
-         * RDMA channels, on the host too.
+         * on every rank, and no more than {@link #config} may have. By default the number in the
+         * configuration. Half of it is the number of RDMA channels, on the host too.
          */
         public Builder numSms(int number) {
             this.numSms = Config.requireNumSms(number);
             return this;
         }
 
-        /** Overrides the buffer's dispatch configuration; the same on every rank. */
+        /**
+         * Overrides the buffer's dispatch configuration; the same on every rank. Neither its number
+         * of multiprocessors nor its {@code rdmaRecvChunk} may exceed those of both configurations
+         * of the buffer, which is laid out for them.
+         */
         public Builder config(Config override) {
             this.config = override;
             return this;

@@ -45,7 +45,7 @@ public record NormalConfigs(EpTopology topology, Config dispatch, Config combine
         Config chosen = numSms != 0 ? given.withNumSms(numSms) : given;
         requireFor(topology, chosen);
         Config envelope = envelope();
-        requireWithin("numChannels", chosen.numChannels(), envelope.numChannels());
+        requireWithin("numSms", chosen.numSms(), envelope.numSms());
         requireWithin("rdmaRecvChunk", chosen.rdmaRecvChunk(), envelope.rdmaRecvChunk());
         return chosen;
     }
@@ -65,7 +65,7 @@ public record NormalConfigs(EpTopology topology, Config dispatch, Config combine
     private static void requireWithin(String name, int given, int allowed) {
         if (given > allowed) {
             throw new IllegalArgumentException(
-                    ("config %s=%s exceeds the %s that the buffer was laid out for; open it with a dispatchConfig or"
+                    ("%s=%s exceeds the %s that the buffer was laid out for; open it with a dispatchConfig or"
                                     + " combineConfig at least as large")
                             .formatted(name, given, allowed));
         }

@@ -56,7 +56,7 @@ class HostNormalRefusalsTest {
                     refuse(
                             rank,
                             plan(rank.rank(), 2, 4).config(new Config(8, 2, 4)),
-                            "numChannels=4 exceeds the 3");
+                            "numSms=8 exceeds the 6");
                     refuse(
                             rank,
                             DispatchPlan.builder(tokens(7, HIDDEN)).topk(experts(7), null, 4),

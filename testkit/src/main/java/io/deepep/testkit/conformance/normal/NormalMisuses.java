@@ -210,7 +210,7 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
         dispatch("an odd number of SMs", "numSms=3", r -> r.plan().numSms(3));
         dispatch(
                 "more SMs than the buffer is laid out for",
-                "numChannels=4096",
+                "numSms=8192",
                 r -> r.plan().numSms(8192));
         dispatch(
                 "alignment of 2^30",
