@@ -32,8 +32,8 @@ import java.util.Objects;
  * </ul>
  *
  * <p>On the host backend, interrupting a thread that waits for other ranks ends the wait with an
- * {@link IllegalStateException}. The thread's interrupt status stays set, and the buffer refuses
- * further calls, because this rank is out of step with the others.
+ * {@link IllegalStateException}. The thread's interrupt status stays set. In a dispatch or combine,
+ * this rank is out of step with the others then, and the buffer refuses further calls.
  */
 public interface Buffer extends AutoCloseable {
     /**
@@ -156,8 +156,8 @@ public interface Buffer extends AutoCloseable {
      * mask ranks only if all GPUs reach each other's memory, or if the {@link Network} was opened
      * with masks.
      *
-     * <p><b>Low-latency mode.</b> Each rank may mask others at any time. A rank that kept making
-     * the same calls while it was masked can be unmasked at any time too.
+     * <p><b>Low-latency mode.</b> Each rank may mask others at any time; they wait for it unless
+     * they mask it too. One that kept making the same calls meanwhile can be unmasked at any time.
      *
      * <p>With {@link Builder#maskTimedOutRanks}, a rank that does not come in time is masked. In
      * low-latency mode the call continues without it; as each rank finds out by itself, it is
