@@ -14,6 +14,7 @@ import java.time.Duration;
 import java.time.temporal.ChronoUnit;
 import java.util.Arrays;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
@@ -73,8 +74,8 @@ public final class DeepEpMeters implements BufferObserver {
      * Creates meters in {@code registry} with further tags, such as the name of a model or layer.
      */
     public DeepEpMeters(MeterRegistry registry, Tags common) {
-        this.registry = registry;
-        this.common = common;
+        this.registry = Objects.requireNonNull(registry, "registry");
+        this.common = Objects.requireNonNull(common, "common");
     }
 
     @Override

@@ -111,6 +111,14 @@ class DeepEpMetersTest {
                 .isCloseTo(12 / 11.0, within(1e-9));
     }
 
+    /** At once: a buffer only logs what its observers throw. */
+    @Test
+    void needsARegistry() {
+        assertThatThrownBy(() -> new DeepEpMeters(null))
+                .isInstanceOf(NullPointerException.class)
+                .hasMessage("registry");
+    }
+
     @Test
     void errors() {
         assertThatThrownBy(() -> exchange(NUM_EXPERTS))
