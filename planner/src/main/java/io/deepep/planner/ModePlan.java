@@ -2,6 +2,7 @@ package io.deepep.planner;
 
 import io.deepep.DType;
 import io.deepep.EpTopology;
+import io.deepep.Fp8E4m3;
 import java.util.List;
 import java.util.stream.Stream;
 
@@ -34,6 +35,12 @@ public record ModePlan(
             RowRule lowLatencyRule,
             TokenSource source) {
         EpTopology topology = cluster.topology();
+        BufferBytes.requireAllowed(mode, shape, topology.numRanks());
+        if (dispatchType == DType.FP8_E4M3 && shape.hidden() % Fp8E4m3.CHANNELS_PER_SCALE != 0) {
+            throw new IllegalArgumentException(
+                    "hidden=%s is not a multiple of %s, as a dispatch in FP8_E4M3 needs; plan one in BF16"
+                            .formatted(shape.hidden(), Fp8E4m3.CHANNELS_PER_SCALE));
+        }
         Simulation simulation = Simulation.of(mode, lowLatencyRule, source, topology);
         BufferBytes buffers =
                 mode == Mode.NORMAL

@@ -57,7 +57,8 @@ public sealed interface TokenSource {
         }
 
         private static int affordable(Shape shape, int numRanks) {
-            return (int) Math.max(1, BUDGET / ((long) shape.numExperts() * numRanks));
+            long looks = (long) shape.numExperts() * numRanks;
+            return (int) Math.max(1, BUDGET / Math.max(1, looks)); // checked later
         }
 
         @Override

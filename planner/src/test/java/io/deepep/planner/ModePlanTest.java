@@ -1,0 +1,43 @@
+package io.deepep.planner;
+
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.DType;
+import io.deepep.EpTopology;
+import io.deepep.testkit.routing.Gate;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** What the library would refuse is not planned, and is refused before anything is simulated. */
+final class ModePlanTest {
+    private static final EpTopology TWO_NODES = new EpTopology(0, 4, 2);
+
+    @ParameterizedTest
+    @CsvSource({
+        "NORMAL, 16, 2880, 8, FP8_E4M3, hidden=2880 is not a multiple of 128",
+        "NORMAL, 16, 100, 8, BF16, hidden=100",
+        "NORMAL, 2147483647, 256, 8, BF16, 2147483647 tokens of 4 ranks",
+        "LOW_LATENCY, 2147483647, 256, 8, BF16, maxTokens=2147483647",
+        "NORMAL, 16, 256, 0, BF16, numExperts=0"
+    })
+    void refused(
+            Mode mode, int numTokens, int hidden, int numExperts, DType dtype, String mentions) {
+        Shape shape = new Shape(numTokens, hidden, 2, numExperts);
+        Cluster cluster = new Cluster(TWO_NODES, KnownProfile.H200, 400, 1, 0);
+        assertThatThrownBy(
+                        () ->
+                                ModePlan.of(
+                                        mode,
+                                        cluster,
+                                        shape,
+                                        dtype,
+                                        RowRule.ONCE_PER_RANK,
+                                        new TokenSource.Drawn(
+                                                new Gate.Uniform(),
+                                                shape,
+                                                TWO_NODES.numRanks(),
+                                                1)))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining(mentions);
+    }
+}
