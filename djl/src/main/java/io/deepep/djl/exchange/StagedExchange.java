@@ -112,6 +112,7 @@ abstract class StagedExchange implements ExpertExchange {
                     "the exchange of rank " + topology().rank() + " is closed");
         }
         requireTokens(x);
+        requireRouting(x.getShape().get(0), topkIdx.getShape(), topkWeights.getShape());
         counters.begun();
         long start = System.nanoTime();
         try (NDManager scope = x.getManager().newSubManager()) {
@@ -155,6 +156,17 @@ abstract class StagedExchange implements ExpertExchange {
             throw new IllegalArgumentException(
                     "x is %s %s; it must be FLOAT32 or FLOAT16 [T,H]"
                             .formatted(x.getDataType(), shape));
+        }
+    }
+
+    /** Tokens without a row in the routing would have no experts, and come back as zeros. */
+    private static void requireRouting(long numTokens, Shape topkIdx, Shape topkWeights) {
+        if (topkIdx.dimension() != 2
+                || topkIdx.get(0) != numTokens
+                || !topkIdx.equals(topkWeights)) {
+            throw new IllegalArgumentException(
+                    "topkIdx is %s and topkWeights %s; both must be [T,K], where x has T=%s tokens"
+                            .formatted(topkIdx, topkWeights, numTokens));
         }
     }
 

@@ -1,6 +1,7 @@
 package io.deepep.djl.exchange;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.types.DataType;
@@ -40,6 +41,39 @@ class NormalExchangeTest {
                 });
         assertThat(addresses.subList(0, 5)).containsOnly(addresses.getFirst());
         assertThat(addresses.subList(5, 8)).containsOnly(addresses.getLast());
+    }
+
+    /** Before anything is sent: tokens that the routing leaves out would come back as zeros. */
+    @Test
+    void routingOfOtherTokensIsRefused() throws InterruptedException {
+        Moe.run(
+                1,
+                (_, buffer, manager) -> {
+                    try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
+                        NDArray x = Moe.tokens(manager, 0, 5);
+                        for (Shape[] shapes :
+                                new Shape[][] {
+                                    {new Shape(3, 2), new Shape(3, 2)},
+                                    {new Shape(6, 2), new Shape(6, 2)},
+                                    {new Shape(5, 2), new Shape(5, 1)},
+                                    {new Shape(5), new Shape(5)}
+                                }) {
+                            assertThatThrownBy(
+                                            () ->
+                                                    exchange.exchange(
+                                                            x,
+                                                            manager.ones(shapes[0], DataType.INT64),
+                                                            manager.ones(shapes[1]),
+                                                            Moe.EXPERTS,
+                                                            ExpertRows::x,
+                                                            () -> {}))
+                                    .isInstanceOf(IllegalArgumentException.class)
+                                    .hasMessageContaining("topkIdx is " + shapes[0])
+                                    .hasMessageContaining("topkWeights " + shapes[1])
+                                    .hasMessageContaining("T=5");
+                        }
+                    }
+                });
     }
 
     /** FLOAT16, the type of the tokens, would round this weight down, and BF16 then again. */
