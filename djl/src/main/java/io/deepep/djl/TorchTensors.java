@@ -84,12 +84,19 @@ public final class TorchTensors {
     /**
      * An array over a tensor's memory. The array keeps the tensor reachable, but arrays that DJL
      * derives from it (slices, reshapes) do not: keep the array or the tensor reachable as long as
-     * those are used.
+     * those are used. Memory of an arena, or of a {@link io.deepep.Buffer}, is there only until
+     * that is closed: to use the array later may crash the process.
      *
      * @param manager the manager that closes the array; the memory stays allocated
-     * @throws IllegalArgumentException if the manager is not of DJL's PyTorch engine
+     * @throws IllegalArgumentException if the manager is not of DJL's PyTorch engine, or the memory
+     *     is freed already
      */
     public static NDArray arrayOf(NDManager manager, Tensor tensor) {
+        if (tensor.device().isHost() && !tensor.segment().scope().isAlive()) {
+            throw new IllegalArgumentException(
+                    "the memory of %s is freed: its arena, or the buffer that it shows, is closed"
+                            .formatted(tensor));
+        }
         LibTorch.Kind kind =
                 LibTorch.Kind.of(TorchTypes.torchType(tensor.dtype()), tensor.device());
         long handle = LibTorch.fromBlob(tensor.address(), kind, tensor.shape(), tensor.strides());

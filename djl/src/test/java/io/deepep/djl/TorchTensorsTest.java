@@ -149,6 +149,18 @@ class TorchTensorsTest {
         assertThat(TorchTensors.arrayOf(manager, none).getShape()).isEqualTo(new Shape(0, 128));
     }
 
+    /** Reading through it would end the process. */
+    @Test
+    void freedMemoryHasNoArray() {
+        Tensor tensor;
+        try (Arena brief = Arena.ofShared()) {
+            tensor = Tensor.allocate(brief, DType.F32, 2, 3);
+        }
+        assertThatThrownBy(() -> TorchTensors.arrayOf(manager, tensor))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("F32[2, 3] on host is freed");
+    }
+
     @Test
     void otherTypesAndShapesAreRefused() {
         assertThatThrownBy(
