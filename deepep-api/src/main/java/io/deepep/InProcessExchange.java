@@ -4,8 +4,8 @@ import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.Departure;
 import io.deepep.error.RankMismatchException;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
@@ -92,7 +92,8 @@ final class InProcessExchange {
 
         private static byte[] message(int from, List<Object> all) {
             if (all.get(from) instanceof byte[] message) {
-                return message;
+                // The ranks share the references, but not what a rank does to its messages.
+                return message.clone();
             }
             throw RankMismatchException.ofCall("allGather", from);
         }
@@ -147,8 +148,8 @@ final class InProcessExchange {
 
     private synchronized List<Object> exchange(int rank, Object mine, Duration timeout) {
         requireOpen();
-        long timeoutNanos =
-                TimeUnit.NANOSECONDS.convert(Objects.requireNonNull(timeout, "timeout"));
+        Objects.requireNonNull(timeout, "timeout");
+        long timeoutNanos = Math.max(0, TimeUnit.NANOSECONDS.convert(timeout)); // or the longest
         Round round = current;
         if (round.arrived[rank]) {
             throw new IllegalStateException(
@@ -157,7 +158,7 @@ final class InProcessExchange {
         round.slots[rank] = mine;
         round.arrived[rank] = true;
         if (++round.numArrived == numRanks) {
-            round.result = new ArrayList<>(Arrays.asList(round.slots));
+            round.result = Collections.unmodifiableList(Arrays.asList(round.slots));
             end(round);
         }
         long start = System.nanoTime();

@@ -35,16 +35,28 @@ class InProcessGroupTest {
                             Arrays.fill(mine, (byte) round);
                             List<byte[]> all = communicator.allGather(mine, LONG);
                             // Messages are copies: what a rank does to its own later is nobody's
-                            // business.
+                            // business, nor what it does to those that it got.
                             Arrays.fill(mine, (byte) -1);
                             assertThat(all).hasSize(5);
                             for (int rank = 0; rank < 5; rank++) {
                                 assertThat(all.get(rank))
                                         .hasSize(rank + 1)
                                         .containsOnly((byte) round);
+                                Arrays.fill(all.get(rank), (byte) -1);
                             }
                         }
                     });
+        }
+    }
+
+    @Test
+    void anyTimeoutWillDo() throws Exception {
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            Communicator alone = group.communicator(0);
+            assertThatThrownBy(() -> alone.barrier(Duration.ofDays(-1)))
+                    .isInstanceOf(DeepEpTimeoutException.class)
+                    .hasMessageContaining("waited more than 0.0 s for rank 1");
+            group.run(communicator -> communicator.barrier(ChronoUnit.FOREVER.getDuration()));
         }
     }
 
