@@ -107,7 +107,7 @@ final class GroupChannel {
             return master;
         }
         try (DatagramSocket route = new DatagramSocket()) {
-            route.connect(master, port);
+            route.connect(new InetSocketAddress(master, port));
             return route.getLocalAddress();
         }
     }

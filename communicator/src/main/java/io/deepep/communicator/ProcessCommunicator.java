@@ -182,7 +182,9 @@ public final class ProcessCommunicator implements Communicator {
         String place = environment.masterAddress() + ":" + environment.masterPort();
         return environment.rank() == 0
                 ? new DeepEpUnavailableException(
-                        "rank 0 cannot listen at " + place + " (" + taken.getMessage() + ")",
+                        "rank 0 cannot listen at "
+                                + place
+                                + ": the port is taken or reserved, or this is not the address of this host",
                         "start exactly one rank 0, on the host of MASTER_ADDR, and choose a free MASTER_PORT",
                         taken)
                 : new DeepEpUnavailableException(

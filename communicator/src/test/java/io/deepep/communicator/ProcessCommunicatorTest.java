@@ -286,6 +286,26 @@ class ProcessCommunicatorTest {
         }
     }
 
+    /** 192.0.2.0/24 is of nobody, and a link-local address leads nowhere without its link. */
+    @Test
+    void saysWhatIsWrongWithTheMasterAddress() {
+        assertUnavailable(
+                0,
+                "192.0.2.99",
+                "rank 0 cannot listen at 192.0.2.99:",
+                "not the address of this host");
+        assertUnavailable(
+                1, "fe80::1", "rank 1 cannot open its connections: ", "check MASTER_ADDR");
+    }
+
+    private static void assertUnavailable(int rank, String master, String... parts) {
+        ProcessEnvironment environment =
+                Groups.environment(rank, 2, master, LoopbackPorts.free(), Groups.SECRET);
+        assertThatThrownBy(() -> ProcessCommunicator.open(environment, SHORT))
+                .isInstanceOf(DeepEpUnavailableException.class)
+                .hasMessageContainingAll(parts);
+    }
+
     private static void assertRefused(ProcessEnvironment stranger, String why) {
         assertThatThrownBy(() -> ProcessCommunicator.open(stranger, Groups.LONG))
                 .isInstanceOf(RankMismatchException.class)
