@@ -76,11 +76,16 @@ public final class Main {
     private static int outOfMemory(Console console, OutOfMemoryError full) {
         // A parallel stream throws it again without the message.
         Throwable first = full.getCause() == null ? full : full.getCause();
-        return complain(
-                console,
-                ("out of memory (%s); lower --num-tokens, --sms or the number of ranks, or raise the heap by"
-                                + " DEEPEP_JAVA_OPTS=-Xmx...")
-                        .formatted(first.getMessage()));
+        String lacking = String.valueOf(first.getMessage());
+        return complain(console, "out of memory (" + lacking + "); " + cure(lacking));
+    }
+
+    /** Java says so where the system has no more threads, too. */
+    static String cure(String lacking) {
+        return lacking.contains("native thread")
+                ? "raise the number of processes and threads that this user (ulimit -u) or container may have, or"
+                        + " lower the number of ranks"
+                : "lower --num-tokens, --sms or the number of ranks, or raise the heap by DEEPEP_JAVA_OPTS=-Xmx...";
     }
 
     /**

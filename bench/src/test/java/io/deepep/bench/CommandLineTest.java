@@ -203,6 +203,13 @@ final class CommandLineTest {
         assertThat(process.waitFor()).isEqualTo(2);
     }
 
+    @Test
+    void memoryDoesNotHelpWhereThreadsAreLacking() {
+        assertThat(Main.cure("unable to create native thread: possibly out of memory"))
+                .contains("ulimit -u")
+                .doesNotContain("-Xmx");
+    }
+
     /** A recording that was begun and never written would be an empty file. */
     @Test
     void refusedCommandsLeaveNoFiles(@TempDir Path folder) throws IOException {
