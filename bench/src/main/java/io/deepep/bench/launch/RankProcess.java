@@ -15,9 +15,10 @@ final class RankProcess {
     /**
      * Becomes the command, beside a watcher that ends it, and what it has started, when the
      * launcher is gone: the pipe at the watcher's input ends then. It also ends when the command
-     * has, whose child the watcher is then no more. The secret goes too. (A child's own death
-     * signal would need code in the child, and a group or session of its own would take it from the
-     * terminal.)
+     * has, whose child the watcher is then no more. The secret goes too. The watcher outlives what
+     * ends the others: the terminal hangs up when the first of its processes is killed, and {@link
+     * #terminate} asks all of the tree. (A child's own death signal would need code in the child,
+     * and a group or session of its own would take it from the terminal.)
      */
     private static final String WATCHED =
             """
@@ -31,6 +32,7 @@ final class RankProcess {
             }
             exec 3<&0
             (
+                trap '' HUP TERM
                 read -r line <&3
                 read -r watcher _ _ parent _ < /proc/self/stat
                 [ "${parent:-$command}" = "$command" ] || exit 0

@@ -308,6 +308,17 @@ class LaunchTest {
         assertTakenAlong("KILL", "sleep 600 & echo $$ $!; wait", 128 + 9);
     }
 
+    /** A terminal that hangs up signals all, and some go on: what watches them must, too. */
+    @Test
+    void takesThoseAlongThatOutliveTheTerminal() throws IOException, InterruptedException {
+        assertTakenAlong(
+                "KILL",
+                "trap '' HUP TERM; sleep 1; for signal in HUP TERM; do"
+                        + " kill -$signal $(cat /proc/$$/task/$$/children) 2>/dev/null; done;"
+                        + " echo $$; sleep 600",
+                128 + 9);
+    }
+
     private static void assertTakenAlong(String signal, String script, int exitCode)
             throws IOException, InterruptedException {
         Process launcher =
