@@ -1,5 +1,6 @@
 package io.deepep.bench.launch;
 
+import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.UsageException;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -20,11 +21,15 @@ record LaunchSecret(Path file) implements AutoCloseable {
     static LaunchSecret create() {
         byte[] secret = new byte[BYTES];
         new SecureRandom().nextBytes(secret);
+        Path file = null;
         try {
-            Path file = Files.createTempFile("deepep-launch-", ".secret"); // with mode 600
+            file = Files.createTempFile("deepep-launch-", ".secret"); // with mode 600
             Files.writeString(file, HexFormat.of().formatHex(secret));
             return new LaunchSecret(file);
         } catch (IOException failure) {
+            if (file != null) {
+                OutputFile.discard(file);
+            }
             throw new UsageException(
                     ("launch: cannot keep a secret in %s (%s); make room there, or choose another"
                                     + " folder by DEEPEP_JAVA_OPTS=-Djava.io.tmpdir=FOLDER")

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.bench.CommandLines;
 import io.deepep.bench.Outcome;
+import io.deepep.testkit.Programs;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -210,6 +211,18 @@ class LaunchTest {
                 .containsExactly(
                         "deepep: --log-dir: not all output of rank 0 could be written; make room there");
         Files.delete(full);
+    }
+
+    /** As on a full disk: no file may grow. */
+    @Test
+    void leavesNoSecretThatItCouldNotWrite(@TempDir Path folder) throws Exception {
+        ProcessBuilder launcher = CommandLines.process("launch -n 1 -- true");
+        launcher.command().addAll(0, List.of("sh", "-c", "ulimit -f 0; exec \"$@\"", "launch"));
+        launcher.environment().put("JAVA_TOOL_OPTIONS", "-Djava.io.tmpdir=" + folder);
+        Programs.Ended ended = Programs.run(launcher);
+        assertThat(ended.output()).contains("deepep: launch: cannot keep a secret in " + folder);
+        assertThat(ended.status()).isEqualTo(2);
+        assertThat(folder).isEmptyDirectory();
     }
 
     @Test
