@@ -13,8 +13,8 @@ package io.deepep.observe;
 public interface BufferObserver {
     /**
      * Called after each call, in the order of the calls, on the thread that saw its end: the rank's
-     * thread or that of the communication stream. Must return quickly. Exceptions do not reach the
-     * call; only the first one of a buffer is logged.
+     * thread or that of the communication stream. Must return quickly, and cannot close the buffer.
+     * What this throws does not reach the call; only the first exception of a buffer is logged.
      */
     void observe(ObservedCall call);
 }
