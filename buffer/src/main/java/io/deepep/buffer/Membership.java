@@ -3,6 +3,7 @@ package io.deepep.buffer;
 import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.buffer.memory.BufferSizes;
+import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
@@ -73,8 +74,7 @@ record Membership(BufferOptions options, BufferSizes sizes, String buffer, Resou
      * @param check refuses what this rank cannot do, which the others then learn
      */
     void admit(Communicator group, Runnable check) {
-        int nodeSize = options.topology().numNvlRanks();
-        NodeSize.agree(group, NodeSize.Call.JOIN, nodeSize, "", options.meetingTimeout());
+        meetIn(group);
         try {
             check.run();
             requireSamePlace(group);
@@ -93,6 +93,21 @@ record Membership(BufferOptions options, BufferSizes sizes, String buffer, Resou
     /** The same for one of the new ranks, whose memory is there. */
     void join() {
         getInStep("join", group(), LEAP);
+    }
+
+    private void meetIn(Communicator group) {
+        int nodeSize = options.topology().numNvlRanks();
+        try {
+            NodeSize.agree(group, NodeSize.Call.JOIN, nodeSize, "", options.meetingTimeout());
+        } catch (DeepEpTimeoutException late) {
+            try {
+                requireSamePlace(group);
+            } catch (IllegalArgumentException wrongGroup) {
+                wrongGroup.addSuppressed(late); // whom nobody has to bring
+                throw wrongGroup;
+            }
+            throw late;
+        }
     }
 
     private void requireSamePlace(Communicator group) {

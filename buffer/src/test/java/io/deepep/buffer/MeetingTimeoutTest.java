@@ -64,4 +64,22 @@ class MeetingTimeoutTest {
                     });
         }
     }
+
+    /** The group is wrong, whoever else has not come to it. */
+    @Test
+    void aGroupOfAnotherSize() {
+        try (InProcessGroup one = InProcessGroup.of(1);
+                InProcessGroup two = InProcessGroup.of(2);
+                Buffer buffer = builder(one.communicator(0)).open()) {
+            IllegalArgumentException refused =
+                    catchThrowableOfType(
+                            IllegalArgumentException.class,
+                            () -> buffer.admit(two.communicator(0)));
+            assertThat(refused)
+                    .hasMessageContaining("group is in-process rank 0 of 2, but this is");
+            assertThat(refused.getSuppressed())
+                    .singleElement()
+                    .isInstanceOf(DeepEpTimeoutException.class);
+        }
+    }
 }
