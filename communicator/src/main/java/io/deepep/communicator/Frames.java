@@ -41,7 +41,7 @@ final class Frames {
         try {
             cipher = Cipher.getInstance("AES/GCM/NoPadding");
         } catch (GeneralSecurityException missing) {
-            throw new IllegalStateException("this Java runtime lacks AES-GCM", missing);
+            throw Proof.lacks("AES-GCM", missing);
         }
     }
 

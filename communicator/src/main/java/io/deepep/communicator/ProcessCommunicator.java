@@ -86,13 +86,15 @@ public final class ProcessCommunicator implements Communicator {
      * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is named
      * @throws RankMismatchException if the group refuses this process because its secret or size
      *     differs, or its rank is taken
-     * @throws DeepEpUnavailableException if the master address cannot be resolved, or rank 0 cannot
-     *     listen there
+     * @throws DeepEpUnavailableException if the master address cannot be resolved or reached, rank
+     *     0 cannot listen there, or Java lacks what connections are sealed with
      */
     public static ProcessCommunicator open(ProcessEnvironment environment, Duration timeout) {
         long start = System.nanoTime();
         long timeoutNanos = nanos(timeout);
         InetAddress master = resolve(environment);
+        Proof.requireAlgorithms(); // else threads of connections would fail, where nobody hears
+        // of it
         ProcessCommunicator communicator;
         try {
             communicator = new ProcessCommunicator(environment, master, start, timeoutNanos);

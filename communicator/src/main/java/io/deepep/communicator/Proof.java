@@ -1,5 +1,6 @@
 package io.deepep.communicator;
 
+import io.deepep.error.DeepEpUnavailableException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
@@ -62,6 +63,25 @@ final class Proof {
                         .array();
     }
 
+    /**
+     * Does once all that a connection needs of Java.
+     *
+     * @throws DeepEpUnavailableException if Java lacks any of it
+     */
+    static void requireAlgorithms() {
+        Proof proof = new Proof(true, "", RankAddress.create(0, 1));
+        proof.greet(proof.hello);
+        proof.proof();
+        new Frames(proof.sendKey());
+    }
+
+    static DeepEpUnavailableException lacks(String algorithm, GeneralSecurityException missing) {
+        return new DeepEpUnavailableException(
+                "this Java runtime lacks " + algorithm,
+                "enable the provider SunJCE in its java.security, or use another JDK",
+                missing);
+    }
+
     byte[] hello() {
         return hello;
     }
@@ -112,7 +132,7 @@ final class Proof {
             mac.init(key("HmacSHA256", "proof", ofClient));
             return mac.doFinal(bothHellos);
         } catch (GeneralSecurityException missing) {
-            throw new IllegalStateException("this Java runtime lacks HmacSHA256", missing);
+            throw lacks("HmacSHA256", missing);
         }
     }
 
@@ -136,7 +156,7 @@ final class Proof {
                             .thenExpand(purpose.getBytes(StandardCharsets.US_ASCII), 32);
             return KDF.getInstance("HKDF-SHA256").deriveKey(algorithm, spec);
         } catch (GeneralSecurityException missing) {
-            throw new IllegalStateException("this Java runtime lacks HKDF-SHA256", missing);
+            throw lacks("HKDF-SHA256", missing);
         }
     }
 }
