@@ -40,6 +40,7 @@ abstract class JobCommand implements Callable<Integer> {
         validate();
         recorder.validate();
         return LaunchedGroup.run(
+                options.timeout(),
                 launched -> {
                     Console report = launched.console(console);
                     return options.run(

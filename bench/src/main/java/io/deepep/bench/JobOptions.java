@@ -59,7 +59,9 @@ final class JobOptions {
     @Option(
             names = "--timeout",
             paramLabel = "SECONDS",
-            description = "Seconds that a rank waits for another (default: ${DEFAULT-VALUE}).")
+            description =
+                    "Seconds that a rank waits for another (default: ${DEFAULT-VALUE}); at least 120 for"
+                            + " launched processes to start.")
     private long timeoutSeconds = Job.DEFAULT_TIMEOUT.toSeconds();
 
     @Option(
@@ -127,6 +129,12 @@ final class JobOptions {
         boolean run(Job job) throws Exception;
     }
 
+    /** How long a rank waits for another, also until all have started. */
+    Duration timeout() {
+        UsageException.requireIn("--timeout", timeoutSeconds, 1, MOST_SECONDS);
+        return Duration.ofSeconds(timeoutSeconds);
+    }
+
     private Job job(Placement placement, GroupOptions group) {
         EpTopology topology = group.topology();
         requireGoodNumbers(topology);
@@ -139,7 +147,6 @@ final class JobOptions {
     }
 
     private void requireGoodNumbers(EpTopology topology) {
-        UsageException.requireIn("--timeout", timeoutSeconds, 1, MOST_SECONDS);
         UsageException.requireIn("--num-experts", numExperts, 1, MOST_EXPERTS);
         UsageException.requireShared(numExperts, topology.numRanks());
         UsageException.requireIn("--num-topk", numTopk, 1, NormalLimits.MAX_TOPK);
@@ -206,7 +213,7 @@ final class JobOptions {
                 first,
                 recipe,
                 hidden,
-                Duration.ofSeconds(timeoutSeconds),
+                timeout(),
                 masksTimedOut,
                 sms.numbers());
     }

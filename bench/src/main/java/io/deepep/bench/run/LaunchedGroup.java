@@ -34,7 +34,12 @@ public final class LaunchedGroup {
      * @throws UsageException if the launcher's variables do not allow it, or the others do not come
      */
     public static <T> T run(Work<T> work) throws Exception {
-        return run(join(), work);
+        return run(START, work);
+    }
+
+    /** The same, where ranks wait so long for one another, if that is longer than usual. */
+    public static <T> T run(Duration timeout, Work<T> work) throws Exception {
+        return run(join(timeout.compareTo(START) > 0 ? timeout : START), work);
     }
 
     /** {@link #run(Work)} in a group that was joined, and is left. */
@@ -52,9 +57,9 @@ public final class LaunchedGroup {
     }
 
     /** The group; null where this process is alone. */
-    private static Communicator join() {
+    private static Communicator join(Duration start) {
         try {
-            return environment().map(each -> ProcessCommunicator.open(each, START)).orElse(null);
+            return environment().map(each -> ProcessCommunicator.open(each, start)).orElse(null);
         } catch (IllegalArgumentException | DeepEpException refused) {
             throw UsageException.of(refused);
         }
