@@ -93,8 +93,8 @@ public final class ProcessCommunicator implements Communicator {
         long start = System.nanoTime();
         long timeoutNanos = nanos(timeout);
         InetAddress master = resolve(environment);
-        Proof.requireAlgorithms(); // else threads of connections would fail, where nobody hears
-        // of it
+        // Or else threads of connections would fail, where nobody hears of it.
+        Proof.requireAlgorithms();
         ProcessCommunicator communicator;
         try {
             communicator = new ProcessCommunicator(environment, master, start, timeoutNanos);
