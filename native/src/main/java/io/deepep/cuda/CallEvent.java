@@ -66,13 +66,19 @@ public final class CallEvent implements DeviceEvent {
         return finished;
     }
 
+    /** Of a closed stream everything is done, also what the event was recorded for before. */
     @Override
     public CudaEvent cudaEvent() {
-        CudaEvent end = inGraph && stream.isCapturing() ? captured : finished;
-        if (followsStream) {
-            stream.record(end);
+        synchronized (stream) { // another rank may ask while this one closes it
+            if (stream.isClosed()) {
+                return finished;
+            }
+            CudaEvent end = inGraph && stream.isCapturing() ? captured : finished;
+            if (followsStream) {
+                stream.record(end);
+            }
+            return end;
         }
-        return end;
     }
 
     /** Of a closed stream everything is done. */

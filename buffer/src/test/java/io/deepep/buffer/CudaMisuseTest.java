@@ -1,0 +1,82 @@
+package io.deepep.buffer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.Buffer;
+import io.deepep.CallOptions;
+import io.deepep.Communicator;
+import io.deepep.DType;
+import io.deepep.Device;
+import io.deepep.DispatchPlan;
+import io.deepep.Event;
+import io.deepep.InProcessGroup;
+import io.deepep.LowLatencyDispatchPlan;
+import io.deepep.LowLatencyLimits;
+import io.deepep.NormalLimits;
+import io.deepep.Tensor;
+import io.deepep.observe.BufferObserver;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.TestStream;
+import io.deepep.testkit.conformance.BackendSuite;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Test;
+
+/** Buffers on GPUs that are closed at the wrong time, and events that are used after that. */
+@BackendSuite(only = "cuda")
+class CudaMisuseTest {
+    private static final int TOKENS = 4;
+    private static final int HIDDEN = 128;
+    private static final LowLatencyLimits LOW_LATENCY = new LowLatencyLimits(TOKENS, HIDDEN, 1, 2);
+
+    private final TestBackend backend = BufferTestBackends.CUDA;
+    private final AtomicReference<Buffer> opened = new AtomicReference<>();
+
+    private Buffer.Builder builder(Communicator communicator) {
+        return Buffer.builder(communicator)
+                .device(backend.device(communicator.rank(), communicator.size()))
+                .normal(NormalLimits.of(TOKENS, HIDDEN, 1, 2));
+    }
+
+    private Buffer open(InProcessGroup group, BufferObserver observer) {
+        opened.set(builder(group.communicator(0)).observer(observer).open());
+        return opened.get();
+    }
+
+    private Tensor tensor(Buffer buffer, DType dtype, long... shape) {
+        Device device = buffer.options().device();
+        return backend.upload(device, HostTensors.allocate(dtype, shape));
+    }
+
+    private DispatchPlan.Builder plan(Buffer buffer) {
+        return DispatchPlan.builder(tensor(buffer, DType.BF16, TOKENS, HIDDEN))
+                .topk(tensor(buffer, DType.I64, TOKENS, 1), null, 2);
+    }
+
+    private DispatchPlan worstCase(Buffer buffer) {
+        return plan(buffer).numWorstTokens(TOKENS).build();
+    }
+
+    /** The event of a call on the buffer's own stream is the end of that, which is gone. */
+    @Test
+    void eventsOfAClosedBufferAreDone() throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(1);
+                Buffer other = open(group, _ -> {});
+                TestStream engine = backend.newStream(other.options().device())) {
+            Event event;
+            try (Buffer buffer = builder(group.communicator(0)).lowLatency(LOW_LATENCY).open()) {
+                LowLatencyDispatchPlan plan =
+                        LowLatencyDispatchPlan.builder(
+                                        tensor(buffer, DType.BF16, TOKENS, HIDDEN),
+                                        tensor(buffer, DType.I64, TOKENS, 1))
+                                .build();
+                CallOptions inOrder = CallOptions.sync().on(buffer.communicationStream());
+                event = buffer.lowLatencyDispatch(plan, inOrder).event();
+            }
+            assertThat(event.isDone()).isTrue();
+            event.synchronize();
+            engine.stream().waitFor(event);
+            other.dispatch(plan(other).build(), CallOptions.sync().after(event));
+        }
+    }
+}
