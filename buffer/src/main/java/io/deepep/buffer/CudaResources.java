@@ -5,7 +5,6 @@ import io.deepep.CallOptions;
 import io.deepep.Communicator;
 import io.deepep.DType;
 import io.deepep.EpTopology;
-import io.deepep.Event;
 import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.buffer.memory.BufferSizes;
@@ -15,10 +14,8 @@ import io.deepep.buffer.memory.NetworkChoice;
 import io.deepep.buffer.memory.RdmaBuffer;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
-import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.memory.RdmaHeaps;
 import io.deepep.error.NativeCallException;
 import io.deepep.lowlatency.LowLatencyKernels;
@@ -59,8 +56,7 @@ final class CudaResources implements Resources {
     private final OwnMemory ownMemory;
     private final DeviceTimer timer;
 
-    /** The end of a compute stream when a call was made, used again by the next call. */
-    private final CudaEvent entered;
+    private final StreamOrder order;
 
     /** What {@link #close} gives back. */
     private final Undo made;
@@ -78,7 +74,7 @@ final class CudaResources implements Resources {
             sharing.requireKept(sharing, ranks);
         }
         stream = made.made(openStream(options), CudaStream::close);
-        entered = CudaEvent.create(context);
+        order = new StreamOrder(stream);
         timer = new DeviceTimer(context, stream);
         nvl = options.numNvlBytes() == 0 ? null : made.made(openNvl(ranks), CudaHeaps::close);
         rdma =
@@ -282,13 +278,13 @@ final class CudaResources implements Resources {
     @Override
     public <R> R run(PreparedOperation<R> operation, CallOptions options) {
         CudaOperation<R> cuda = (CudaOperation<R>) operation.operation;
-        start(options);
+        order.start(options);
         if (stream.isCapturing()) {
             requireValidCapture();
             requireCapturable(cuda, options);
         }
         operation.options = options;
-        boolean inOrder = isOwnStream(options.computeStream());
+        boolean inOrder = order.isOwnStream(options.computeStream());
         cuda.endsWithStream(inOrder && !options.asyncFinish());
         operation.beginWork.run();
         if (!options.asyncFinish() && !inOrder) {
@@ -335,52 +331,16 @@ final class CudaResources implements Resources {
         }
     }
 
-    private void start(CallOptions options) {
-        if (options.previousEvent() != null) {
-            joinStream(options.previousEvent());
-        } else if (options.computeStream() != null) {
-            joinCompute(options.computeStream());
-        }
-    }
-
-    /** Whether work of {@code compute} is in order with calls by itself. */
-    private boolean isOwnStream(Stream compute) {
-        return compute instanceof CudaStream cuda
-                && cuda.device().equals(stream.device())
-                && cuda.handle() == stream.handle();
-    }
-
-    /** Later work comes after the present work of the compute stream. */
-    private void joinCompute(Stream compute) {
-        if (isOwnStream(compute)) {
-            return;
-        }
-        if (compute instanceof CudaStream own && own.device().equals(stream.device())) {
-            own.record(entered);
-            stream.waitFor(entered);
-        } else {
-            joinStream(compute.record());
-        }
-    }
-
-    private void joinStream(Event event) {
-        if (event instanceof DeviceEvent) {
-            stream.waitFor(event);
-        } else {
-            event.synchronize();
-        }
-    }
-
     /** The host waits, or the stream that the call was made on, as it did for the first half. */
     @Override
     public void receive(PreparedOperation<?> operation) {
         Stream compute = operation.options.computeStream();
         if (compute != null) {
-            joinCompute(compute);
+            order.joinCompute(compute);
         }
         operation.observed.receive();
         if (compute != null) {
-            if (!isOwnStream(compute)) {
+            if (!order.isOwnStream(compute)) {
                 compute.waitFor(operation.event);
             }
             operation.observed.leave();
@@ -392,7 +352,7 @@ final class CudaResources implements Resources {
     @Override
     public void await(CallOptions options) {
         requirePreparable(options);
-        start(options);
+        order.start(options);
     }
 
     @Override

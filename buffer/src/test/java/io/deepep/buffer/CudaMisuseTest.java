@@ -1,6 +1,7 @@
 package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
@@ -14,6 +15,7 @@ import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
+import io.deepep.host.HostStream;
 import io.deepep.observe.BufferObserver;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
@@ -77,6 +79,24 @@ class CudaMisuseTest {
             event.synchronize();
             engine.stream().waitFor(event);
             other.dispatch(plan(other).build(), CallOptions.sync().after(event));
+        }
+    }
+
+    /** The other ranks make the call in any case. */
+    @Test
+    void afterWorkThatFailed() throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(1);
+                HostStream host = new HostStream("engine");
+                Buffer buffer = open(group, _ -> {})) {
+            Event failed =
+                    host.submit(
+                            () -> {
+                                throw new IllegalArgumentException("engine");
+                            });
+            for (int call = 0; call < 2; call++) { // in flight, or over
+                buffer.dispatch(plan(buffer).build(), CallOptions.sync().after(failed));
+            }
+            assertThatThrownBy(failed::synchronize).hasMessageContaining("engine");
         }
     }
 }
