@@ -91,9 +91,7 @@ final class HostResources implements Resources {
 
     @Override
     public void admit(HeapRanks ranks) {
-        // As a call: a close on another thread waits for it, because what is unmapped meanwhile
-        // must not be mapped anew.
-        stream.runInline(() -> heaps.admit(ranks));
+        heaps.admit(ranks);
     }
 
     @Override

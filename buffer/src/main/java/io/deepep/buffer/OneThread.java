@@ -1,5 +1,6 @@
 package io.deepep.buffer;
 
+import io.deepep.cuda.VirtualThreads;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
@@ -24,6 +25,21 @@ final class OneThread {
                             .formatted(other.getName(), current.getName(), rank));
         }
         return other;
+    }
+
+    /** Whether the calling thread is inside. */
+    boolean isInside() {
+        return Thread.currentThread().equals(inside.getAcquire());
+    }
+
+    /**
+     * Comes in once nobody is inside, regardless of interrupts; returns what {@link #enter} does.
+     */
+    Thread enterLast() {
+        for (long pauses = 0; !inside.compareAndSet(null, Thread.currentThread()); pauses++) {
+            VirtualThreads.pause(pauses);
+        }
+        return null;
     }
 
     /** Leaves, with what {@link #enter} returned. */

@@ -226,7 +226,7 @@ final class RankBuffer implements Buffer {
             if (closed) {
                 return;
             }
-            if (resources.isInCall()) {
+            if (oneThread.isInside() || resources.isInCall()) {
                 throw new IllegalStateException(
                         "the buffer of rank %s cannot be closed within its own call, as by an observer; close it after the call"
                                 .formatted(options.topology().rank()));
@@ -234,7 +234,13 @@ final class RankBuffer implements Buffer {
             closed = true;
         }
         forgetEnd.run();
-        resources.close();
+        // A call on another thread may be between two of its steps, all of which need the memory.
+        Thread before = oneThread.enterLast();
+        try {
+            resources.close();
+        } finally {
+            oneThread.leave(before);
+        }
     }
 
     /**

@@ -129,7 +129,8 @@ class ClosedInCallTest {
                     (_, method, arguments) -> {
                         if (method.getName().equals("exchangeReferences")) {
                             closer.start();
-                            while (closer.getState() != Thread.State.WAITING && closer.isAlive()) {
+                            while (closer.getState() != Thread.State.TIMED_WAITING
+                                    && closer.isAlive()) {
                                 Thread.onSpinWait();
                             }
                             assertThat(closer.isAlive()).isTrue();

@@ -2,6 +2,7 @@ package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
@@ -21,8 +22,14 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestStream;
 import io.deepep.testkit.conformance.BackendSuite;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Proxy;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Buffers on GPUs that are closed at the wrong time, and events that are used after that. */
 @BackendSuite(only = "cuda")
@@ -57,6 +64,84 @@ class CudaMisuseTest {
 
     private DispatchPlan worstCase(Buffer buffer) {
         return plan(buffer).numWorstTokens(TOKENS).build();
+    }
+
+    /** The observer is told of a synchronous call at its end, of others by the next. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void anObserverCannotClose(boolean atNextCall) throws InterruptedException {
+        List<Throwable> refused = new CopyOnWriteArrayList<>();
+        try (InProcessGroup group = InProcessGroup.of(1)) {
+            Buffer buffer =
+                    open(group, _ -> refused.add(catchThrowable(() -> opened.get().close())));
+            if (atNextCall) {
+                DispatchPlan plan = worstCase(buffer);
+                buffer.dispatch(plan, CallOptions.async());
+                buffer.dispatch(plan, CallOptions.async());
+            } else {
+                assertThat(buffer.dispatch(plan(buffer).build()).numRecvTokens()).isEqualTo(TOKENS);
+            }
+            assertThat(refused)
+                    .singleElement()
+                    .isInstanceOf(IllegalStateException.class)
+                    .extracting(Throwable::getMessage)
+                    .asString()
+                    .contains("cannot be closed within its own call");
+            buffer.close();
+        }
+    }
+
+    /** Where the call launches next, that would be into memory that is gone. */
+    @Test
+    void aThreadThatClosesWaitsForTheCall() throws InterruptedException {
+        Thread closer = new Thread(() -> opened.get().close());
+        try (InProcessGroup group = InProcessGroup.of(1)) {
+            Buffer buffer =
+                    open(
+                            group,
+                            _ -> {
+                                if (closer.getState() == Thread.State.NEW) {
+                                    startAndLetWait(closer);
+                                }
+                            });
+            DispatchPlan plan = worstCase(buffer);
+            buffer.dispatch(plan, CallOptions.async());
+            buffer.dispatch(plan, CallOptions.async()).event().synchronize();
+            closer.join();
+            assertThatThrownBy(() -> buffer.dispatch(plan)).hasMessageContaining("is closed");
+        }
+    }
+
+    @Test
+    void aThreadThatClosesWaitsForTheAdmission() throws InterruptedException {
+        Thread closer = new Thread(() -> opened.get().close());
+        try (InProcessGroup group = InProcessGroup.of(1);
+                InProcessGroup next = InProcessGroup.of(1)) {
+            Buffer buffer = open(group, _ -> {});
+            InvocationHandler closing =
+                    (_, method, arguments) -> {
+                        if (method.getName().equals("exchangeReferences")
+                                && closer.getState() == Thread.State.NEW) {
+                            startAndLetWait(closer);
+                            assertThat(closer.isAlive()).isTrue();
+                        }
+                        return method.invoke(next.communicator(0), arguments);
+                    };
+            buffer.admit(
+                    (Communicator)
+                            Proxy.newProxyInstance(
+                                    Communicator.class.getClassLoader(),
+                                    new Class<?>[] {Communicator.class},
+                                    closing));
+            closer.join();
+        }
+    }
+
+    private static void startAndLetWait(Thread closer) {
+        closer.start();
+        while (closer.isAlive() && closer.getState() != Thread.State.TIMED_WAITING) {
+            Thread.onSpinWait();
+        }
     }
 
     /** The event of a call on the buffer's own stream is the end of that, which is gone. */
