@@ -220,8 +220,27 @@ final class CudaResources implements Resources {
                 options.maskTimedOutRanks());
     }
 
+    /** To wait would be refused, and spoil the capture. */
+    private void requireNoCapture() {
+        if (stream.isCapturing()) {
+            throw new IllegalStateException(
+                    "the communication stream is being captured, and cannot be waited for; end the"
+                            + " capture first");
+        }
+    }
+
+    @Override
+    public void requireClosable() {
+        try {
+            requireNoCapture();
+        } catch (NativeCallException failed) {
+            // The GPU has failed, and captures nothing.
+        }
+    }
+
     @Override
     public void becomeIdle() {
+        requireNoCapture();
         stream.synchronize();
         stream.synchronizeReplays(); // an engine may have launched them on its own stream
     }

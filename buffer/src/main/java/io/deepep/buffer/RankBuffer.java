@@ -231,6 +231,7 @@ final class RankBuffer implements Buffer {
                         "the buffer of rank %s cannot be closed within its own call, as by an observer; close it after the call"
                                 .formatted(options.topology().rank()));
             }
+            resources.requireClosable();
             closed = true;
         }
         forgetEnd.run();

@@ -46,6 +46,13 @@ interface Resources extends AutoCloseable {
         return false;
     }
 
+    /**
+     * Demands that {@link #close} can wait for what uses the memory.
+     *
+     * @throws IllegalStateException with the cure
+     */
+    default void requireClosable() {}
+
     /** What the network of this rank has reported; empty if it has nothing to report. */
     default Optional<NativeCallException> networkFailure() {
         return Optional.empty();

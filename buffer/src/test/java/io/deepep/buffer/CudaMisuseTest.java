@@ -16,6 +16,8 @@ import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
+import io.deepep.cuda.CudaGraph;
+import io.deepep.cuda.CudaStream;
 import io.deepep.host.HostStream;
 import io.deepep.observe.BufferObserver;
 import io.deepep.testkit.HostTensors;
@@ -142,6 +144,34 @@ class CudaMisuseTest {
         while (closer.isAlive() && closer.getState() != Thread.State.TIMED_WAITING) {
             Thread.onSpinWait();
         }
+    }
+
+    /** What would wait for the stream is refused, and the capture stays valid. */
+    @Test
+    void inACapture() throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(1)) {
+            Buffer buffer = open(group, _ -> {});
+            DispatchPlan plan = worstCase(buffer);
+            buffer.dispatch(plan);
+            CudaStream stream = (CudaStream) buffer.communicationStream();
+            CudaGraph graph =
+                    CudaGraph.capture(
+                            stream,
+                            () -> {
+                                buffer.dispatch(plan, CallOptions.async());
+                                refusesInCapture(buffer::close);
+                                refusesInCapture(buffer::rejoin);
+                            });
+            graph.launch(stream);
+            buffer.close();
+            graph.close();
+        }
+    }
+
+    private static void refusesInCapture(Runnable call) {
+        assertThat(catchThrowable(call::run))
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining("end the capture");
     }
 
     /** The event of a call on the buffer's own stream is the end of that, which is gone. */
