@@ -304,6 +304,9 @@ final class RankBuffer implements Buffer {
      */
     DeepEpTimeoutException fail(DeepEpTimeoutException late, CallKind kind) {
         DeepEpTimeoutException named = late.blaming(resources.departures().list());
+        if (closed) {
+            return named; // the event of a call may be asked when masks and network are gone
+        }
         resources.networkFailure().ifPresent(named::addSuppressed);
         boolean goesOn = masksAfterFailure(kind) && named.peer() != options.topology().rank();
         if (!goesOn) {

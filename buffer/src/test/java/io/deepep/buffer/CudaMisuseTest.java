@@ -18,6 +18,7 @@ import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaGraph;
 import io.deepep.cuda.CudaStream;
+import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.host.HostStream;
 import io.deepep.observe.BufferObserver;
 import io.deepep.testkit.HostTensors;
@@ -26,6 +27,7 @@ import io.deepep.testkit.TestStream;
 import io.deepep.testkit.conformance.BackendSuite;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Proxy;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicReference;
@@ -212,6 +214,36 @@ class CudaMisuseTest {
                 buffer.dispatch(plan(buffer).build(), CallOptions.sync().after(failed));
             }
             assertThatThrownBy(failed::synchronize).hasMessageContaining("engine");
+        }
+    }
+
+    /** Its masks are gone with it. */
+    @Test
+    void aTimeOutIsToldAfterTheBufferIsClosed() throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator -> {
+                        Event event = null;
+                        try (Buffer buffer =
+                                builder(communicator)
+                                        .maskTimedOutRanks(true)
+                                        .timeout(Duration.ofMillis(200))
+                                        .startTimeout(Duration.ofSeconds(5))
+                                        .open()) {
+                            DispatchPlan late =
+                                    plan(buffer)
+                                            .timeout(Duration.ofMillis(200))
+                                            .numWorstTokens(2 * TOKENS)
+                                            .build();
+                            if (communicator.rank() == 0) {
+                                event = buffer.dispatch(late, CallOptions.async()).event();
+                            }
+                        }
+                        if (event != null) {
+                            assertThatThrownBy(event::synchronize)
+                                    .isInstanceOf(DeepEpTimeoutException.class);
+                        }
+                    });
         }
     }
 }
