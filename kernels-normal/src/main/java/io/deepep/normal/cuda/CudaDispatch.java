@@ -168,19 +168,22 @@ final class CudaDispatch extends CudaNormalOperation<DispatchResult> {
         state.received.overwrite(handle, capturing);
         waits.begin();
         state.calls().dispatch().launch(launch, params.memory(), state.stream);
-        if (trace != null) {
-            trace.record();
+        try {
+            if (trace != null) {
+                trace.record();
+            }
+            if (isExact()) {
+                awaitCounts();
+            } else if (!cached) {
+                handle.validate(handle.numWorstTokens(), handle.numWorstTokens());
+            }
+            outputs.shape(handle.numResultRows());
+            if (expand != null) {
+                expand.run(handle.numResultRows());
+            }
+        } finally {
+            event.record(); // a failure ends the call, but not what has been launched
         }
-        if (isExact()) {
-            awaitCounts();
-        } else if (!cached) {
-            handle.validate(handle.numWorstTokens(), handle.numWorstTokens());
-        }
-        outputs.shape(handle.numResultRows());
-        if (expand != null) {
-            expand.run(handle.numResultRows());
-        }
-        event.record();
     }
 
     /** The kernel goes on copying while the host learns how much arrives. */
