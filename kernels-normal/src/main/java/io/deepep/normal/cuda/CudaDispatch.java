@@ -181,8 +181,19 @@ final class CudaDispatch extends CudaNormalOperation<DispatchResult> {
             if (expand != null) {
                 expand.run(handle.numResultRows());
             }
-        } finally {
-            event.record(); // a failure ends the call, but not what has been launched
+        } catch (RuntimeException | Error failure) {
+            markEnd(failure);
+            throw failure;
+        }
+        event.record();
+    }
+
+    /** A failure ends the call, but not what has been launched. */
+    private void markEnd(Throwable failure) {
+        try {
+            event.record();
+        } catch (RuntimeException gpuFailed) {
+            failure.addSuppressed(gpuFailed);
         }
     }
 
