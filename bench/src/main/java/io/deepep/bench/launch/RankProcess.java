@@ -124,7 +124,19 @@ final class RankProcess {
 
     /** Whether any of those that were asked to end still runs. */
     boolean isEnding() {
+        if (!process.isAlive()) {
+            dismissWatcher();
+        }
         return asked.stream().anyMatch(RankProcess::runs);
+    }
+
+    /** Java does it too, but only when nobody holds the output of the command any more. */
+    private void dismissWatcher() {
+        try {
+            process.getOutputStream().close();
+        } catch (IOException broken) {
+            // It is gone.
+        }
     }
 
     /** One that nobody waits for, as its parent has ended too, may stay as a zombie. */
