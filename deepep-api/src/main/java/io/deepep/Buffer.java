@@ -231,10 +231,7 @@ public interface Buffer extends AutoCloseable {
      */
     void admit(Communicator group);
 
-    /**
-     * The stream that asynchronous calls run on: the engine's if {@link
-     * Builder#communicationStream} was given, otherwise the buffer's own.
-     */
+    /** The stream of asynchronous calls: {@link Builder#communicationStream}, or one of its own. */
     Stream communicationStream();
 
     /** Marks the current end of {@code stream}, for {@link CallOptions#after}. */
@@ -261,6 +258,9 @@ public interface Buffer extends AutoCloseable {
      * <p>If a rank leaves a buffer open, closing an {@link InProcessGroup} closes the buffer with a
      * warning, provided that the thread that opened it has ended. On the host, the memory is also
      * freed when the buffer, its plans and its results are unreachable, or when the process ends.
+     *
+     * @throws IllegalStateException within a call of the buffer, as by an observer, or while its
+     *     communication stream is being captured
      */
     @Override
     void close();
