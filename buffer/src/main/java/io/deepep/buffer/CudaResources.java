@@ -220,21 +220,18 @@ final class CudaResources implements Resources {
                 options.maskTimedOutRanks());
     }
 
-    /** To wait would be refused, and spoil the capture. */
-    private void requireNoCapture() {
-        if (stream.isCapturing()) {
+    @Override
+    public void requireNoCapture() {
+        boolean capturing = false;
+        try {
+            capturing = stream.isCapturing();
+        } catch (NativeCallException failed) {
+            // The GPU has failed, and captures nothing.
+        }
+        if (capturing) {
             throw new IllegalStateException(
                     "the communication stream is being captured, and cannot be waited for; end the"
                             + " capture first");
-        }
-    }
-
-    @Override
-    public void requireClosable() {
-        try {
-            requireNoCapture();
-        } catch (NativeCallException failed) {
-            // The GPU has failed, and captures nothing.
         }
     }
 

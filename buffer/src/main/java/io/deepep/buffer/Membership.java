@@ -40,6 +40,7 @@ record Membership(BufferOptions options, BufferSizes sizes, String buffer, Resou
             addMask(mask, resources.normal().queryMask());
         }
         if (resources.lowLatency() != null) {
+            resources.requireNoCapture(); // what kernels have masked is known when they are done
             addMask(mask, resources.lowLatency().queryMask());
         }
         return mask;

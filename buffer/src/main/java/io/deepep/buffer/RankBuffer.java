@@ -231,7 +231,7 @@ final class RankBuffer implements Buffer {
                         "the buffer of rank %s cannot be closed within its own call, as by an observer; close it after the call"
                                 .formatted(options.topology().rank()));
             }
-            resources.requireClosable();
+            resources.requireNoCapture();
             closed = true;
         }
         forgetEnd.run();

@@ -47,11 +47,12 @@ interface Resources extends AutoCloseable {
     }
 
     /**
-     * Demands that {@link #close} can wait for what uses the memory.
+     * Demands that the communication stream can be waited for: in a capture that would be refused,
+     * and spoil the capture.
      *
      * @throws IllegalStateException with the cure
      */
-    default void requireClosable() {}
+    default void requireNoCapture() {}
 
     /** What the network of this rank has reported; empty if it has nothing to report. */
     default Optional<NativeCallException> networkFailure() {

@@ -152,7 +152,7 @@ class CudaMisuseTest {
     @Test
     void inACapture() throws InterruptedException {
         try (InProcessGroup group = InProcessGroup.of(1)) {
-            Buffer buffer = open(group, _ -> {});
+            Buffer buffer = builder(group.communicator(0)).lowLatency(LOW_LATENCY).open();
             DispatchPlan plan = worstCase(buffer);
             buffer.dispatch(plan);
             CudaStream stream = (CudaStream) buffer.communicationStream();
@@ -163,6 +163,8 @@ class CudaMisuseTest {
                                 buffer.dispatch(plan, CallOptions.async());
                                 refusesInCapture(buffer::close);
                                 refusesInCapture(buffer::rejoin);
+                                refusesInCapture(buffer::queryMask);
+                                refusesInCapture(() -> buffer.updateMask(0, false));
                             });
             graph.launch(stream);
             buffer.close();
