@@ -32,14 +32,11 @@ final class OneThread {
         return Thread.currentThread().equals(inside.getAcquire());
     }
 
-    /**
-     * Comes in once nobody is inside, regardless of interrupts; returns what {@link #enter} does.
-     */
-    Thread enterLast() {
+    /** Comes in once nobody is inside, regardless of interrupts; leaves to nobody. */
+    void enterLast() {
         for (long pauses = 0; !inside.compareAndSet(null, Thread.currentThread()); pauses++) {
             VirtualThreads.pause(pauses);
         }
-        return null;
     }
 
     /** Leaves, with what {@link #enter} returned. */

@@ -236,11 +236,11 @@ final class RankBuffer implements Buffer {
         }
         forgetEnd.run();
         // A call on another thread may be between two of its steps, all of which need the memory.
-        Thread before = oneThread.enterLast();
+        oneThread.enterLast();
         try {
             resources.close();
         } finally {
-            oneThread.leave(before);
+            oneThread.leave(null);
         }
     }
 

@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.Communicator;
 import io.deepep.DType;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
@@ -16,8 +15,6 @@ import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.host.HostStream;
 import java.lang.foreign.Arena;
-import java.lang.reflect.InvocationHandler;
-import java.lang.reflect.Proxy;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicReference;
@@ -124,25 +121,8 @@ class ClosedInCallTest {
                     Buffer.builder(group.communicator(0))
                             .normal(NormalLimits.of(TOKENS, HIDDEN, 1, 2))
                             .open();
-            Thread closer = new Thread(buffer::close);
-            InvocationHandler closing =
-                    (_, method, arguments) -> {
-                        if (method.getName().equals("exchangeReferences")) {
-                            closer.start();
-                            while (closer.getState() != Thread.State.TIMED_WAITING
-                                    && closer.isAlive()) {
-                                Thread.onSpinWait();
-                            }
-                            assertThat(closer.isAlive()).isTrue();
-                        }
-                        return method.invoke(next.communicator(0), arguments);
-                    };
-            buffer.admit(
-                    (Communicator)
-                            Proxy.newProxyInstance(
-                                    Communicator.class.getClassLoader(),
-                                    new Class<?>[] {Communicator.class},
-                                    closing));
+            ClosingThread closer = new ClosingThread(buffer::close);
+            buffer.admit(closer.startIn(next.communicator(0)));
             closer.join();
         }
     }

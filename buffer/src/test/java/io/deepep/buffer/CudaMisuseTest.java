@@ -25,8 +25,6 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestStream;
 import io.deepep.testkit.conformance.BackendSuite;
-import java.lang.reflect.InvocationHandler;
-import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -98,16 +96,9 @@ class CudaMisuseTest {
     /** Where the call launches next, that would be into memory that is gone. */
     @Test
     void aThreadThatClosesWaitsForTheCall() throws InterruptedException {
-        Thread closer = new Thread(() -> opened.get().close());
+        ClosingThread closer = new ClosingThread(() -> opened.get().close());
         try (InProcessGroup group = InProcessGroup.of(1)) {
-            Buffer buffer =
-                    open(
-                            group,
-                            _ -> {
-                                if (closer.getState() == Thread.State.NEW) {
-                                    startAndLetWait(closer);
-                                }
-                            });
+            Buffer buffer = open(group, _ -> closer.start());
             DispatchPlan plan = worstCase(buffer);
             buffer.dispatch(plan, CallOptions.async());
             buffer.dispatch(plan, CallOptions.async()).event().synchronize();
@@ -118,33 +109,12 @@ class CudaMisuseTest {
 
     @Test
     void aThreadThatClosesWaitsForTheAdmission() throws InterruptedException {
-        Thread closer = new Thread(() -> opened.get().close());
+        ClosingThread closer = new ClosingThread(() -> opened.get().close());
         try (InProcessGroup group = InProcessGroup.of(1);
                 InProcessGroup next = InProcessGroup.of(1)) {
             Buffer buffer = open(group, _ -> {});
-            InvocationHandler closing =
-                    (_, method, arguments) -> {
-                        if (method.getName().equals("exchangeReferences")
-                                && closer.getState() == Thread.State.NEW) {
-                            startAndLetWait(closer);
-                            assertThat(closer.isAlive()).isTrue();
-                        }
-                        return method.invoke(next.communicator(0), arguments);
-                    };
-            buffer.admit(
-                    (Communicator)
-                            Proxy.newProxyInstance(
-                                    Communicator.class.getClassLoader(),
-                                    new Class<?>[] {Communicator.class},
-                                    closing));
+            buffer.admit(closer.startIn(next.communicator(0)));
             closer.join();
-        }
-    }
-
-    private static void startAndLetWait(Thread closer) {
-        closer.start();
-        while (closer.isAlive() && closer.getState() != Thread.State.TIMED_WAITING) {
-            Thread.onSpinWait();
         }
     }
 
