@@ -374,9 +374,10 @@ public final class Tensor {
      * returns them.
      *
      * @param row the index in all dimensions but the last
+     * @throws IllegalArgumentException if the tensor has no dimension
      */
     public float[] getFloats(long... row) {
-        float[] values = new float[Math.toIntExact(size(rank() - 1))];
+        float[] values = new float[rowLength()];
         long[] index = Arrays.copyOf(row, row.length + 1);
         for (int i = 0; i < values.length; i++) {
             index[row.length] = i;
@@ -391,19 +392,28 @@ public final class Tensor {
      *
      * @param values as many as the last dimension has elements
      * @param row the index in all dimensions but the last
-     * @throws IllegalArgumentException if the number of values is another
+     * @throws IllegalArgumentException if the number of values is another, or the tensor has no
+     *     dimension
      */
     public void setFloats(float[] values, long... row) {
-        if (values.length != size(rank() - 1)) {
+        if (values.length != rowLength()) {
             throw new IllegalArgumentException(
                     "%s values are not a row of %s elements of the tensor %s"
-                            .formatted(values.length, size(rank() - 1), this));
+                            .formatted(values.length, rowLength(), this));
         }
         long[] index = Arrays.copyOf(row, row.length + 1);
         for (int i = 0; i < values.length; i++) {
             index[row.length] = i;
             setFloat(values[i], index);
         }
+    }
+
+    private int rowLength() {
+        if (shape.length == 0) {
+            throw new IllegalArgumentException(
+                    "%s has one element and no rows: use getFloat or setFloat".formatted(this));
+        }
+        return Math.toIntExact(shape[shape.length - 1]);
     }
 
     /**

@@ -302,5 +302,8 @@ class TensorTest {
                 .hasMessageContaining("has 2 dimensions");
         assertThatThrownBy(() -> tensor.getFloats(1, 3))
                 .isInstanceOf(IndexOutOfBoundsException.class);
+        assertThatThrownBy(() -> tensor.select(0, 0).select(0, 0).select(0, 0).getFloats())
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessage("BF16[] on host has one element and no rows: use getFloat or setFloat");
     }
 }
