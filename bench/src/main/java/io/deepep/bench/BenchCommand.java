@@ -223,8 +223,6 @@ final class BenchCommand implements Runnable {
                         nvshmem.withPureRdma(
                                 nvshmem.pureRdma()
                                         || nvshmem.transport() != Network.Transport.NONE);
-            } else {
-                LaunchedGroup.refuse("bench put over peer memory");
             }
             int number = ranks != null ? ranks : LaunchedGroup.size().orElse(2);
             PutBench.Request request = new PutBench.Request(carries, number, sms, sizes, rows);

@@ -7,6 +7,7 @@ import io.deepep.bench.run.Job;
 import io.deepep.bench.run.PerRank;
 import io.deepep.bench.run.Session;
 import io.deepep.buffer.memory.CudaHeaps;
+import io.deepep.buffer.memory.CudaHeaps.Reach;
 import io.deepep.cuda.CudaStream;
 import io.deepep.spi.HeapRanks;
 import java.lang.foreign.Arena;
@@ -22,12 +23,31 @@ record PeerMemory(PerRank<RankPart> parts) implements AutoCloseable {
      *
      * @param tableOffset in its own heap, behind what the others see: where the addresses are
      */
-    record RankPart(CudaHeaps heaps, int rank, long tableOffset) implements AutoCloseable {
-        long table() {
-            return heaps.addresses().get(rank) + tableOffset;
+    record RankPart(CudaHeaps heaps, long tableOffset) implements AutoCloseable {
+        /**
+         * Allocates for one rank; collective.
+         *
+         * @param bytes a multiple of 8
+         */
+        static RankPart open(HeapRanks ranks, CudaStream stream, long bytes, Reach reach) {
+            long tableBytes = (long) Long.BYTES * ranks.topology().numRanks();
+            RankPart part =
+                    new RankPart(
+                            CudaHeaps.open(ranks, stream.context(), bytes + tableBytes, reach),
+                            bytes);
+            part.writeTable(stream);
+            return part;
         }
 
-        void writeTable(CudaStream stream) {
+        long address() {
+            return heaps.localAddress();
+        }
+
+        long table() {
+            return address() + tableOffset;
+        }
+
+        private void writeTable(CudaStream stream) {
             long[] addresses = heaps.addresses().stream().mapToLong(Long::longValue).toArray();
             try (Arena arena = Arena.ofConfined()) {
                 MemorySegment copy = arena.allocateFrom(JAVA_LONG, addresses);
@@ -64,21 +84,16 @@ record PeerMemory(PerRank<RankPart> parts) implements AutoCloseable {
                         session.communicator(rank),
                         new EpTopology(rank, numRanks, session.job().topology().numNvlRanks()),
                         session.job().timeout());
-        CudaStream stream = CudaStopwatch.stream(session, rank);
-        CudaHeaps heaps =
-                CudaHeaps.open(
-                        ranks,
-                        stream.context(),
-                        bytes + (long) Long.BYTES * numRanks,
-                        reachesAll(session) ? CudaHeaps.Reach.GROUP : CudaHeaps.Reach.NODE);
-        RankPart part = new RankPart(heaps, rank, bytes);
-        part.writeTable(stream);
-        return part;
+        return RankPart.open(
+                ranks,
+                CudaStopwatch.stream(session, rank),
+                bytes,
+                reachesAll(session) ? Reach.GROUP : Reach.NODE);
     }
 
     /** The memory of the local {@code rank}. */
     long address(int rank) {
-        return parts.get(rank).heaps().addresses().get(rank);
+        return parts.get(rank).address();
     }
 
     /**

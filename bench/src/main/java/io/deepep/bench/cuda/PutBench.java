@@ -1,17 +1,21 @@
 package io.deepep.bench.cuda;
 
+import io.deepep.Communicator;
 import io.deepep.Network;
-import io.deepep.bench.cuda.PutRanks.Load;
-import io.deepep.bench.cuda.PutRanks.Pattern;
+import io.deepep.bench.cuda.PutLoad.Pattern;
 import io.deepep.bench.measure.BenchOptions;
 import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.measure.Samples;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.LaunchedGroup;
+import io.deepep.bench.run.PerRank;
 import io.deepep.bench.run.Placement;
+import io.deepep.bench.run.RankSource;
+import io.deepep.bench.run.RankTeam;
 import io.deepep.bench.run.UsageException;
 import io.deepep.bench.text.Decimals;
+import io.deepep.cuda.CudaDevice;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -34,12 +38,15 @@ public final class PutBench {
     private final Console console;
     private final Request request;
     private final BenchOptions options;
+    private final Placement placement;
+    private final RankTeam team;
+    private final PerRank<PutRank> ranks;
     private final List<PutRecord> records = new ArrayList<>();
 
     /**
      * What to measure.
      *
-     * @param network NVSHMEM, with a process for each rank; else ranks are threads
+     * @param network NVSHMEM, with a process for each rank; else ranks reach each other's memory
      * @param ranks at least 2; ranks share GPUs where there are fewer
      * @param sms blocks of a rank
      * @param sizes of messages, multiples of 16
@@ -66,47 +73,61 @@ public final class PutBench {
         }
     }
 
-    private PutBench(Console console, Request request, BenchOptions options) {
+    private PutBench(
+            Console console,
+            Request request,
+            BenchOptions options,
+            Placement placement,
+            RankTeam team,
+            PerRank<PutRank> ranks) {
         this.console = console;
         this.request = request;
         this.options = options;
+        this.placement = placement;
+        this.team = team;
+        this.ranks = ranks;
     }
 
     /**
      * Measures all, prints a line for each figure, and writes the records where they are asked for.
      *
-     * @param launched the processes, each a rank, where the network takes them
+     * @param launched the processes, each a rank, if there are any
      */
     public static void run(
             Console console, Request request, BenchOptions options, LaunchedGroup launched) {
         if (request.network() instanceof Network.Nvshmem) {
             launched.communicator(request.ranks());
         }
-        Placement.cuda(0).requireRoom(request.sms(), request.ranks());
-        PutBench bench = new PutBench(launched.console(console), request, options);
-        try (PutRanks ranks = bench.open(launched)) {
-            bench.measure(ranks);
-        }
-        if (options.json() != null && launched.writesResults()) {
-            BenchReport.write(options.json(), bench.records);
+        Placement placement = Placement.cuda(0);
+        placement.requireRoom(request.sms(), request.ranks());
+        try (RankSource source = launched.ranks(request.ranks());
+                RankTeam team = RankTeam.start(source);
+                PerRank<PutRank> ranks =
+                        PerRank.openAsked(team, rank -> open(request, placement, source, rank))) {
+            PutBench bench =
+                    new PutBench(
+                            launched.console(console), request, options, placement, team, ranks);
+            bench.measure();
+            if (options.json() != null && launched.writesResults()) {
+                BenchReport.write(options.json(), bench.records);
+            }
         }
     }
 
-    private PutRanks open(LaunchedGroup launched) {
+    private static PutRank open(Request request, Placement placement, RankSource source, int rank) {
         int slots = Math.max(request.sms() * WARPS, 2 * request.sparseRows());
         long cellBytes =
                 Math.max(
                         (long) request.sms() * WARPS * request.maxSize(),
                         2L * request.sparseRows() * COMBINED_BYTES);
-        PutMemory layout = new PutMemory(request.ranks(), cellBytes, slots);
-        return request.network() instanceof Network.Nvshmem nvshmem
-                ? new NvshmemPutRank(
-                        layout,
-                        launched.communicator(request.ranks()),
-                        nvshmem,
-                        request.sms(),
-                        TIMEOUT)
-                : new PeerPutRanks(layout, TIMEOUT);
+        Communicator communicator = source.communicator(rank);
+        return new PutRank(
+                new PutMemory(request.ranks(), cellBytes, slots),
+                communicator,
+                CudaDevice.of(placement.device(communicator.localRank()).index()),
+                request.network(),
+                request.sms(),
+                TIMEOUT);
     }
 
     private String transport() {
@@ -115,45 +136,55 @@ public final class PutBench {
                 : "peer memory";
     }
 
-    private void measure(PutRanks ranks) {
+    /** GPUs that the first so many ranks are on. */
+    private int numGpus(int numRanks) {
+        return Math.min(numRanks, placement.allGpus(request.ranks()));
+    }
+
+    private void measure() {
         console.line(
                 "puts with a signal over %s: %d ranks on %d x %s, %s",
                 transport(),
                 request.ranks(),
-                ranks.numGpus(),
-                ranks.context().cudaDevice().name(),
+                numGpus(request.ranks()),
+                placement.gpu().name(),
                 DriverText.get());
         console.line("%-10s %10s %12s %12s %12s", "pattern", "bytes", "p50 us", "p99 us", "GB/s");
         for (int size : request.sizes()) {
-            bandwidth(ranks, size);
+            bandwidth(size);
         }
         for (int size : request.sizes()) {
-            latency(ranks, size);
+            latency(size);
         }
-        sparse(ranks);
+        sparse();
     }
 
-    private void bandwidth(PutRanks ranks, int size) {
+    private void bandwidth(int size) {
         int warps = request.sms() * WARPS;
         int rows = Math.clamp(BYTES_PER_RUN / warps / size, 2, MAX_ROWS);
-        Load load = new Load(Pattern.BANDWIDTH, 2, request.sms(), WARPS, rows, size, 0, size);
-        Load sender = new Load(load.pattern(), 1, load.blocks(), WARPS, rows, size, 0, size);
-        Samples samples = samples(ranks, sender, 1);
-        ranks.requireArrived((warps - 1L) * size, size);
+        PutLoad load = new PutLoad(Pattern.BANDWIDTH, 2, request.sms(), WARPS, rows, size, 0, size);
+        PutLoad sender = new PutLoad(load.pattern(), 1, load.blocks(), WARPS, rows, size, 0, size);
+        Samples samples = samples(sender, 1);
+        team.run(
+                rank -> {
+                    if (rank == 1) {
+                        ranks.get(rank).requireHere((warps - 1L) * size, size);
+                    }
+                });
         long messages = (long) warps * rows;
-        report(ranks, load, messages, messages * size, samples, true);
+        report(load, messages, messages * size, samples, true);
     }
 
-    private void latency(PutRanks ranks, int size) {
-        Load load = new Load(Pattern.LATENCY, 2, 1, 1, ROUND_TRIPS, size, 0, size);
+    private void latency(int size) {
+        PutLoad load = new PutLoad(Pattern.LATENCY, 2, 1, 1, ROUND_TRIPS, size, 0, size);
         // Each sample is a mean, of which a percentile says nothing about messages.
-        report(ranks, load, 1, size, samples(ranks, load, 2 * ROUND_TRIPS), false);
+        report(load, 1, size, samples(load, 2 * ROUND_TRIPS), false);
     }
 
-    private void sparse(PutRanks ranks) {
+    private void sparse() {
         int rows = request.sparseRows();
-        Load load =
-                new Load(
+        PutLoad load =
+                new PutLoad(
                         Pattern.SPARSE,
                         request.ranks(),
                         request.sms(),
@@ -162,26 +193,25 @@ public final class PutBench {
                         DISPATCHED_BYTES,
                         COMBINED_BYTES,
                         COMBINED_BYTES);
-        Samples samples = samples(ranks, load, 1);
+        Samples samples = samples(load, 1);
         long toPeers = (long) rows * (request.ranks() - 1);
         long bytes = toPeers * (DISPATCHED_BYTES + COMBINED_BYTES);
-        report(ranks, load, 2 * toPeers, bytes, samples, true);
+        report(load, 2 * toPeers, bytes, samples, true);
     }
 
-    private Samples samples(PutRanks ranks, Load load, int parts) {
+    private Samples samples(PutLoad load, int parts) {
         return Samples.measure(
-                options.warmups(),
-                options.repeats(),
-                () -> Math.round(ranks.micros(load) * 1e3 / parts));
+                options.warmups(), options.repeats(), () -> Math.round(micros(load) * 1e3 / parts));
+    }
+
+    /** Of the first rank here, which is rank 0 where results are written. */
+    private double micros(PutLoad load) {
+        List<Double> times = team.ask(rank -> ranks.get(rank).micros(load));
+        return times.get(team.localRanks().getFirst());
     }
 
     private void report(
-            PutRanks ranks,
-            Load load,
-            long messages,
-            long bytes,
-            Samples samples,
-            boolean withTail) {
+            PutLoad load, long messages, long bytes, Samples samples, boolean withTail) {
         Double p99 = withTail ? samples.percentileMicros(99) : null;
         double bytesPerSecond = samples.bytesPerSecond(bytes);
         String pattern = load.pattern().name().toLowerCase(Locale.ROOT);
@@ -199,13 +229,13 @@ public final class PutBench {
                         pattern,
                         load.rowBytes(),
                         load.ranks(),
-                        Math.min(load.ranks(), ranks.numGpus()),
+                        numGpus(load.ranks()),
                         load.blocks(),
                         messages,
                         samples.percentileMicros(50),
                         p99,
                         bytesPerSecond,
-                        ranks.context().cudaDevice().name(),
+                        placement.gpu().name(),
                         DriverText.get(),
                         build.version(),
                         build.commit()));

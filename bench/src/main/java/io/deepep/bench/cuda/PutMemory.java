@@ -2,7 +2,6 @@ package io.deepep.bench.cuda;
 
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.deepep.bench.cuda.PutRanks.Load;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.kernel.NetworkStructs;
@@ -36,7 +35,7 @@ record PutMemory(int numRanks, long cellBytes, int slots) {
      * What a rank whose memory begins at {@code base} needs to know, except its epoch and its
      * source.
      */
-    Params params(Arena arena, Load load, int rank, long base) {
+    Params params(Arena arena, PutLoad load, int rank, long base) {
         Params params = BenchStructs.PUT.allocate(arena);
         network(params).set("base", base).setInt("node", rank).setInt("num_nodes", load.ranks());
         setCells(params, "slots", 0, cellBytes);

@@ -33,6 +33,20 @@ public final class PerRank<T extends AutoCloseable> implements AutoCloseable {
         }
     }
 
+    /**
+     * {@link #open} of what the user asked for.
+     *
+     * @throws UsageException if the library refuses it
+     */
+    public static <T extends AutoCloseable> PerRank<T> openAsked(
+            RankTeam team, RankTeam.Question<T> each) {
+        try {
+            return open(team, each);
+        } catch (RankFailure refused) {
+            throw refused.asUsage();
+        }
+    }
+
     /** What a rank of this process has. */
     public T get(int rank) {
         return all.get(rank);

@@ -1,5 +1,7 @@
 package io.deepep.bench.run;
 
+import io.deepep.error.DeepEpUnavailableException;
+
 /**
  * What a rank of a {@link RankTeam} threw: the first failure in time; those of other ranks are
  * suppressed exceptions.
@@ -18,5 +20,14 @@ public final class RankFailure extends RuntimeException {
     /** The rank that failed. */
     public int rank() {
         return rank;
+    }
+
+    /** What the library refuses as the user's mistake; this, if it is none. */
+    RuntimeException asUsage() {
+        return switch (getCause()) {
+            case IllegalArgumentException refused -> UsageException.of(refused);
+            case DeepEpUnavailableException refused -> UsageException.of(refused);
+            default -> this;
+        };
     }
 }

@@ -48,6 +48,11 @@ public final class RankTeam implements AutoCloseable {
         return start(numRanks, IntStream.range(0, numRanks).boxed().toList(), RoundAgreement.LOCAL);
     }
 
+    /** Starts a thread for each of those that this process runs. */
+    public static RankTeam start(RankSource ranks) {
+        return start(ranks.numRanks(), ranks.localRanks(), ranks);
+    }
+
     /**
      * Starts a thread for each rank of this process.
      *

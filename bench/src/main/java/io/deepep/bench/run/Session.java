@@ -3,7 +3,6 @@ package io.deepep.bench.run;
 import io.deepep.Buffer;
 import io.deepep.Communicator;
 import io.deepep.Network;
-import io.deepep.error.DeepEpUnavailableException;
 import java.util.List;
 import java.util.function.Consumer;
 
@@ -27,7 +26,7 @@ public final class Session implements AutoCloseable {
         this.job = job;
         this.limits = limits;
         this.ranks = ranks;
-        this.team = RankTeam.start(ranks.numRanks(), ranks.localRanks(), ranks);
+        this.team = RankTeam.start(ranks);
     }
 
     /**
@@ -53,18 +52,9 @@ public final class Session implements AutoCloseable {
                             / job.placement().ranksPerGpu(job.numRanks());
         } catch (RankFailure refused) {
             session.close();
-            throw asUsage(refused);
+            throw refused.asUsage();
         }
         return session;
-    }
-
-    private static RuntimeException asUsage(RankFailure refused) {
-        Throwable cause = refused.getCause();
-        if (cause instanceof IllegalArgumentException
-                || cause instanceof DeepEpUnavailableException) {
-            return UsageException.of((RuntimeException) cause);
-        }
-        return refused;
     }
 
     private void openBuffers() {
