@@ -3,8 +3,9 @@ package io.deepep.observe;
 import io.deepep.EpTopology;
 
 /**
- * What a run of an operation moved, as far as the host knows. Values that only the GPU knows are
- * {@link #UNKNOWN}, arrays null. Observers may keep this object, but must not change its arrays.
+ * What a run of an operation moved, as far as the host knows. Values that only the GPU knows, or
+ * that a failed run leaves open, are {@link #UNKNOWN}, arrays null. Observers may keep this object,
+ * but must not change its arrays.
  *
  * @param topology the rank that ran the operation, and its place in the group
  * @param format the format of rows, such as {@code bf16}, {@code fp8_e4m3} or {@code logfmt10}
@@ -20,7 +21,8 @@ import io.deepep.EpTopology;
  *     {@link #UNKNOWN}
  * @param sentRows rows that this rank sent to each rank, itself included: [R]; null if unknown
  * @param receivedRows rows that this rank received from each rank, itself included: [R]; null if
- *     unknown
+ *     unknown. In low-latency mode on GPUs, a combine also counts rows of ranks masked since its
+ *     dispatch
  * @param expertTokens tokens that a dispatch received for each local expert: [El], as in the result
  *     (normal mode: rounded up to the plan's alignment). Null for a combine, for a cached dispatch,
  *     and if unknown

@@ -86,8 +86,8 @@ final class CudaLowLatencyCombine extends CudaLowLatencyOperation<LowLatencyComb
     }
 
     /**
-     * Rows home count every selection, or pre-reduced every rank that a token selects, those of
-     * masked ranks too.
+     * Rows home count every selection, or pre-reduced every rank that a token selects, also those
+     * of ranks masked since the dispatch.
      */
     @Override
     void describe(RecordedFacts facts, RunTrace trace) {

@@ -106,7 +106,7 @@ final class CudaLowLatencyDispatch extends CudaLowLatencyOperation<LowLatencyDis
 
     @Override
     void describe(RecordedFacts facts, RunTrace trace) {
-        int[] sent = trace.sentRows();
+        int[] sent = trace.ownRows(true);
         int[] experts = trace.counts();
         facts.tokens(numTokens, Arrays.stream(experts).sum())
                 .peers(sent, trace.receivedRows())

@@ -152,9 +152,12 @@ final class RunTrace {
         return waits;
     }
 
-    /** [R] This rank's tokens that select experts of each rank to which it sent. */
-    int[] sentRows() {
-        int[] rows = selections.perRank(true);
+    /**
+     * [R] This rank's selections of experts of each rank to which the dispatch sent, or its tokens
+     * that have such.
+     */
+    int[] ownRows(boolean tokens) {
+        int[] rows = selections.perRank(tokens);
         long reached = bankStruct.offset("reached");
         for (int rank = 0; rank < rows.length; rank++) {
             int word = rank / Integer.SIZE;
@@ -162,13 +165,5 @@ final class RunTrace {
             rows[rank] = (ranks >> rank & 1) != 0 ? rows[rank] : 0;
         }
         return rows;
-    }
-
-    /**
-     * [R] This rank's selections of experts of each rank, or its tokens that have such; those of
-     * masked ranks too.
-     */
-    int[] ownRows(boolean tokens) {
-        return selections.perRank(tokens);
     }
 }

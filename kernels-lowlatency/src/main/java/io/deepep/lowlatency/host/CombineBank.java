@@ -7,7 +7,10 @@ final class CombineBank extends Bank {
     /** The dispatch whose tokens the combine returns. */
     long dispatch;
 
-    /** The ranks that were given this rank's tokens then. */
+    /**
+     * The ranks that were given this rank's tokens then; once the combine has been received, those
+     * that sent rows for them.
+     */
     final boolean[] expected;
 
     /** The owners that the combine was sent to. */

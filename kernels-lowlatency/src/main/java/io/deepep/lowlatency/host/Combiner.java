@@ -189,6 +189,7 @@ final class Combiner {
                         came[sender]
                                 && bank.expected[sender]
                                 && headers.get(call, sender, CombineWord.HAS_ROWS) != 0;
+                bank.expected[sender] = came[sender];
             }
             for (int token = 0; token < selections.numTokens(); token++) {
                 addRows(plan, call, selections, token);

@@ -63,17 +63,20 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
         kernels.combiner.receive(completed, plan, selections, out);
     }
 
-    /**
-     * Rows home count every selection, or pre-reduced every rank that a token selects, those of
-     * masked ranks too.
-     */
+    /** Rows home count every selection, or pre-reduced every rank that a token selects. */
     @Override
     public void describe(RecordedFacts facts, boolean hasCompleted) {
         LowLatencyFormats.describe(facts, plan.format(), (int) out.size(1));
-        int[] home = selections.perRank(plan.isPreReduced());
-        facts.tokens(out.size(0), Arrays.stream(home).sum()).directLinks(home);
+        facts.tokens(out.size(0), RecordedFacts.UNKNOWN);
         if (hasCompleted) {
-            facts.peers(kernels.combines.of(completed).sentRows, home);
+            CombineBank bank = kernels.combines.of(completed);
+            int[] home = selections.perRank(plan.isPreReduced());
+            for (int rank = 0; rank < home.length; rank++) {
+                home[rank] = bank.expected[rank] ? home[rank] : 0;
+            }
+            facts.tokens(out.size(0), Arrays.stream(home).sum())
+                    .peers(bank.sentRows, home)
+                    .directLinks(home);
         }
     }
 
