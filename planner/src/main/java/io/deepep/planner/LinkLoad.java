@@ -42,6 +42,11 @@ public record LinkLoad(double mean, double max) {
         return (mean + shrink * (largest - mean)) / fraction;
     }
 
+    /** The load of so many bytes each. */
+    LinkLoad times(long bytes) {
+        return new LinkLoad(mean * bytes, max * bytes);
+    }
+
     private static double mean(long[] counts) {
         return Arrays.stream(counts).average().orElseThrow();
     }

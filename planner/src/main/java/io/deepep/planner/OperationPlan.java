@@ -48,15 +48,26 @@ public record OperationPlan(
      * @param rows of all tokens
      * @param payloadMean elements and scales of rows, mean over the ranks
      * @param mean everything that travels, mean over the ranks
-     * @param max everything that the busiest rank sends or receives, whichever is more
+     * @param max everything that the busiest rank sends or receives, whichever is more; if ranks
+     *     have different numbers of tokens, with the records of the rank that has most
      */
     public record LinkBytes(LinkLoad rows, double payloadMean, double mean, double max) {
-        static LinkBytes of(LinkLoad rows, long payloadBytes, long rowBytes, long controlBytes) {
+        /**
+         * Of one kind of link.
+         *
+         * @param recordBytes bytes of the records, mean and most
+         */
+        static LinkBytes of(
+                LinkLoad rows,
+                long payloadBytes,
+                long rowBytes,
+                long controlBytes,
+                LinkLoad recordBytes) {
             return new LinkBytes(
                     rows,
                     rows.mean() * payloadBytes,
-                    rows.mean() * rowBytes + controlBytes,
-                    rows.max() * rowBytes + controlBytes);
+                    rows.mean() * rowBytes + controlBytes + recordBytes.mean(),
+                    rows.max() * rowBytes + controlBytes + recordBytes.max());
         }
     }
 
@@ -70,13 +81,15 @@ public record OperationPlan(
                         LinkLoad.of(rows.nvlinkOut, rows.nvlinkIn, fraction),
                         wire.payloadBytes(),
                         wire.nvlinkRowBytes(),
-                        wire.nvlinkControlBytes());
+                        wire.nvlinkControlBytes(),
+                        new LinkLoad(0, 0));
         LinkBytes rdma =
                 LinkBytes.of(
                         LinkLoad.of(rows.rdmaOut, rows.rdmaIn, fraction),
                         wire.payloadBytes(),
                         wire.rdmaRowBytes(),
-                        wire.rdmaControlBytes());
+                        wire.rdmaControlBytes(),
+                        simulation.tokens().times(wire.rdmaRecordBytes()));
         LinkCost nvlinkCost = cluster.nvlink(mode, op);
         LinkCost rdmaCost = cluster.rdma(mode, op);
         double typicalRdma = rdmaMicros(rdmaCost, rdma.mean(), rdma.rows().mean(), wire);

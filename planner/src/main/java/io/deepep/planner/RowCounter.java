@@ -30,6 +30,11 @@ final class RowCounter {
         this.lastAtNode = new long[topology.numRdmaRanks()];
     }
 
+    /** Tokens of all ranks. */
+    long numTokens() {
+        return token;
+    }
+
     /** Nodes that a token reaches on average, its own included. */
     double nodesReached() {
         return (double) nodesReached / token;

@@ -10,6 +10,7 @@ import java.util.stream.IntStream;
  *
  * @param dispatch rows of a dispatch
  * @param combine rows of the combine after it
+ * @param tokens tokens of a rank
  * @param meanReceived rows that a rank holds after the dispatch on average, its own tokens'
  *     included
  * @param mostReceived rows that the rank with most holds
@@ -20,6 +21,7 @@ import java.util.stream.IntStream;
 record Simulation(
         LinkRows dispatch,
         LinkRows combine,
+        LinkLoad tokens,
         double meanReceived,
         int mostReceived,
         double nodesReached,
@@ -42,8 +44,10 @@ record Simulation(
         return new Simulation(
                 counter.rows,
                 counters.getLast().rows.reversed(),
+                new LinkLoad(
+                        counter.numTokens() / fraction / topology.numRanks(), source.maxTokens()),
                 Arrays.stream(counter.received).average().orElseThrow() / fraction,
-                (int) Math.ceil(LinkLoad.max(counter.received, fraction)),
+                (int) Math.round(LinkLoad.max(counter.received, fraction)),
                 counter.nodesReached(),
                 fraction,
                 source.sampledTokens());

@@ -21,7 +21,9 @@ import io.deepep.spi.RowFormat;
  * @param nvlinkRowBytes bytes of a row as it travels over NVLink, padding and metadata included
  * @param rdmaRowBytes bytes of a row as it travels over RDMA, padding and metadata included
  * @param nvlinkControlBytes bytes that a rank sends over NVLink besides rows: headers and flags
- * @param rdmaControlBytes bytes that it sends over RDMA besides rows: headers and records
+ * @param rdmaControlBytes bytes that it sends over RDMA besides rows and records: headers
+ * @param rdmaRecordBytes bytes of the records that it sends over RDMA for each of its tokens,
+ *     wherever that goes
  * @param rdmaControlMessages messages that it sends over RDMA besides rows, including all signals
  */
 public record WireFormat(
@@ -30,12 +32,13 @@ public record WireFormat(
         long rdmaRowBytes,
         long nvlinkControlBytes,
         long rdmaControlBytes,
+        long rdmaRecordBytes,
         long rdmaControlMessages) {
     private static final long FLAG_BYTES = 8;
 
     /** Rows alone, as others ship them. */
     static WireFormat ofRows(long rowBytes) {
-        return new WireFormat(rowBytes, rowBytes, rowBytes, 0, 0, 0);
+        return new WireFormat(rowBytes, rowBytes, rowBytes, 0, 0, 0, 0);
     }
 
     /** An operation of this library. */
@@ -62,11 +65,7 @@ public record WireFormat(
         long metadata = dispatch ? Integer.BYTES + 8L * shape.numTopk() : 0;
         NormalDefaults defaults = NormalDefaults.ofGpus(topology);
         int blocks = (dispatch ? defaults.dispatch() : defaults.combine()).numSms();
-        long records =
-                dispatch
-                        ? (long) shape.numTokens()
-                                * NormalRdmaLayout.recordBytes(topology, shape.numTopk())
-                        : 0;
+        long record = dispatch ? NormalRdmaLayout.recordBytes(topology, shape.numTopk()) : 0;
         long sent =
                 dispatch
                         ? NormalRdmaLayout.sentBytes(topology, row.strideBytes())
@@ -77,7 +76,8 @@ public record WireFormat(
                 row.strideBytes() + metadata,
                 sent,
                 (topology.numNvlRanks() - 1) * (nodes * header + 2 * FLAG_BYTES),
-                (nodes - 1) * (image + records),
+                (nodes - 1) * image,
+                (nodes - 1) * record,
                 (nodes - 1) * (1 + blocks + rings));
     }
 
@@ -100,6 +100,7 @@ public record WireFormat(
                 dispatch ? row.strideBytes(shape.numTopk()) : row.dataBytes(),
                 onNode * (header + 2 * FLAG_BYTES),
                 elsewhere * header,
+                0,
                 elsewhere * 3);
     }
 

@@ -7,6 +7,7 @@ import io.deepep.EpTopology;
 import io.deepep.testkit.oracle.Traffic;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
+import net.jqwik.api.Assume;
 import net.jqwik.api.EdgeCasesMode;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
@@ -53,6 +54,38 @@ final class OperationPlanProperties {
                 .isEqualTo(all.nvlinkRows() * row);
         assertThat(Math.round(plan.rdma().payloadMean() * topology.numRanks()))
                 .isEqualTo(all.rdmaRows() * row);
+    }
+
+    /** A rank sends records of its own tokens, not of as many as another rank has. */
+    @Property(tries = 100, edgeCases = EdgeCasesMode.NONE)
+    void bytesOfADispatchBetweenNodes(
+            @ForAll @IntRange(min = 1, max = 4) int nodes,
+            @ForAll @IntRange(min = 1, max = 10) int ranksPerNode,
+            @ForAll @IntRange(min = 1, max = 9) int tokens,
+            @ForAll @IntRange(min = 1, max = 2) int numTopk,
+            @ForAll long seed) {
+        int numRanks = nodes * ranksPerNode;
+        EpTopology topology = new EpTopology(0, numRanks, ranksPerNode);
+        Routing routing =
+                RoutingSpec.of(numRanks, tokens, 2 * numRanks, numTopk)
+                        .withVaryingTokens(true)
+                        .withSeed(seed)
+                        .generate();
+        Assume.that(routing.maxTokens() > 0);
+        long places = 4L * Math.max(8, Math.ceilDiv(ranksPerNode, 4) * 4);
+        long record = Math.ceilDiv(places + 8L * numTopk, 16) * 16L;
+        long header = 4L * (32 + numRanks + 2 * ranksPerNode);
+        long expected = 0;
+        for (int rank = 0; rank < numRanks; rank++) {
+            long rows = Traffic.normal(routing, topology, rank).rdmaRows();
+            long others = nodes - 1L;
+            expected +=
+                    rows * (640 + places) + others * (header + routing.numTokens(rank) * record);
+        }
+        OperationPlan.LinkBytes rdma =
+                plan(routing, topology, Mode.NORMAL, Op.DISPATCH, 512, 400).rdma();
+        assertThat(Math.round(rdma.mean() * numRanks)).isEqualTo(expected);
+        assertThat(rdma.max()).isGreaterThanOrEqualTo(rdma.mean());
     }
 
     @Property(tries = 100, edgeCases = EdgeCasesMode.NONE)

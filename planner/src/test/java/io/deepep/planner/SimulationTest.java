@@ -74,6 +74,14 @@ final class SimulationTest {
     }
 
     @Test
+    void aRankReceivesNoMoreThanAllTokens() {
+        EpTopology node = new EpTopology(0, 4, 4);
+        Shape everywhere = new Shape(15, 128, 4, 4);
+        TokenSource source = new TokenSource.Drawn(new Gate.Uniform(), everywhere, 4, 0, 11);
+        assertThat(simulate(source, node).mostReceived()).isEqualTo(4 * 15);
+    }
+
+    @Test
     void aSecondSimulationSeesTheSameTokens() {
         TokenSource source = new TokenSource.Drawn(new Gate.Uniform(), SHAPE, 64, 3, 16);
         assertThat(simulate(source, EIGHT_NODES).dispatch().nvlinkIn)
