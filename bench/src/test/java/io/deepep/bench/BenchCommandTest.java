@@ -139,6 +139,9 @@ final class BenchCommandTest {
         assertThat(records).hasSize(10);
         assertThat(find(records, "ll-dispatch", "fp8_ue8m0").get("logicalBytes").asLong())
                 .isEqualTo(2L * 6 * 2 * (256 + 2 * 4));
+        // 12 tokens are read, and 24 rows with two scales in one element are written.
+        assertThat(find(records, "ll-dispatch", "fp8_ue8m0").get("movedBytes").asLong())
+                .isEqualTo(12 * 512 + 24 * (256 + 4));
         assertThat(find(records, "ll-combine-logfmt", "bf16").get("logicalBytes").asLong())
                 .isEqualTo(2L * 6 * 2 * (256 * 10 / 8 + 2 * 8));
         assertThat(find(records, "ll-combine-fp8", "bf16").get("logicalBytes").asLong())

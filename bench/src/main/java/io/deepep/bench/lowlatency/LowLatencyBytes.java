@@ -1,6 +1,8 @@
 package io.deepep.bench.lowlatency;
 
+import io.deepep.Fp8E4m3;
 import io.deepep.LowLatencyFormat;
+import io.deepep.Ue8m0;
 import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.run.Job;
 import io.deepep.lowlatency.LogFmt10;
@@ -15,6 +17,8 @@ import java.util.stream.IntStream;
  * every selection's row is sent by itself, or pre-reduced one row from each of these ranks.
  */
 final class LowLatencyBytes {
+    private static final int CHANNELS_PER_PACK = Ue8m0.PER_INT * Fp8E4m3.CHANNELS_PER_SCALE;
+
     private final Job job;
     private final int[][] tokensPerRank;
     private final int[][] selectionsPerRank;
@@ -25,9 +29,16 @@ final class LowLatencyBytes {
         this.selectionsPerRank = job.routing().selectionsPerRank();
     }
 
-    /** Bytes that an engine gains from a dispatched row. Scales of every FP8 format are F32. */
+    /** Bytes of a dispatched row as it travels; scales of every FP8 format are F32 then. */
     long rowBytes(LowLatencyFormat format) {
         return LowLatencyLayout.rows(format, job.hidden()).dataBytes();
+    }
+
+    /** Bytes of a row as the engine gets it: the codes of UE8M0 scales are packed. */
+    private long receivedRowBytes(LowLatencyFormat format) {
+        return format == LowLatencyFormat.FP8_UE8M0
+                ? job.hidden() + 4L * Math.ceilDiv(job.hidden(), CHANNELS_PER_PACK)
+                : rowBytes(format);
     }
 
     /** Bytes of a row as it travels in a combine. */
@@ -77,9 +88,9 @@ final class LowLatencyBytes {
      * All ranks' bytes of a dispatch: BF16 tokens are read, rows of {@code format} are received.
      */
     OperationBytes dispatch(LowLatencyFormat format) {
-        long row = rowBytes(format);
-        long logical = selections() * row;
-        return total(this::dispatchTraffic, row, tokens() * 2L * job.hidden() + logical);
+        long received = selections() * receivedRowBytes(format);
+        return total(
+                this::dispatchTraffic, rowBytes(format), tokens() * 2L * job.hidden() + received);
     }
 
     /** All ranks' bytes of a combine: BF16 rows are read, BF16 tokens are written. */
