@@ -108,6 +108,7 @@ final class JobOptions {
 
     private boolean passed(GroupOptions group, Work work) throws Exception {
         if (backend == BackendName.HOST) {
+            network.requireUnnamed();
             return work.run(job(gpus.host(), group));
         }
         try {

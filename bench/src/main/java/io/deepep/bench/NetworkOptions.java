@@ -188,6 +188,19 @@ final class NetworkOptions {
         };
     }
 
+    /**
+     * Demands, for ranks on the host, that no network was named.
+     *
+     * @throws UsageException if one was, as no rows would go over it
+     */
+    void requireUnnamed() {
+        if (network != Name.AUTO) {
+            throw new UsageException(
+                    "--network=%s connects GPUs; give --backend=cuda, or leave it out"
+                            .formatted(Names.of(network)));
+        }
+    }
+
     private void refuse(List<String> options, String needed) {
         if (given(given).anyMatch(option -> options.contains(option.longestName()))) {
             String all = String.join(", ", options.subList(0, options.size() - 1));

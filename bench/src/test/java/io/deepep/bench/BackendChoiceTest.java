@@ -53,6 +53,7 @@ final class BackendChoiceTest {
             value = {
                 "test-intranode --gpus 0 | deepep: --gpus=0 is not in [1, 2048]",
                 "test-intranode --gpus 2 --backend host | deepep: --gpus=2 does not go with --backend=host, which uses no GPUs",
+                "bench normal --network ibgda --backend host | deepep: --network=ibgda connects GPUs; give --backend=cuda, or leave it out",
                 "test-intranode --sms 8,3 | deepep: --sms: numSms=3 must be 1 or an even number of at least 2",
             })
     void numbersAreCheckedWithoutADriver(String arguments, String complaint) {
