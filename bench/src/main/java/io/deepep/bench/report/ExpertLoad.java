@@ -13,6 +13,11 @@ import java.util.stream.IntStream;
 final class ExpertLoad {
     private ExpertLoad() {}
 
+    /**
+     * Adds the section.
+     *
+     * @param numRanks 0 if it is not known, for no table of ranks
+     */
     static void add(
             ReportPage page, String title, String file, String text, long[] tokens, int numRanks) {
         Section section =
@@ -26,7 +31,7 @@ final class ExpertLoad {
                 file,
                 "Tokens of each expert",
                 Charts.loads("Expert load", "expert", "tokens", tokens));
-        if (tokens.length % numRanks != 0) {
+        if (numRanks == 0 || tokens.length % numRanks != 0) {
             return;
         }
         int perRank = tokens.length / numRanks;

@@ -19,7 +19,7 @@ final class FlightReport {
         addTimes(page, flight);
         addWaits(page, flight);
         flight.traffic.forEach((operation, bytes) -> addTraffic(page, operation, bytes));
-        int numRanks = flight.traffic.values().stream().mapToInt(m -> m.length).max().orElse(1);
+        int numRanks = flight.traffic.values().stream().mapToInt(m -> m.length).max().orElse(0);
         flight.experts.forEach(
                 (mode, tokens) ->
                         ExpertLoad.add(

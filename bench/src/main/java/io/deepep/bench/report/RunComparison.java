@@ -69,10 +69,6 @@ final class RunComparison {
     }
 
     private static String key(OperationRecord each) {
-        return OperationNames.of(each)
-                + ", "
-                + each.tokens()
-                + " tokens"
-                + (each.gpu() == null ? "" : ", " + each.sms() + " SMs");
+        return OperationNames.of(each) + ", " + each.tokens() + " tokens, " + each.sms() + " SMs";
     }
 }

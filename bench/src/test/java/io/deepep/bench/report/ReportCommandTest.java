@@ -7,6 +7,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.deepep.bench.CommandLines;
 import io.deepep.bench.Outcome;
 import io.deepep.bench.measure.OperationRecord;
@@ -260,6 +262,26 @@ class ReportCommandTest {
         assertThat(one.err()).contains("--compare needs the records of two runs, and there are 1");
     }
 
+    /** Also on the host, where they are channels between nodes. */
+    @Test
+    void onlyRecordsOfAsManySmsAreCompared(@TempDir Path other) throws IOException {
+        ObjectMapper json = new ObjectMapper();
+        ArrayNode records = (ArrayNode) json.readTree(folder.resolve("host.json").toFile());
+        int half = records.size();
+        for (int i = 0; i < half; i++) {
+            ObjectNode slower = records.get(i).deepCopy();
+            slower.put("sms", 8).put("p50Micros", 2 * slower.get("p50Micros").asDouble());
+            records.add(slower);
+        }
+        Path file = other.resolve("two.json");
+        json.writeValue(file.toFile(), records);
+        ReportPage page = new ReportPage("", "");
+        RunComparison.add(page, BenchRun.read(file), BenchRun.read(file));
+        assertThat(page.sections.getFirst().tables().getFirst().rows())
+                .hasSize(2 * half)
+                .allMatch(row -> row.cells().getLast().text().equals("100 %"));
+    }
+
     /** Nothing is written over what was written. */
     @Test
     void runsOfOneNameHaveTheirFoldersInTheirs(@TempDir Path other) throws IOException {
@@ -288,6 +310,19 @@ class ReportCommandTest {
         Path run = Files.copy(folder.resolve("host.json"), other.resolve("flight.json"));
         Path out = other.resolve("page");
         requireAllPlots(run("report", run, folder.resolve("host.jfr"), "--out", out), out);
+    }
+
+    /** Which rank an expert is on is not known then. */
+    @Test
+    void withoutPeersThereIsNoTableOfRanks() {
+        FlightSummary flight = new FlightSummary(0);
+        flight.add(folder.resolve("host.jfr"));
+        flight.traffic.clear();
+        ReportPage page = new ReportPage("", "");
+        FlightReport.add(page, flight);
+        ReportPage.Section load = page.sections.getLast();
+        assertThat(load.title()).contains("expert load");
+        assertThat(load.tables()).isEmpty();
     }
 
     private static void requireAllPlots(Outcome outcome, Path out) throws IOException {
