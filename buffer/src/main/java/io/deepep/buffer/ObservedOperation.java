@@ -104,6 +104,7 @@ final class ObservedOperation<R> {
         try {
             target.begin();
         } catch (RuntimeException | Error failure) {
+            turnWaits(run);
             run.beginNanos = System.nanoTime() - run.start;
             tell(run, false, failure);
             throw failure;

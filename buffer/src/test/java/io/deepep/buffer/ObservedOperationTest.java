@@ -260,6 +260,24 @@ class ObservedOperationTest {
         assertThat(call.finished()).isTrue();
     }
 
+    @Test
+    void aFirstHalfThatFailsCountsItsOwnWaitsAlone() {
+        waited = 1000;
+        ObservedOperation<String> failing =
+                operation(
+                        new Waiting() {
+                            @Override
+                            public void begin() {
+                                super.begin();
+                                throw new IllegalStateException("no");
+                            }
+                        },
+                        false,
+                        List.of(told::add));
+        assertThatThrownBy(failing::begin).hasMessage("no");
+        assertThat(next().facts().waitNanos()).containsExactly(5);
+    }
+
     /** A GPU's event may be asked again and again. */
     @Test
     void laterQuestionsForTheEndTellNothing() {
