@@ -41,16 +41,16 @@ final class Glance {
         if (!best.isEmpty()) {
             Comparator<OperationRecord> byShare = Comparator.comparingDouble(BenchRun::share);
             String range =
-                    share(Collections.min(best, byShare))
+                    share(Collections.min(best, byShare), best)
                             + " to "
-                            + share(Collections.max(best, byShare));
+                            + share(Collections.max(best, byShare), best);
             answers.add(new Answer("How close to the limit?", range, run.name()));
         }
     }
 
-    private static String share(OperationRecord each) {
+    private static String share(OperationRecord each, List<OperationRecord> all) {
         return Decimals.of("%.0f %%", 100 * BenchRun.share(each))
-                + " (%s)".formatted(OperationNames.of(each));
+                + " (%s)".formatted(OperationNames.of(each, all));
     }
 
     private static void addHottest(List<Answer> answers, long[] tokens, String from) {

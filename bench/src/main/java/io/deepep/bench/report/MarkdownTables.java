@@ -60,8 +60,9 @@ final class MarkdownTables {
     /** Time, bandwidth and share of the ceiling by operation. */
     static String times(BenchRun run, String sms) {
         boolean gpu = run.any().gpu() != null;
+        List<OperationRecord> chosen = chosen(run, sms);
         return new TextTable<OperationRecord>()
-                .text("operation", OperationNames::of)
+                .text("operation", each -> OperationNames.of(each, chosen))
                 .number("SMs", "%.0f", OperationRecord::sms)
                 .right("time", MarkdownTables::time)
                 .number(
@@ -72,7 +73,7 @@ final class MarkdownTables {
                         gpu ? "share of best bare copy" : "share of memory copy",
                         "%.0f %%",
                         each -> 100 * BenchRun.share(each))
-                .markdown(chosen(run, sms));
+                .markdown(chosen);
     }
 
     static String time(OperationRecord each) {

@@ -26,7 +26,7 @@ final class OperationCharts {
                 records.stream()
                         .map(
                                 each ->
-                                        OperationNames.of(each)
+                                        OperationNames.of(each, records)
                                                 + (gpu && !sameSms
                                                         ? ", " + each.sms() + " SMs"
                                                         : ""))

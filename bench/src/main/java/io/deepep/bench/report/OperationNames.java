@@ -1,6 +1,7 @@
 package io.deepep.bench.report;
 
 import io.deepep.bench.measure.OperationRecord;
+import java.util.List;
 import java.util.Map;
 
 /** How people call the operations of records. */
@@ -20,6 +21,12 @@ final class OperationNames {
                     "pre-reduced-fp8", "pre-reduced, FP8");
 
     private OperationNames() {}
+
+    /** As below, and for how many tokens where {@code all} are not of the same number. */
+    static String of(OperationRecord each, List<OperationRecord> all) {
+        boolean same = all.stream().allMatch(other -> other.tokens() == each.tokens());
+        return of(each) + (same ? "" : ", tokens: " + each.tokens());
+    }
 
     /** As {@code dispatch FP8, cached} or {@code low-latency combine BF16, in place}. */
     static String of(OperationRecord each) {

@@ -45,6 +45,7 @@ record RunReport(ReportPage page, BenchRun run) {
                         each -> !best.contains(each),
                         new TextTable<OperationRecord>()
                                 .text("operation", OperationNames::of)
+                                .right("tokens", OperationRecord::tokens)
                                 .right("SMs", OperationRecord::sms)
                                 .right("p50", each -> Quantity.micros(each.p50Micros()))
                                 .right("p99", each -> Quantity.micros(each.p99Micros()))

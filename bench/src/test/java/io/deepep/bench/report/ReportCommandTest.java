@@ -262,6 +262,19 @@ class ReportCommandTest {
         assertThat(one.err()).contains("--compare needs the records of two runs, and there are 1");
     }
 
+    /** Otherwise the fewest tokens, the fastest, would speak for all. */
+    @Test
+    void eachNumberOfTokensIsShown() {
+        BenchRun run =
+                BenchRun.read(Path.of("../docs/measurements/2026-11-22-4xh200/low-latency.json"));
+        ReportPage page = new ReportPage("", "");
+        Glance.add(page, List.of(run), new FlightSummary(0));
+        assertThat(page.html())
+                .contains(
+                        "FP8, UE8M0, tokens: 1) to 66 % (low-latency combine BF16, in place, tokens: 128)");
+        assertThat(run.fastest()).hasSize(4 * 7);
+    }
+
     /** Also on the host, where they are channels between nodes. */
     @Test
     void onlyRecordsOfAsManySmsAreCompared(@TempDir Path other) throws IOException {
