@@ -19,7 +19,7 @@ import jdk.jfr.Timespan;
 @Name("io.deepep.Operation")
 @Label("Dispatch or combine")
 @Category("DeepEP")
-@Description("One dispatch or combine of one rank")
+@Description("One dispatch or combine of one rank; replays of CUDA graphs are not seen")
 @StackTrace(false)
 final class OperationEvent extends Event {
     /** What JFR's tools show as not available. */

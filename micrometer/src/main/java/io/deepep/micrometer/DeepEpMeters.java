@@ -30,7 +30,9 @@ import java.util.stream.Stream;
  * mode}, {@code operation} and {@code rank}. They exist from the first call of the operation on,
  * also the counters of each {@link DeepEpException}; but {@code deepep.device.time}, {@code
  * deepep.wait.time}, {@code deepep.expert.*} and counters of other failures come with their first
- * value. What a backend does not know is not counted. Timers have buckets from 5 µs to 1 s.
+ * value. What a backend does not know is not counted, nor what a {@link BufferObserver} is not
+ * told, such as replays of CUDA graphs; of calls that failed, only times, waits and errors are.
+ * Timers have buckets from 5 µs to 1 s.
  *
  * <table>
  * <caption>Meters</caption>
@@ -43,8 +45,10 @@ import java.util.stream.Stream;
  * <tr><td>{@code deepep.rows.received}<td>counter<td><td>rows that this rank received; compare ranks to see the imbalance between them
  * <tr><td>{@code deepep.bytes}<td>counter<td>{@code link}: nvlink or rdma<td>bytes that crossed links for this rank's tokens
  * <tr><td>{@code deepep.wait.time}<td>timer<td>{@code peer}<td>time waited for each rank, one sample per call that waited
- * <tr><td>{@code deepep.expert.tokens}<td>counter<td>{@code expert}: global index<td>tokens that each local expert received
- * <tr><td>{@code deepep.expert.imbalance}<td>summary<td><td>tokens of the busiest local expert divided by the mean, one sample per dispatch
+ * <tr><td>{@code deepep.expert.tokens}<td>counter<td>{@code expert}: global index<td>tokens that each local expert received,
+ *     in normal mode rounded up to the plan's alignment
+ * <tr><td>{@code deepep.expert.imbalance}<td>summary<td><td>these tokens of the busiest local expert divided by the
+ *     mean, one sample per dispatch
  * <tr><td>{@code deepep.unfinished}<td>counter<td><td>calls whose end the host never waited for
  * <tr><td>{@code deepep.errors}<td>counter<td>{@code error}: class name<td>calls that failed
  * </table>
