@@ -3,7 +3,6 @@ package io.deepep.error;
 import java.io.Serializable;
 import java.time.Duration;
 import java.util.List;
-import java.util.Locale;
 
 /**
  * A rank waited for a peer that did not come within the time-out, or that is known to be gone. The
@@ -45,9 +44,17 @@ public final class DeepEpTimeoutException extends DeepEpException {
         /** Such as {@code rank 3 waited more than 30.0 s for rank 5}. */
         @Override
         public String toString() {
-            String time = nanos < 0 ? "" : String.format(Locale.ROOT, "%.1f s ", nanos / 1e9);
             return "rank %s waited %s%sfor rank %s"
-                    .formatted(rank, expired ? "more than " : "", time, peer);
+                    .formatted(rank, expired ? "more than " : "", time(), peer);
+        }
+
+        /** Rounded down: the wait was no shorter. */
+        private String time() {
+            long millis = nanos / 1_000_000;
+            if (millis < 1000) {
+                return nanos < 0 ? "" : millis + " ms ";
+            }
+            return "%s.%s s ".formatted(millis / 1000, millis / 100 % 10);
         }
     }
 

@@ -27,6 +27,14 @@ class DeepEpTimeoutExceptionTest {
     }
 
     @Test
+    void noTimeIsRoundedUp() {
+        assertThat(new DeepEpTimeoutException(3, 5, "dispatch.rows", 17, 16, SECOND / 4))
+                .hasMessageStartingWith("rank 3 waited more than 250 ms for rank 5 in");
+        assertThat(new DeepEpTimeoutException(3, 5, "dispatch.rows", 17, 16, 2 * SECOND - 1))
+                .hasMessageStartingWith("rank 3 waited more than 1.9 s for rank 5 in");
+    }
+
+    @Test
     void aWaitThatEndedBeforeIsAsLongAsItWas() {
         DeepEpTimeoutException late =
                 DeepEpTimeoutException.tooLate(

@@ -93,7 +93,7 @@ class FaultMessagesTest {
     void theLimitThatWasReached() {
         assertThat(of(Fault.ofRoom(FaultCode.TOO_MANY_ROWS, 2, 100, 120)))
                 .isEqualTo(
-                        "rank 2 would receive 120 tokens, but has room for 100; raise"
+                        "rank 2 would receive 120 rows, but has room for 100; raise"
                                 + " NormalLimits.maxRecvTokens, or use WORST_CASE for it");
         assertThat(of(Fault.ofRoom(FaultCode.TOO_MANY_ROWS, 2, 99, 120)))
                 .endsWith("has room for 99; raise numWorstTokens of its plan");

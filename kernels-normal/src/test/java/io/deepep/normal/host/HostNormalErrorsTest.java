@@ -155,7 +155,7 @@ class HostNormalErrorsTest {
                 failure ->
                         assertThat(failure)
                                 .hasMessageContaining(
-                                        "rank 1 would receive 12 tokens, but has room for 3; raise"
+                                        "rank 1 would receive 12 rows, but has room for 3; raise"
                                                 + " numWorstTokens of its plan"));
     }
 
