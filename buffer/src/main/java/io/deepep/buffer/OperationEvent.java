@@ -26,7 +26,8 @@ final class OperationEvent extends Event {
     private static final long NO_TIME = Long.MIN_VALUE;
 
     @Label("Call")
-    @Description("Number of the operation on its rank; the same in all events of the operation")
+    @Description(
+            "Number of the operation on its rank, in the order of their ends; the same in all its events")
     long call;
 
     @Label("Mode")

@@ -34,7 +34,7 @@ public final class BenchReport {
     private static void printHost(Console console, List<OperationRecord> records) {
         OperationRecord any = records.getFirst();
         console.line(
-                "memory copy %.1f GB/s (read + written), %s",
+                "memory copy %.1f GB/s (read + written), %s; MB and moved GB/s: of all ranks together",
                 any.memoryCopyBytesPerSecond() / GIGA, any.cpu());
         console.print(
                 times("%.0f")

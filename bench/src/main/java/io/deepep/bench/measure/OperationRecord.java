@@ -51,7 +51,10 @@ public record OperationRecord(
         String time) {
     private static final String ISO_DATE = "2026-01-01";
 
-    /** What is measured: the operation's name, the dtype of its rows, its multiprocessors. */
+    /**
+     * What is measured: the operation's name, the dtype of its rows as they travel, its
+     * multiprocessors. Rows of a low-latency combine are BF16, and the name says how they travel.
+     */
     public record Subject(String op, String dtype, int sms) {}
 
     /** Whether a record that was read has what reports need; they cannot go on without. */

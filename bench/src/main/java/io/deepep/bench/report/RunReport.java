@@ -27,7 +27,7 @@ record RunReport(ReportPage page, BenchRun run) {
         List<OperationRecord> best = run.fastest();
         page.section(
                         run.name() + ": time by operation",
-                        "%s. %s. Slowest rank, median of %s runs. Commit %s%s, %s."
+                        "%s. %s. Slowest rank, median of %s runs; bytes of all ranks together. Commit %s%s, %s."
                                 .formatted(
                                         run.machine(),
                                         run.shape(),
