@@ -60,9 +60,9 @@ public final class Fp8E4m3 {
 
     /**
      * Casts host rows to FP8, as a low-latency dispatch in {@link LowLatencyFormat#FP8} does. Each
-     * group of 128 channels has the scale {@code amax/448}, where {@code amax} is their largest
-     * magnitude, but at least 1e-4; a channel is approximately its code times the scale. For {@code
-     * amax}, NaN is ignored, and infinity counts as the largest finite float.
+     * group of 128 channels has the scale {@code amax * (1f / 448)}, where {@code amax} is their
+     * largest magnitude, but at least 1e-4; a channel is approximately its code times the scale.
+     * For {@code amax}, NaN is ignored, and infinity counts as the largest finite float.
      *
      * @param rows [T,H] on the host, H a multiple of 128
      * @param codes receives the codes, FP8_E4M3 [T,H] on the host
