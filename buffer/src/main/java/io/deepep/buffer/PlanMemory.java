@@ -15,7 +15,9 @@ import java.util.List;
  * cost all ranks their buffer.
  */
 final class PlanMemory {
-    private static final Thread OTHER_THREAD = Thread.ofPlatform().unstarted(() -> {});
+    /** Inherits nothing, or it would keep the context class loader of the first caller for ever. */
+    private static final Thread OTHER_THREAD =
+            Thread.ofPlatform().inheritInheritableThreadLocals(false).unstarted(() -> {});
 
     /** A tensor by the name that errors give it. */
     private record Named(String name, Tensor tensor) {

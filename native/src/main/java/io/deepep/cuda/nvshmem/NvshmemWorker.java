@@ -21,7 +21,11 @@ final class NvshmemWorker {
 
     private final ExecutorService executor =
             Executors.newSingleThreadExecutor(
-                    Thread.ofPlatform().name("nvshmem").daemon().factory());
+                    Thread.ofPlatform()
+                            .inheritInheritableThreadLocals(false)
+                            .name("nvshmem")
+                            .daemon()
+                            .factory());
     private final Duration timeout;
     private volatile boolean lost;
 

@@ -56,7 +56,8 @@ public final class NvshmemWorld {
             current = world;
             if (!endsWithProcess) {
                 endsWithProcess = true;
-                Runtime.getRuntime().addShutdownHook(Thread.ofPlatform().unstarted(this::end));
+                Thread.Builder hook = Thread.ofPlatform().inheritInheritableThreadLocals(false);
+                Runtime.getRuntime().addShutdownHook(hook.unstarted(this::end));
             }
         }
 
