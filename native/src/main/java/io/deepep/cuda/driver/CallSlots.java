@@ -12,31 +12,35 @@ import java.lang.foreign.MemorySegment;
  * allocates nothing. An answer is read before the next call that uses the same word.
  */
 public final class CallSlots {
-    private static final ThreadLocal<CallSlots> SLOTS = ThreadLocal.withInitial(CallSlots::new);
+    private static final int CONTEXT = 0;
+    private static final int FIRST = 1;
+    private static final int SECOND = 2;
 
-    private final MemorySegment context;
-    private final MemorySegment first;
-    private final MemorySegment second;
+    /** No class of ours: a thread that goes on would keep the loader of the library. */
+    private static final ThreadLocal<MemorySegment[]> SLOTS =
+            ThreadLocal.withInitial(CallSlots::allocate);
 
-    private CallSlots() {
+    private CallSlots() {}
+
+    private static MemorySegment[] allocate() {
         // A line of its own: neighbours in the C heap may belong to other threads.
         MemorySegment line = Arena.ofAuto().allocate(128, 128);
-        context = line.asSlice(0, ADDRESS);
-        first = line.asSlice(8, JAVA_LONG);
-        second = line.asSlice(16, JAVA_LONG);
+        return new MemorySegment[] {
+            line.asSlice(0, ADDRESS), line.asSlice(8, JAVA_LONG), line.asSlice(16, JAVA_LONG)
+        };
     }
 
     /** Only for the question which context is current, which comes before other calls. */
     public static MemorySegment context() {
-        return SLOTS.get().context;
+        return SLOTS.get()[CONTEXT];
     }
 
     public static MemorySegment first() {
-        return SLOTS.get().first;
+        return SLOTS.get()[FIRST];
     }
 
     public static MemorySegment second() {
-        return SLOTS.get().second;
+        return SLOTS.get()[SECOND];
     }
 
     public static long asLong(MemorySegment slot) {
