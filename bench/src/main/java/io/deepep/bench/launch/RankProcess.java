@@ -1,5 +1,6 @@
 package io.deepep.bench.launch;
 
+import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -78,20 +79,24 @@ final class RankProcess {
         return new RankProcess(output.rank(), process, output.pump(process));
     }
 
-    /** The shell would say it only when it runs. */
+    /**
+     * The shell would say it only when it runs. Files, not paths: these cannot be made of names
+     * that the locale cannot spell, and the PATH may hold some.
+     */
     private static void requireExecutable(String command) throws IOException {
         boolean found =
                 command.contains("/")
-                        ? isProgram(Path.of(command))
+                        ? isProgram(new File(command))
                         : Arrays.stream(System.getenv().getOrDefault("PATH", "").split(":", -1))
-                                .anyMatch(folder -> isProgram(Path.of(folder, command)));
+                                .map(folder -> folder.isEmpty() ? "." : folder)
+                                .anyMatch(folder -> isProgram(new File(folder, command)));
         if (!found) {
             throw new IOException("there is no such program");
         }
     }
 
-    private static boolean isProgram(Path file) {
-        return Files.isRegularFile(file) && Files.isExecutable(file);
+    private static boolean isProgram(File file) {
+        return file.isFile() && file.canExecute();
     }
 
     int rank() {
