@@ -149,4 +149,11 @@ class StartScriptTest {
                 .contains("/bench/target/launcher/* Example.java argument")
                 .doesNotContain("io.deepep.bench.Main");
     }
+
+    @Test
+    void namesOfFilesAreUtf8WhereThereIsNoLocale() throws Exception {
+        script(jdk.resolve("bin/java"), "echo \"LC_CTYPE=$LC_CTYPE\"");
+        assertThat(outputOf(start(checkout, "LC_ALL", "LC_CTYPE", "LANG")))
+                .contains("LC_CTYPE=C.UTF-8");
+    }
 }
