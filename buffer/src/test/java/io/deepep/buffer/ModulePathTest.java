@@ -127,6 +127,33 @@ class ModulePathTest {
         assertThat(output).isEqualTo("got 3.0 got 3.0");
     }
 
+    /** That of the class path would not help. */
+    @Test
+    void whoLacksNativeAccessIsToldTheOptionForModules() throws IOException, InterruptedException {
+        Path probe =
+                Files.writeString(
+                        folder.resolve("Probe.java"),
+                        """
+                        class Probe {
+                            public static void main(String[] args) {
+                                System.out.print(io.deepep.cuda.driver.CuLibrary.failure().get().cure());
+                            }
+                        }
+                        """);
+        assertThat(
+                        run(
+                                List.of(
+                                        "--illegal-native-access=deny",
+                                        "--module-path",
+                                        libraryPath(),
+                                        "--add-modules",
+                                        "io.deepep.cuda",
+                                        "--add-exports",
+                                        "io.deepep.cuda/io.deepep.cuda.driver=ALL-UNNAMED",
+                                        probe.toString())))
+                .endsWith("--enable-native-access=io.deepep,io.deepep.host,io.deepep.cuda");
+    }
+
     /** Modules of a release have none; it comes in an artifact of its own. */
     @Test
     void deviceCodeIsFoundOnTheClassPath() throws IOException, InterruptedException {

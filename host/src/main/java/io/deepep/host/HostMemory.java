@@ -3,6 +3,7 @@ package io.deepep.host;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.deepep.spi.posix.NativeAccess;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -34,7 +35,24 @@ public final class HostMemory {
         long size = Math.max(bytes, 1);
         return CALLOC.isPresent()
                 ? CALLOC.get().allocate(arena, size)
-                : arena.allocate(size, ALIGNMENT);
+                : allocateDirect(arena, size);
+    }
+
+    /**
+     * Of automatic arenas, Java limits such memory to the size of the heap if nobody sets another
+     * limit.
+     */
+    private static MemorySegment allocateDirect(Arena arena, long size) {
+        try {
+            return arena.allocate(size, ALIGNMENT);
+        } catch (OutOfMemoryError full) {
+            OutOfMemoryError explained =
+                    new OutOfMemoryError(
+                            "%s; start Java with %s, to allocate beside Java's limit, or raise that by -XX:MaxDirectMemorySize"
+                                    .formatted(full.getMessage(), NativeAccess.OPTION));
+            explained.initCause(full);
+            throw explained;
+        }
     }
 
     private record Allocator(MethodHandle calloc, MethodHandle free) {

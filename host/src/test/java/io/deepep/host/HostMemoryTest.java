@@ -3,12 +3,16 @@ package io.deepep.host;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.deepep.spi.posix.NativeAccess;
+import io.deepep.testkit.Programs;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
@@ -81,5 +85,25 @@ class HostMemoryTest {
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("bytes=" + bytes);
         }
+    }
+
+    /** Allocates 2 MiB. */
+    static final class Program {
+        private Program() {}
+
+        public static void main(String[] args) {
+            HostMemory.allocate(Arena.ofAuto(), 2 << 20).fill((byte) 1);
+        }
+    }
+
+    @Test
+    void javasLimitCountsOnlyWithoutNativeAccess() throws IOException, InterruptedException {
+        List<String> options = new ArrayList<>(Programs.SHORT_LIVED);
+        options.add("-XX:MaxDirectMemorySize=1m");
+        ProcessBuilder program = Programs.java(Program.class, options);
+        Programs.run(program).requireSuccess();
+        program.command().remove(NativeAccess.OPTION);
+        assertThat(Programs.run(program).output())
+                .contains("Cannot reserve", "start Java with --enable-native-access=ALL-UNNAMED");
     }
 }

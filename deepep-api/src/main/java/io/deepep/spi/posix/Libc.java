@@ -106,8 +106,9 @@ final class Libc {
             throw new DeepEpUnavailableException(
                     "the C library's functions for shared memory cannot be called: "
                             + Loaded.REFUSED.getMessage(),
-                    "use Linux, start Java with --enable-native-access=ALL-UNNAMED, or run the"
-                            + " ranks as threads of one process",
+                    "use Linux, start Java with "
+                            + NativeAccess.OPTION
+                            + ", or run the ranks as threads of one process",
                     Loaded.REFUSED);
         }
         return Loaded.LIBC;

@@ -3,6 +3,7 @@ package io.deepep.cuda.driver;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.spi.posix.NativeAccess;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -45,7 +46,7 @@ public final class CuLibrary {
             failure =
                     new DeepEpUnavailableException(
                             "native access is denied to " + CuLibrary.class.getModule(),
-                            "start Java with --enable-native-access=ALL-UNNAMED",
+                            "start Java with " + NativeAccess.OPTION,
                             e);
         } catch (IllegalArgumentException e) {
             failure = new DeepEpUnavailableException(FILE + " cannot be loaded", CURE, e);
