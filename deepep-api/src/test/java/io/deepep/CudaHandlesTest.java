@@ -25,7 +25,8 @@ class CudaHandlesTest {
     void whatIsMissingIsNamed() {
         assertThatThrownBy(() -> Stream.cuda(Device.cuda(0), 1))
                 .isInstanceOf(DeepEpUnavailableException.class)
-                .hasMessageContaining("io.deepep:deepep-native");
+                .hasMessageContaining("io.deepep:deepep-native")
+                .hasMessageContaining("META-INF/services");
         assertThatThrownBy(() -> Tensor.cuda(1 << 20, null, DType.F32, 1))
                 .isInstanceOf(DeepEpUnavailableException.class);
     }

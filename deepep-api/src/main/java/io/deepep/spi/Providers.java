@@ -31,7 +31,10 @@ final class Providers {
                                             new DeepEpUnavailableException(
                                                     "no implementation of %s was found"
                                                             .formatted(kind.getName()),
-                                                    "add the artifact io.deepep:" + artifact));
+                                                    "add the artifact io.deepep:"
+                                                            + artifact
+                                                            + " where deepep-api is loaded from; a shaded jar must"
+                                                            + " keep META-INF/services"));
             FOUND.put(kind, found);
         }
         return kind.cast(found);
