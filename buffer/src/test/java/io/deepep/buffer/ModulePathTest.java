@@ -136,7 +136,8 @@ class ModulePathTest {
                         """
                         class Probe {
                             public static void main(String[] args) {
-                                System.out.print(io.deepep.cuda.driver.CuLibrary.failure().get().cure());
+                                System.out.print(io.deepep.Device.numCudaDevices());
+                                System.out.print(io.deepep.cuda.driver.CuLibrary.failure().get());
                             }
                         }
                         """);
@@ -151,6 +152,8 @@ class ModulePathTest {
                                         "--add-exports",
                                         "io.deepep.cuda/io.deepep.cuda.driver=ALL-UNNAMED",
                                         probe.toString())))
+                .startsWith("0")
+                .contains("native access is denied to module io.deepep.cuda")
                 .endsWith("--enable-native-access=io.deepep,io.deepep.host,io.deepep.cuda");
     }
 

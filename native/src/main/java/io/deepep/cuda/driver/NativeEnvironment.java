@@ -14,12 +14,6 @@ import java.lang.invoke.MethodHandle;
  * variables already.
  */
 public final class NativeEnvironment {
-    private static final Linker LINKER = Linker.nativeLinker();
-    private static final MethodHandle SETENV =
-            LINKER.downcallHandle(
-                    LINKER.defaultLookup().find("setenv").orElseThrow(),
-                    FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT));
-
     private NativeEnvironment() {}
 
     /**
@@ -27,12 +21,18 @@ public final class NativeEnvironment {
      * library that reads the variable starts.
      *
      * @throws IllegalArgumentException if the name is empty or has a {@code =}
+     * @throws IllegalCallerException if native access is denied
      */
     public static synchronized void set(String name, String value) {
+        Linker linker = Linker.nativeLinker();
+        MethodHandle setenv =
+                linker.downcallHandle(
+                        linker.defaultLookup().findOrThrow("setenv"),
+                        FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT));
         try (Arena arena = Arena.ofConfined()) {
             Object status =
                     NativeLibrary.call(
-                            SETENV, arena.allocateFrom(name), arena.allocateFrom(value), 1);
+                            setenv, arena.allocateFrom(name), arena.allocateFrom(value), 1);
             if (!status.equals(0)) {
                 throw new IllegalArgumentException(
                         "cannot set the environment variable \"" + name + "\"");
