@@ -1,10 +1,11 @@
 package io.deepep.spi.posix;
 
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.stream.Stream;
 
 /**
  * The memory that this process can still allocate before the kernel's OOM killer ends a process:
@@ -64,11 +65,17 @@ public final class AvailableMemory {
     }
 
     /**
-     * The least that the group or one of its parents leaves. A container may not see its own path.
+     * The least that the group or one of its parents leaves. A container may not see its own path;
+     * and one that the locale cannot spell is not found either.
      */
     private static long ofGroup(Path root, String path, Version version) {
         long available = UNKNOWN;
-        Path group = root.resolve(path.substring(1)).normalize();
+        Path group;
+        try {
+            group = root.resolve(path.substring(1)).normalize();
+        } catch (InvalidPathException unspellable) {
+            group = root;
+        }
         for (; group != null && group.startsWith(root); group = group.getParent()) {
             long limit = number(group.resolve(version.limit));
             long usage = number(group.resolve(version.usage));
@@ -106,8 +113,8 @@ public final class AvailableMemory {
     }
 
     private static List<String> lines(Path file) {
-        try (Stream<String> lines = Files.lines(file)) {
-            return lines.toList();
+        try {
+            return new String(Files.readAllBytes(file), StandardCharsets.UTF_8).lines().toList();
         } catch (IOException notThere) {
             return List.of();
         }

@@ -3,6 +3,7 @@ package io.deepep.spi.posix;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.BeforeEach;
@@ -59,6 +60,18 @@ class AvailableMemoryTest {
         write("cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
         write("cgroup/memory/memory.usage_in_bytes", "600\n");
         assertThat(read()).isEqualTo(500);
+    }
+
+    /** A name in another charset; and one that the locale cannot spell, as NUL is in none. */
+    @Test
+    void ofAGroupWhoseNameCannotBeReadTheRootCounts() throws IOException {
+        write("cgroup/memory.max", "900\n");
+        write("cgroup/memory.current", "100\n");
+        write("proc/self/cgroup", "0::/m\0ller\n");
+        assertThat(read()).isEqualTo(800);
+        Files.writeString(
+                root.resolve("proc/self/cgroup"), "0::/müller\n", StandardCharsets.ISO_8859_1);
+        assertThat(read()).isEqualTo(800);
     }
 
     @Test
