@@ -136,11 +136,13 @@ class ModulePathTest {
                         """
                         class Probe {
                             public static void main(String[] args) {
-                                System.out.print(io.deepep.Device.numCudaDevices());
+                                System.out.println(io.deepep.Device.numCudaDevices());
+                                System.out.println(io.deepep.cuda.rdma.RdmaDevice.unavailabilityReason().get());
                                 System.out.print(io.deepep.cuda.driver.CuLibrary.failure().get());
                             }
                         }
                         """);
+        String denied = "native access is denied to module io.deepep.cuda";
         assertThat(
                         run(
                                 List.of(
@@ -151,10 +153,15 @@ class ModulePathTest {
                                         "io.deepep.cuda",
                                         "--add-exports",
                                         "io.deepep.cuda/io.deepep.cuda.driver=ALL-UNNAMED",
+                                        "--add-exports",
+                                        "io.deepep.cuda/io.deepep.cuda.rdma=ALL-UNNAMED",
                                         probe.toString())))
-                .startsWith("0")
-                .contains("native access is denied to module io.deepep.cuda")
-                .endsWith("--enable-native-access=io.deepep,io.deepep.host,io.deepep.cuda");
+                .isEqualToIgnoringNewLines(
+                        "0"
+                                + denied
+                                + "io.deepep.error.DeepEpUnavailableException: "
+                                + denied
+                                + "; start Java with --enable-native-access=io.deepep,io.deepep.host,io.deepep.cuda");
     }
 
     /** Modules of a release have none; it comes in an artifact of its own. */

@@ -3,7 +3,6 @@ package io.deepep.cuda.driver;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import io.deepep.error.DeepEpUnavailableException;
-import io.deepep.spi.posix.NativeAccess;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -43,11 +42,7 @@ public final class CuLibrary {
             presetEnvironment("CUDA_MODULE_LOADING", "EAGER");
             symbols = SymbolLookup.libraryLookup(FILE, Arena.global());
         } catch (IllegalCallerException e) {
-            failure =
-                    new DeepEpUnavailableException(
-                            "native access is denied to " + CuLibrary.class.getModule(),
-                            "start Java with " + NativeAccess.OPTION,
-                            e);
+            failure = NativeLibrary.denied(e);
         } catch (IllegalArgumentException e) {
             failure = new DeepEpUnavailableException(FILE + " cannot be loaded", CURE, e);
         }

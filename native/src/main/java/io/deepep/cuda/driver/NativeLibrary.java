@@ -1,6 +1,7 @@
 package io.deepep.cuda.driver;
 
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.spi.posix.NativeAccess;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -23,6 +24,7 @@ public final class NativeLibrary {
      *
      * @param name a file, or what the dynamic linker searches for, for example {@code libm.so.6}
      * @return empty if there is none, or it cannot be loaded
+     * @throws DeepEpUnavailableException if native access is denied
      */
     public static Optional<NativeLibrary> find(String name) {
         try {
@@ -30,7 +32,16 @@ public final class NativeLibrary {
                     new NativeLibrary(name, SymbolLookup.libraryLookup(name, Arena.global())));
         } catch (IllegalArgumentException missing) {
             return Optional.empty();
+        } catch (IllegalCallerException refused) {
+            throw denied(refused);
         }
+    }
+
+    static DeepEpUnavailableException denied(IllegalCallerException refused) {
+        return new DeepEpUnavailableException(
+                "native access is denied to " + NativeLibrary.class.getModule(),
+                "start Java with " + NativeAccess.OPTION,
+                refused);
     }
 
     /**
