@@ -80,11 +80,16 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
         return false;
     }
 
+    /** Also where it has no memory of its own. */
     @Override
-    void release(CudaMemory memory) {
+    void letGo() {
         for (int peer = 0; peer < group.numRanks(); peer++) {
             flags.rdma().signal(peer, (long) Long.BYTES * group.rank(), 1);
         }
+    }
+
+    @Override
+    void release(CudaMemory memory) {
         if (othersHaveLetGo()) {
             memory.close();
         } else {

@@ -134,7 +134,10 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
     /** Everybody has opened the memory, or gives up. Nothing to do where a handle stays valid. */
     void withdraw() {}
 
-    /** Frees this rank's memory, now that this rank uses nobody's any more. */
+    /** This rank uses nobody's memory any more. */
+    void letGo() {}
+
+    /** Frees this rank's memory, after {@link #letGo}. */
     void release(CudaMemory memory) {
         memory.close();
     }
@@ -253,6 +256,7 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
         if (own != null) {
             all.made(own, this::release);
         }
+        all.made(this, CudaProcessHeaps::letGo);
         opened.values().forEach(memory -> all.made(memory, CudaMemory::close));
         return all;
     }

@@ -136,6 +136,19 @@ class CudaProcessHeapsTest {
         assertThat(processes.getLast().output()).contains("live 0");
     }
 
+    /** A rank without memory has nobody's open: the others do not keep theirs because of it. */
+    @Test
+    void whereOneHasNoMemoryTheOthersFreeTheirs() throws Exception {
+        Map<String, String> none = new HashMap<>(NO_FD);
+        none.put("FAKE_CUDA_NO_MEMORY", "1");
+        for (Programs.Ended process : run(1, false, List.of(NO_FD, none, NO_FD))) {
+            assertThat(process.output())
+                    .contains("rank 1 needs 300000 bytes")
+                    .contains("free device memory there")
+                    .contains("live 0");
+        }
+    }
+
     @Test
     void whereNeitherGoesAllAreToldWhy() throws Exception {
         Map<String, String> neither = new HashMap<>(NO_FD);

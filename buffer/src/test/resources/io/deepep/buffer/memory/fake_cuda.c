@@ -4,6 +4,7 @@
 //
 // FAKE_CUDA_NO_FD      devices cannot export descriptors
 // FAKE_CUDA_NO_IPC     no memory has an IPC handle
+// FAKE_CUDA_NO_MEMORY  there is none that has an IPC handle
 // FAKE_CUDA_WRONG_FD   importing a descriptor maps other memory
 
 #define _GNU_SOURCE
@@ -17,7 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { kInvalidValue = 1, kAlreadyMapped = 208, kNotSupported = 801 };
+enum { kInvalidValue = 1, kOutOfMemory = 2, kAlreadyMapped = 208, kNotSupported = 801 };
 enum { kPage = 4096, kMaxMappings = 256, kPosixFd = 103, kNumSms = 16 };
 
 typedef struct {
@@ -113,6 +114,7 @@ int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t n) { return memcpy(to, (void
 int cuMemsetD8_v2(uint64_t to, unsigned char value, size_t n) { return memset((void*)(uintptr_t)to, value, n), 0; }
 
 int cuMemAlloc_v2(uint64_t* address, size_t size) {
+    if (has("FAKE_CUDA_NO_MEMORY")) return kOutOfMemory;
     size_t rounded = (size + kPage - 1) / kPage * kPage;
     return addMapping(address, newMemory(rounded + kPage), rounded);
 }
