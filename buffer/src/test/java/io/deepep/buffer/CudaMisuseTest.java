@@ -1,5 +1,6 @@
 package io.deepep.buffer;
 
+import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
@@ -16,8 +17,11 @@ import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaGraph;
 import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.memory.PinnedMemory;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.host.HostStream;
 import io.deepep.observe.BufferObserver;
@@ -62,6 +66,11 @@ class CudaMisuseTest {
     private DispatchPlan.Builder plan(Buffer buffer) {
         return DispatchPlan.builder(tensor(buffer, DType.BF16, TOKENS, HIDDEN))
                 .topk(tensor(buffer, DType.I64, TOKENS, 1), null, 2);
+    }
+
+    private LowLatencyDispatchPlan.Builder lowLatencyPlan(Buffer buffer) {
+        return LowLatencyDispatchPlan.builder(
+                tensor(buffer, DType.BF16, TOKENS, HIDDEN), tensor(buffer, DType.I64, TOKENS, 1));
     }
 
     private DispatchPlan worstCase(Buffer buffer) {
@@ -156,11 +165,7 @@ class CudaMisuseTest {
                 TestStream engine = backend.newStream(other.options().device())) {
             Event event;
             try (Buffer buffer = builder(group.communicator(0)).lowLatency(LOW_LATENCY).open()) {
-                LowLatencyDispatchPlan plan =
-                        LowLatencyDispatchPlan.builder(
-                                        tensor(buffer, DType.BF16, TOKENS, HIDDEN),
-                                        tensor(buffer, DType.I64, TOKENS, 1))
-                                .build();
+                LowLatencyDispatchPlan plan = lowLatencyPlan(buffer).build();
                 CallOptions inOrder = CallOptions.sync().on(buffer.communicationStream());
                 event = buffer.lowLatencyDispatch(plan, inOrder).event();
             }
@@ -168,6 +173,27 @@ class CudaMisuseTest {
             event.synchronize();
             engine.stream().waitFor(event);
             other.dispatch(plan(other).build(), CallOptions.sync().after(event));
+        }
+    }
+
+    /** As it may if that is a buffer's, and they wait for the event of a call on it. */
+    @Test
+    void aStreamIsClosedWhileThreadsWaitForIt() throws InterruptedException {
+        CudaContext context = CudaContext.shared(CudaDevice.of(0));
+        try (PinnedMemory gate = PinnedMemory.allocate(context, Integer.BYTES)) {
+            for (int round = 1; round <= 60; round++) {
+                CudaStream stream = CudaStream.create(context);
+                stream.waitForInt(gate.deviceAddress(), round);
+                Thread first = Thread.ofPlatform().start(stream::awaitEnd);
+                Thread second = Thread.ofPlatform().start(stream::awaitEnd);
+                JAVA_INT.varHandle().setRelease(gate.segment(), 0L, round);
+                while (!stream.isIdle()) {
+                    Thread.onSpinWait();
+                }
+                stream.close();
+                first.join();
+                second.join();
+            }
         }
     }
 

@@ -98,8 +98,8 @@ public final class CallEvent implements DeviceEvent {
     public void synchronize() {
         if (!followsStream) {
             finished.synchronize();
-        } else if (!stream.isClosed()) {
-            stream.synchronize();
+        } else {
+            stream.awaitEnd();
         }
     }
 }

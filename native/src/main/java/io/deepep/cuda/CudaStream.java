@@ -74,6 +74,9 @@ public final class CudaStream implements Stream, AutoCloseable {
     private final boolean owned;
     private final AtomicBoolean closed = new AtomicBoolean();
 
+    /** Threads that the driver holds until its work is done; guarded by this. */
+    private int waiting;
+
     /** What went into graphs; the events outlive their owners, whose replays may still run. */
     private final List<Replayed> replayed = new ArrayList<>();
 
@@ -212,11 +215,34 @@ public final class CudaStream implements Stream, AutoCloseable {
 
     @Override
     public void synchronize() {
+        handle();
+        awaitEnd();
+    }
+
+    /** {@link #synchronize}, but of a closed stream everything is done. */
+    public void awaitEnd() {
         if (VirtualThreads.isOne()) {
-            VirtualThreads.await(this::isDone);
+            VirtualThreads.await(this::isOver);
         }
-        context.makeCurrent();
-        SYNCHRONIZE.call(handle());
+        synchronized (this) {
+            if (isClosed()) {
+                return;
+            }
+            waiting++;
+        }
+        try {
+            context.makeCurrent();
+            SYNCHRONIZE.call(handle);
+        } finally {
+            synchronized (this) {
+                waiting--;
+                destroyOnceUnused();
+            }
+        }
+    }
+
+    private synchronized boolean isOver() {
+        return isClosed() || isDone();
     }
 
     private boolean isDone() {
@@ -322,7 +348,14 @@ public final class CudaStream implements Stream, AutoCloseable {
      */
     @Override
     public synchronized void close() {
-        if (closed.compareAndSet(false, true) && owned) {
+        if (closed.compareAndSet(false, true)) {
+            destroyOnceUnused();
+        }
+    }
+
+    /** Not while the driver still looks at it for a thread that waits: the last one does it. */
+    private void destroyOnceUnused() {
+        if (isClosed() && waiting == 0 && owned) {
             context.makeCurrent();
             DESTROY.call(handle);
         }
