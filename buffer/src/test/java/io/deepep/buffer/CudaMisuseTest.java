@@ -21,6 +21,7 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaGraph;
 import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.PinnedMemory;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.host.HostStream;
@@ -194,6 +195,24 @@ class CudaMisuseTest {
                 first.join();
                 second.join();
             }
+        }
+    }
+
+    /** As after a buffer that could not be opened. */
+    @Test
+    void memoryStaysUntilTheWorkOnItIsOver() throws InterruptedException {
+        CudaContext context = CudaContext.shared(CudaDevice.of(0));
+        try (PinnedMemory gate = PinnedMemory.allocate(context, Integer.BYTES);
+                CudaStream stream = CudaStream.create(context)) {
+            DevicePool pool = new DevicePool(stream);
+            stream.waitForInt(gate.deviceAddress(), 1);
+            Thread closing = Thread.ofPlatform().start(pool::close);
+            Thread.sleep(200);
+            boolean waits = closing.isAlive();
+            JAVA_INT.varHandle().setRelease(gate.segment(), 0L, 1);
+            closing.join();
+            stream.synchronize();
+            assertThat(waits).isTrue();
         }
     }
 

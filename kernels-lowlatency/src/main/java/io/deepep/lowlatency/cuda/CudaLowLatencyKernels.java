@@ -240,7 +240,7 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
         return mask.query();
     }
 
-    /** Releases the rank's memory, now that its stream is done; waits for nothing. */
+    /** Releases the rank's memory, once its stream is done. */
     @Override
     public void close() {
         memory.close();

@@ -184,7 +184,7 @@ public final class CudaNormalKernels extends NormalKernels implements AutoClosea
         return new CudaCombine(state, plan);
     }
 
-    /** Releases the rank's memory, now that its stream is done; waits for nothing. */
+    /** Releases the rank's memory, once its stream is done. */
     @Override
     public void close() {
         state.close();

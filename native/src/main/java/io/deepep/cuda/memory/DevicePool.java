@@ -159,11 +159,20 @@ public final class DevicePool implements AutoCloseable {
     }
 
     /**
-     * Unmaps what nobody can reach, now that the GPU is done with it; the rest as soon as it
-     * becomes unreachable. Waits for nothing. Idempotent.
+     * Waits until the stream's work is done, and unmaps what nobody can reach; the rest as soon as
+     * it becomes unreachable. Idempotent.
      */
     @Override
-    public synchronized void close() {
+    public void close() {
+        try {
+            stream.awaitEnd();
+        } catch (NativeCallException failed) {
+            // The GPU has failed, and runs nothing any more.
+        }
+        unmap();
+    }
+
+    private synchronized void unmap() {
         if (!closed) {
             closed = true;
             slabs.stream().filter(slab -> slab.free.isWhole()).forEach(slab -> slab.memory.close());
