@@ -263,4 +263,28 @@ class CudaMisuseTest {
                     });
         }
     }
+
+    /** Also where it is asked twice, though the stream cannot tell any more what has run last. */
+    @Test
+    void aTimeOutOfLowLatencyModeIsToldAfterTheBufferIsClosed() throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator -> {
+                        Event event = null;
+                        try (Buffer buffer = builder(communicator).lowLatency(LOW_LATENCY).open()) {
+                            LowLatencyDispatchPlan late =
+                                    lowLatencyPlan(buffer).timeout(Duration.ofMillis(200)).build();
+                            if (communicator.rank() == 0) {
+                                event =
+                                        buffer.lowLatencyDispatch(late, CallOptions.async())
+                                                .event();
+                            }
+                        }
+                        for (int time = 0; event != null && time < 2; time++) {
+                            assertThatThrownBy(event::synchronize)
+                                    .isInstanceOf(DeepEpTimeoutException.class);
+                        }
+                    });
+        }
+    }
 }

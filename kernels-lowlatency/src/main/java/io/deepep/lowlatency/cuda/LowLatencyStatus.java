@@ -106,10 +106,15 @@ final class LowLatencyStatus {
         return taken;
     }
 
-    /** Waits for the stream. */
+    /** Waits for the stream; of a closed one, what was seen last is the last. */
     private long lastRun() {
-        stream.copy(memory.address() + DONE, ran.address(), Long.BYTES);
-        stream.synchronize();
+        synchronized (stream) {
+            if (stream.isClosed()) {
+                return failedRun;
+            }
+            stream.copy(memory.address() + DONE, ran.address(), Long.BYTES);
+        }
+        stream.awaitEnd();
         return (long) LONG.getAcquire(memory, DONE);
     }
 }
