@@ -168,6 +168,7 @@ EMULATED cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) { return *can = 1, 
 EMULATED cuCtxEnablePeerAccess(Context*, unsigned) { return CUDA_SUCCESS; }
 
 EMULATED cuDevicePrimaryCtxRetain(Context** context, CUdevice device) {
+    MAY_FAIL;
     *context = context_of(device);
     return *context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }

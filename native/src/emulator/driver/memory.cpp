@@ -146,6 +146,7 @@ CUresult map(CUdeviceptr* address, const Exported& exported) {
 }  // namespace
 
 EMULATED cuMemAlloc_v2(CUdeviceptr* address, size_t num_bytes) {
+    MAY_FAIL;
     if (auto forbidden = forbidden_in_captures()) return forbidden;
     if (num_bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     std::lock_guard lock(mutex);
@@ -177,21 +178,25 @@ EMULATED cuMemGetInfo_v2(size_t* free, size_t* total) {
 }
 
 EMULATED cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t num_bytes) {
+    MAY_FAIL;
     memcpy(reinterpret_cast<void*>(to), from, num_bytes);
     return CUDA_SUCCESS;
 }
 
 EMULATED cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t num_bytes) {
+    MAY_FAIL;
     memcpy(to, reinterpret_cast<void*>(from), num_bytes);
     return CUDA_SUCCESS;
 }
 
 EMULATED cuMemsetD8_v2(CUdeviceptr to, uint8_t value, size_t num_bytes) {
+    MAY_FAIL;
     memset(reinterpret_cast<void*>(to), value, num_bytes);
     return CUDA_SUCCESS;
 }
 
 EMULATED cuMemHostAlloc(void** address, size_t num_bytes, unsigned) {
+    MAY_FAIL;
     if (auto forbidden = forbidden_in_captures()) return forbidden;
     void* memory =
         mmap(nullptr, round_up(num_bytes, kPage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -212,6 +217,7 @@ EMULATED cuMemFreeHost(void* address) {
 }
 
 EMULATED cuMemHostRegister_v2(void* address, size_t num_bytes, unsigned) {
+    MAY_FAIL;
     std::lock_guard lock(mutex);
     if (find(reinterpret_cast<CUdeviceptr>(address)) != allocations.end()) {
         return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
@@ -269,6 +275,7 @@ EMULATED cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocatio
 }
 
 EMULATED cuMemCreate(Physical** handle, size_t num_bytes, const CUmemAllocationProp* properties, uint64_t) {
+    MAY_FAIL;
     if (auto forbidden = forbidden_in_captures()) return forbidden;
     if (properties->handle_types & ~(1 | kFabricHandle)) return CUDA_ERROR_NOT_SUPPORTED;
     if (properties->handle_types & kFabricHandle && fabric() < 2) return CUDA_ERROR_NOT_PERMITTED;
@@ -284,6 +291,7 @@ EMULATED cuMemRelease(Physical* handle) {
 }
 
 EMULATED cuMemExportToShareableHandle(void* out, Physical* handle, int type, uint64_t) {
+    MAY_FAIL;
     if (type == kFabricHandle) {
         FabricHandle exported = {getpid(), handle->fd};
         return memcpy(out, &exported, sizeof(exported)), CUDA_SUCCESS;
@@ -293,6 +301,7 @@ EMULATED cuMemExportToShareableHandle(void* out, Physical* handle, int type, uin
 }
 
 EMULATED cuMemImportFromShareableHandle(Physical** handle, void* shared, int type) {
+    MAY_FAIL;
     if (type == kFabricHandle && fabric() < 2) return CUDA_ERROR_NOT_PERMITTED;
     int fd = type == kFabricHandle ? open_fd(static_cast<const FabricHandle*>(shared)->pid,
                                              static_cast<const FabricHandle*>(shared)->fd)
@@ -303,6 +312,7 @@ EMULATED cuMemImportFromShareableHandle(Physical** handle, void* shared, int typ
 }
 
 EMULATED cuMemAddressReserve(CUdeviceptr* address, size_t num_bytes, size_t, CUdeviceptr, uint64_t) {
+    MAY_FAIL;
     void* range = mmap(nullptr, num_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return *address = reinterpret_cast<CUdeviceptr>(range),
            range == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
@@ -314,6 +324,7 @@ EMULATED cuMemAddressFree(CUdeviceptr address, size_t num_bytes) {
 
 // Not to be touched before cuMemSetAccess.
 EMULATED cuMemMap(CUdeviceptr address, size_t num_bytes, size_t offset, Physical* handle, uint64_t) {
+    MAY_FAIL;
     if (offset + num_bytes > handle->num_bytes) return CUDA_ERROR_INVALID_VALUE;
     void* at = mmap(reinterpret_cast<void*>(address), num_bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, handle->fd, offset);
     if (at == MAP_FAILED) return CUDA_ERROR_INVALID_VALUE;
@@ -332,6 +343,7 @@ EMULATED cuMemUnmap(CUdeviceptr address, size_t num_bytes) {
 
 // Two threads that ask for one device at a time were refused on GPUs; here a second time is, whenever it comes.
 EMULATED cuMemSetAccess(CUdeviceptr address, size_t num_bytes, const AccessDescription* access, size_t count) {
+    MAY_FAIL;
     std::lock_guard lock(mutex);
     auto it = allocations.find(address);
     if (it == allocations.end() || count != 1) return CUDA_ERROR_INVALID_VALUE;
@@ -343,6 +355,7 @@ EMULATED cuMemSetAccess(CUdeviceptr address, size_t num_bytes, const AccessDescr
 }
 
 EMULATED cuIpcGetMemHandle(CUipcHandle* handle, CUdeviceptr address) {
+    MAY_FAIL;
     std::lock_guard lock(mutex);
     auto it = find(address);
     if (it == allocations.end() || it->second.kind != Kind::kPlain) return CUDA_ERROR_INVALID_VALUE;
@@ -353,6 +366,7 @@ EMULATED cuIpcGetMemHandle(CUipcHandle* handle, CUdeviceptr address) {
 }
 
 EMULATED cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcHandle handle, unsigned) {
+    MAY_FAIL;
     if (auto forbidden = forbidden_in_captures()) return forbidden;
     Exported exported;
     memcpy(&exported, &handle, sizeof(exported));

@@ -64,6 +64,7 @@ Arguments::Arguments(const Kernel* kernel, void* const* given) {
 }  // namespace deepep::emulator
 
 EMULATED cuModuleLoadDataEx(Module** module, const void* image, unsigned, void*, void*) {
+    MAY_FAIL;
     Elf64_Ehdr elf;
     memcpy(&elf, image, sizeof(elf));
     if (memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0) return CUDA_ERROR_NO_BINARY_FOR_GPU;
@@ -123,6 +124,7 @@ EMULATED cuOccupancyMaxActiveBlocksPerMultiprocessor(int* num_blocks, Function*,
 }
 
 EMULATED cuLaunchKernelEx(const CUlaunchConfig* config, Function* function, void** params, void**) {
+    MAY_FAIL;
     Stream* stream = stream_of(config->stream);
     if (auto failed = status_of(stream->context)) return failed;
     Dim grid = {config->grid[0], config->grid[1], config->grid[2]},

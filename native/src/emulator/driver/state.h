@@ -39,6 +39,12 @@ CUresult status_of(const Context* context);
 // For calls that captures forbid the thread that began them: these become invalid.
 CUresult forbidden_in_captures();
 
+// The status with which a test wants this call of a function to fail: deepepEmulatorFail.
+CUresult asked_to_fail(const char* function);
+
+#define MAY_FAIL \
+    if (auto asked = asked_to_fail(__func__)) return asked
+
 // A launch's own copy of a kernel's arguments.
 struct Arguments {
     std::vector<std::unique_ptr<uint8_t[]>> values;

@@ -170,6 +170,7 @@ CUresult submit(Stream* stream, Work work) {
 }  // namespace
 
 EMULATED cuStreamCreateWithPriority(Stream** stream, unsigned, int) {
+    MAY_FAIL;
     if (!current_context()) return CUDA_ERROR_INVALID_CONTEXT;
     Context* context = current_context();
     *stream = new Stream{.context = context};
@@ -200,6 +201,7 @@ EMULATED cuStreamGetCtx(Stream* stream, Context** context) {
 }
 
 EMULATED cuStreamSynchronize(Stream* stream) {
+    MAY_FAIL;
     stream = stream_of(stream);
     if (auto forbidden = not_capturing(stream)) return forbidden;
     stream->wait();
@@ -214,6 +216,7 @@ EMULATED cuStreamQuery(Stream* stream) {
 }
 
 EMULATED cuCtxSynchronize() {
+    MAY_FAIL;
     Context* context = current_context();
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     std::vector<Stream*> all;
@@ -227,6 +230,7 @@ EMULATED cuCtxSynchronize() {
 }
 
 EMULATED cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t num_bytes, Stream* stream) {
+    MAY_FAIL;
     return submit(stream, {[=] {
         memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), num_bytes);
         return true;
@@ -234,6 +238,7 @@ EMULATED cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t num_bytes, Strea
 }
 
 EMULATED cuMemsetD8Async(CUdeviceptr to, uint8_t value, size_t num_bytes, Stream* stream) {
+    MAY_FAIL;
     return submit(stream, {[=] {
         memset(reinterpret_cast<void*>(to), value, num_bytes);
         return true;
@@ -241,6 +246,7 @@ EMULATED cuMemsetD8Async(CUdeviceptr to, uint8_t value, size_t num_bytes, Stream
 }
 
 EMULATED cuMemsetD32Async(CUdeviceptr to, uint32_t value, size_t num_words, Stream* stream) {
+    MAY_FAIL;
     return submit(stream, {[=] {
         std::fill_n(reinterpret_cast<uint32_t*>(to), num_words, value);
         return true;
@@ -248,19 +254,25 @@ EMULATED cuMemsetD32Async(CUdeviceptr to, uint32_t value, size_t num_words, Stre
 }
 
 EMULATED cuStreamWriteValue32_v2(Stream* stream, CUdeviceptr to, uint32_t value, unsigned) {
+    MAY_FAIL;
     return submit(stream, write_value(to, value));
 }
 
 EMULATED cuStreamWaitValue32_v2(Stream* stream, CUdeviceptr address, uint32_t value, unsigned) {
+    MAY_FAIL;
     return submit(stream, wait_value(address, value));
 }
 
-EMULATED cuEventCreate(Event** event, unsigned) { return *event = new Event{.state = new EventState{}}, CUDA_SUCCESS; }
+EMULATED cuEventCreate(Event** event, unsigned) {
+    MAY_FAIL;
+    return *event = new Event{.state = new EventState{}}, CUDA_SUCCESS;
+}
 
 // The state stays: work that was submitted may still name it.
 EMULATED cuEventDestroy_v2(Event* event) { return delete event, CUDA_SUCCESS; }
 
 EMULATED cuEventRecordWithFlags(Event* event, Stream* stream, unsigned flags) {
+    MAY_FAIL;
     stream = stream_of(stream);
     if (auto failed = status_of(stream->context)) return failed;
     if (!stream->capture) {
@@ -278,6 +290,7 @@ EMULATED cuEventRecordWithFlags(Event* event, Stream* stream, unsigned flags) {
 EMULATED cuEventRecord(Event* event, Stream* stream) { return cuEventRecordWithFlags(event, stream, 0); }
 
 EMULATED cuStreamWaitEvent(Stream* stream, Event* event, unsigned flags) {
+    MAY_FAIL;
     stream = stream_of(stream);
     if (auto failed = status_of(stream->context)) return failed;
     if (!event->captured) {
@@ -306,6 +319,7 @@ EMULATED cuEventQuery(Event* event) {
 }
 
 EMULATED cuEventSynchronize(Event* event) {
+    MAY_FAIL;
     if (auto status = captured(event)) return status;
     uint64_t number = event->state->recorded;
     wait_until([&] {
@@ -323,6 +337,7 @@ EMULATED cuEventElapsedTime(float* milliseconds, Event* begin, Event* end) {
 }
 
 EMULATED cuStreamBeginCapture_v2(Stream* stream, int) {
+    MAY_FAIL;
     if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     stream->capture = std::make_shared<Capture>();
     stream->capture->origin = stream;
@@ -365,10 +380,12 @@ EMULATED cuStreamEndCapture(Stream* stream, Graph** graph) {
 }
 
 EMULATED cuGraphInstantiateWithFlags(GraphExec** exec, Graph* graph, uint64_t) {
+    MAY_FAIL;
     return *exec = new GraphExec{std::make_shared<const std::vector<Work>>(graph->nodes)}, CUDA_SUCCESS;
 }
 
 EMULATED cuGraphLaunch(GraphExec* exec, Stream* stream) {
+    MAY_FAIL;
     std::vector<Work> nodes;
     for (auto& node : *exec->nodes) nodes.push_back(node.for_launch ? node.for_launch() : node);
     return submit(stream, {[nodes = std::move(nodes)] {

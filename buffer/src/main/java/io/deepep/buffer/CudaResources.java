@@ -305,7 +305,7 @@ final class CudaResources implements Resources {
         operation.beginWork.run();
         if (!options.asyncFinish() && !inOrder) {
             if (options.computeStream() != null) {
-                options.computeStream().waitFor(operation.event);
+                operation.hold(options.computeStream());
             } else {
                 operation.completeWork.run();
             }
@@ -354,10 +354,10 @@ final class CudaResources implements Resources {
         if (compute != null) {
             order.joinCompute(compute);
         }
-        operation.observed.receive();
+        operation.receive();
         if (compute != null) {
             if (!order.isOwnStream(compute)) {
-                compute.waitFor(operation.event);
+                operation.hold(compute);
             }
             operation.observed.leave();
         } else if (!stream.isCapturing()) {

@@ -2,6 +2,7 @@ package io.deepep.buffer;
 
 import io.deepep.CallOptions;
 import io.deepep.Event;
+import io.deepep.Stream;
 import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
@@ -134,6 +135,26 @@ final class PreparedOperation<R> {
             throw owner.fail(late, observed.kind());
         } catch (IllegalStateException failure) {
             throw noted(failure);
+        } catch (RuntimeException | Error failure) {
+            note(failure);
+            throw failure;
+        }
+    }
+
+    /** Enqueues the second half, on a GPU. */
+    void receive() {
+        try {
+            observed.receive();
+        } catch (RuntimeException | Error failure) {
+            note(failure);
+            throw failure;
+        }
+    }
+
+    /** Has a stream wait for the end of a call that runs, on a GPU. */
+    void hold(Stream compute) {
+        try {
+            compute.waitFor(event);
         } catch (RuntimeException | Error failure) {
             note(failure);
             throw failure;

@@ -24,6 +24,7 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.PinnedMemory;
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.NativeCallException;
 import io.deepep.host.HostStream;
 import io.deepep.observe.BufferObserver;
 import io.deepep.testkit.HostTensors;
@@ -36,6 +37,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Buffers on GPUs that are closed at the wrong time, and events that are used after that. */
@@ -213,6 +215,29 @@ class CudaMisuseTest {
             closing.join();
             stream.synchronize();
             assertThat(waits).isTrue();
+        }
+    }
+
+    /** The ranks are out of step where a call has begun that cannot go on. */
+    @ParameterizedTest
+    @CsvSource({"cuLaunchKernelEx, 0", "cuStreamWaitEvent, 1"})
+    void aHookThatFailsFailsTheBuffer(String function, int callsBefore)
+            throws InterruptedException {
+        EmulatedGpus.require("others do not fail when they are asked to");
+        try (InProcessGroup group = InProcessGroup.of(1);
+                Buffer buffer = builder(group.communicator(0)).lowLatency(LOW_LATENCY).open();
+                TestStream engine = backend.newStream(buffer.options().device())) {
+            LowLatencyDispatchPlan plan = lowLatencyPlan(buffer).receiveHook(true).build();
+            Runnable hook =
+                    buffer.lowLatencyDispatch(plan, CallOptions.sync().on(engine.stream()))
+                            .receiveHook();
+            EmulatedGpus.failCall(function, callsBefore);
+            assertThatThrownBy(hook::run)
+                    .isInstanceOf(NativeCallException.class)
+                    .hasMessageContaining(function);
+            assertThatThrownBy(() -> buffer.lowLatencyDispatch(plan))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("failed earlier");
         }
     }
 
