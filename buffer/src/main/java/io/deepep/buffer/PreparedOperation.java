@@ -115,11 +115,11 @@ final class PreparedOperation<R> {
         try {
             observed.begin();
             // Where nobody asks for the end of calls, the next run of the plan learns of a refusal.
-            owner.adoptMasks(observed.kind());
+            owner.masks().adopt(observed.kind());
         } catch (IllegalArgumentException refused) {
             throw refused; // nothing was sent
         } catch (DeepEpTimeoutException late) {
-            throw owner.fail(late, observed.kind());
+            throw owner.masks().fail(late, observed.kind());
         } catch (IllegalStateException failure) {
             throw noted(failure);
         } catch (RuntimeException | Error failure) {
@@ -132,7 +132,7 @@ final class PreparedOperation<R> {
         try {
             observed.complete();
         } catch (DeepEpTimeoutException late) {
-            throw owner.fail(late, observed.kind());
+            throw owner.masks().fail(late, observed.kind());
         } catch (IllegalStateException failure) {
             throw noted(failure);
         } catch (RuntimeException | Error failure) {
@@ -182,7 +182,7 @@ final class PreparedOperation<R> {
      */
     private void note(Throwable failure) {
         switch (failure) {
-            case RankMismatchException _ -> owner.adoptMasks(observed.kind());
+            case RankMismatchException _ -> owner.masks().adopt(observed.kind());
             case RoutingException _, CapacityExceededException _, CallOrderException _ -> {}
             default -> owner.fail(failure);
         }

@@ -50,6 +50,7 @@ final class RankBuffer implements Buffer {
     private final Membership membership;
     private final CallObservers observers;
     private final OneThread oneThread;
+    private final RankMasks masks;
     private volatile Throwable failure;
     private volatile boolean closed;
 
@@ -62,6 +63,7 @@ final class RankBuffer implements Buffer {
         this.membership = membership;
         this.observers = new CallObservers(options);
         this.oneThread = new OneThread(options.topology().rank());
+        this.masks = new RankMasks(options, resources, this::fail);
     }
 
     @Override
@@ -73,7 +75,7 @@ final class RankBuffer implements Buffer {
     public DispatchLayout getDispatchLayout(
             Tensor topkIdx, int numExperts, CallOptions callOptions) {
         NormalKernels normal = normal();
-        Thread before = oneThread.enter();
+        Thread before = enter();
         try {
             resources.await(Objects.requireNonNull(callOptions, "options"));
             return normal.layout(topkIdx, numExperts, Event.completed());
@@ -160,14 +162,21 @@ final class RankBuffer implements Buffer {
     public void updateMask(int rank, boolean masked) {
         requireUsable();
         requireMaskable(rank, masked);
-        resources.becomeIdle();
-        resources.updateMask(rank, masked);
+        Thread before = enter();
+        try {
+            resources.becomeIdle();
+            masks.update(rank, masked);
+        } finally {
+            oneThread.leave(before);
+        }
     }
 
     @Override
     public int[] queryMask() {
-        requireUsable();
-        return membership.queryMask();
+        synchronized (masks) {
+            requireUsable();
+            return membership.queryMask();
+        }
     }
 
     @Override
@@ -238,6 +247,7 @@ final class RankBuffer implements Buffer {
         // A call on another thread may be between two of its steps, all of which need the memory.
         oneThread.enterLast();
         try {
+            masks.end();
             resources.close();
         } finally {
             oneThread.leave(null);
@@ -285,59 +295,19 @@ final class RankBuffer implements Buffer {
         return resources;
     }
 
+    RankMasks masks() {
+        return masks;
+    }
+
     /** Runs the receive half of a hook. */
     void receive(PreparedOperation<?> prepared) {
         requireUsable();
-        Thread before = oneThread.enter();
+        Thread before = enter();
         try {
             prepared.memory.requireLateUsable();
             resources.receive(prepared);
         } finally {
             oneThread.leave(before);
-        }
-    }
-
-    /**
-     * Notes a time-out, and returns it with the name of whom the group knows to be gone. Normal
-     * mode may go on without that rank from the next call on. If it is this rank that was too late,
-     * nobody is to be masked: its calls fail until it is in step again.
-     */
-    DeepEpTimeoutException fail(DeepEpTimeoutException late, CallKind kind) {
-        DeepEpTimeoutException named = late.blaming(resources.departures().list());
-        if (closed) {
-            return named; // the event of a call may be asked when masks and network are gone
-        }
-        resources.networkFailure().ifPresent(named::addSuppressed);
-        boolean goesOn = masksAfterFailure(kind) && named.peer() != options.topology().rank();
-        if (!goesOn) {
-            fail((Throwable) named);
-        } else if (!named.isPeerAhead()) {
-            resources.updateMask(named.peer(), true);
-            maskSuspects();
-        }
-        return named;
-    }
-
-    /**
-     * Where ranks that are lost together were masked differently, the calls that the others refuse
-     * for that tell whom: once, not with another time-out. Nothing where no call was refused.
-     */
-    void adoptMasks(CallKind kind) {
-        if (masksAfterFailure(kind)) {
-            maskSuspects();
-        }
-    }
-
-    private boolean masksAfterFailure(CallKind kind) {
-        boolean normal = kind == NORMAL_DISPATCH || kind == NORMAL_COMBINE;
-        return normal && options.maskTimedOutRanks() && resources.normal().canMask();
-    }
-
-    private void maskSuspects() {
-        for (int rank : resources.normal().takeSuspects()) {
-            if (rank != options.topology().rank()) {
-                resources.updateMask(rank, true);
-            }
         }
     }
 
@@ -367,6 +337,16 @@ final class RankBuffer implements Buffer {
         return kernels;
     }
 
+    /** {@link OneThread#enter}, unless another thread has closed the buffer just before. */
+    private Thread enter() {
+        Thread before = oneThread.enter();
+        if (closed) {
+            oneThread.leave(before);
+            requireUsable();
+        }
+        return before;
+    }
+
     private void requireUsable() {
         if (closed) {
             throw new IllegalStateException(
@@ -388,7 +368,7 @@ final class RankBuffer implements Buffer {
             CallOptions callOptions,
             CallKind kind,
             BiFunction<K, P, Operation<R>> prepare) {
-        Thread before = oneThread.enter();
+        Thread before = enter();
         try {
             PreparedOperation<R> prepared = preparedOf(plan, callOptions);
             if (prepared == null) {

@@ -105,6 +105,31 @@ class CudaMisuseTest {
         }
     }
 
+    @Test
+    void anotherThreadCannotMaskDuringACall() throws InterruptedException {
+        List<Throwable> refused = new CopyOnWriteArrayList<>();
+        Runnable mask = () -> refused.add(catchThrowable(() -> opened.get().updateMask(0, false)));
+        try (InProcessGroup group = InProcessGroup.of(1);
+                Buffer buffer = open(group, _ -> runOnAnotherThread(mask))) {
+            buffer.dispatch(plan(buffer).build());
+        }
+        assertThat(refused)
+                .singleElement()
+                .isInstanceOf(IllegalStateException.class)
+                .extracting(Throwable::getMessage)
+                .asString()
+                .contains("use the buffer of rank 0 at once");
+    }
+
+    private static void runOnAnotherThread(Runnable action) {
+        Thread thread = Thread.ofPlatform().start(action);
+        try {
+            thread.join();
+        } catch (InterruptedException impossible) {
+            throw new AssertionError(impossible);
+        }
+    }
+
     /** Where the call launches next, that would be into memory that is gone. */
     @Test
     void aThreadThatClosesWaitsForTheCall() throws InterruptedException {

@@ -64,7 +64,7 @@ public final class Masks {
     // ---- whom a call that failed shows to be lost ----
 
     /** Notes a rank that did not come either, as another did not. */
-    public void suspect(int rank) {
+    public synchronized void suspect(int rank) {
         suspects.set(rank);
     }
 
@@ -73,7 +73,7 @@ public final class Masks {
         if (fault.code() == FaultCode.HEADER_MISMATCH && fault.k() == HeaderWord.MASKED.value()) {
             for (int rank = 0; rank < masked.length; rank++) {
                 if (names(fault.expected() | fault.seen(), rank) && !masked[rank]) {
-                    suspects.set(rank);
+                    suspect(rank);
                 }
             }
         }
@@ -82,8 +82,12 @@ public final class Masks {
     /** The ranks noted since this was asked last. */
     public int[] takeSuspects() {
         if (suspects.isEmpty()) {
-            return NONE; // asked after each call: no garbage
+            return NONE; // asked after each call: no garbage, no lock
         }
+        return takeAll();
+    }
+
+    private synchronized int[] takeAll() {
         int[] ranks = suspects.stream().toArray();
         suspects.clear();
         return ranks;
