@@ -17,6 +17,7 @@ import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.memory.RdmaHeaps;
+import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
@@ -25,6 +26,7 @@ import io.deepep.lowlatency.cuda.LowLatencyPlace;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
 import io.deepep.spi.HeapRanks;
+import io.deepep.spi.Meeting;
 import io.deepep.spi.Undo;
 import java.util.List;
 import java.util.Optional;
@@ -49,9 +51,9 @@ final class CudaResources implements Resources {
 
     private final RdmaBuffer rdma;
     private final KnownDepartures departures;
-    private final GoneRanks gone;
-    private final CudaNormalKernels normal;
-    private final CudaLowLatencyKernels lowLatency;
+    private GoneRanks gone;
+    private CudaNormalKernels normal;
+    private CudaLowLatencyKernels lowLatency;
 
     private final OwnMemory ownMemory;
     private final DeviceTimer timer;
@@ -93,6 +95,9 @@ final class CudaResources implements Resources {
                                 ? MemoryRange.NONE
                                 : MemoryRange.at(rdma.localAddress(), options.numRdmaBytes()));
         departures = new KnownDepartures(options.communicator());
+    }
+
+    private void openModes(BufferSizes sizes) {
         gone = made.made(new GoneRanks(context, departures), GoneRanks::close);
         normal =
                 options.normal() == null ? null : made.made(openNormal(), CudaNormalKernels::close);
@@ -121,14 +126,31 @@ final class CudaResources implements Resources {
         Undo made = new Undo();
         try {
             CudaResources resources = new CudaResources(options, sizes, ranks, made);
-            // Nobody launches before everybody's memory is zeroed and kernels are loaded: loading
-            // can wait for a kernel that waits for it.
-            ranks.communicator().barrier(ranks.timeout());
+            meeting(ranks).step(() -> resources.openModes(sizes));
             return resources;
+        } catch (DeepEpUnavailableException failure) {
+            made.close(failure);
+            // Of options, which are the same on all ranks.
+            throw failure.getCause() instanceof IllegalArgumentException refused
+                    ? refused
+                    : failure;
         } catch (RuntimeException | Error failure) {
             made.close(failure);
             throw failure;
         }
+    }
+
+    /**
+     * The last of opening. Nobody launches before everybody's memory is zeroed and kernels are
+     * loaded: loading can wait for a kernel that waits for it. And nobody gives back memory because
+     * of a failure before the others, who have it open, learn of that.
+     */
+    private static Meeting meeting(HeapRanks ranks) {
+        return new Meeting(
+                ranks.communicator(),
+                ranks.timeout(),
+                "the buffer cannot be opened",
+                "free memory of the GPU, or lower the limits of the buffer");
     }
 
     @Override
@@ -158,7 +180,7 @@ final class CudaResources implements Resources {
         if (rdma != null) {
             rdma.admit(ranks);
         }
-        ranks.communicator().barrier(ranks.timeout());
+        meeting(ranks).step(() -> {});
     }
 
     @Override

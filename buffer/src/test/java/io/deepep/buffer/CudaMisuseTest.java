@@ -24,6 +24,7 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.PinnedMemory;
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import io.deepep.host.HostStream;
 import io.deepep.observe.BufferObserver;
@@ -222,6 +223,27 @@ class CudaMisuseTest {
                 first.join();
                 second.join();
             }
+        }
+    }
+
+    /** Not only once they have waited for it. */
+    @Test
+    void whatARankLacksToOpenAllLearn() throws InterruptedException {
+        EmulatedGpus.require("others do not fail when they are asked to");
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator -> {
+                        Buffer.Builder builder =
+                                builder(communicator).startTimeout(Duration.ofSeconds(5));
+                        if (communicator.rank() == 1) {
+                            EmulatedGpus.failCall("cuMemsetD8Async", 0);
+                        }
+                        assertThatThrownBy(builder::open)
+                                .isInstanceOf(DeepEpUnavailableException.class)
+                                .hasMessageContaining("rank 1: cuMemsetD8Async failed on cuda:1")
+                                .hasMessageContaining("free memory");
+                        builder.open().close();
+                    });
         }
     }
 
