@@ -80,27 +80,46 @@ public final class CheckpointConfig {
         return text("model_type", "");
     }
 
-    /** An integer that must be present. */
+    /** An integer of at least 1 that must be present. */
     public int number(String key) {
         if (!has(key)) {
             throw new IllegalArgumentException(file + " has no " + key);
         }
-        return (int) decimal(key, 0);
+        int number = number(key, 0);
+        if (number < 1) {
+            throw new IllegalArgumentException(
+                    file + ": " + key + "=" + number + " must be at least 1");
+        }
+        return number;
     }
 
     /** An integer, or {@code otherwise} if it is missing or null. */
     public int number(String key, int otherwise) {
-        return (int) decimal(key, otherwise);
+        return value(
+                key,
+                otherwise,
+                "an integer",
+                given -> given.getAsJsonPrimitive().getAsBigDecimal().intValueExact());
     }
 
     /** A floating-point number, or {@code otherwise} if it is missing or null. */
     public double decimal(String key, double otherwise) {
-        return value(key, otherwise, "a number", JsonElement::getAsDouble);
+        return value(key, otherwise, "a number", given -> given.getAsJsonPrimitive().getAsDouble());
     }
 
     /** A boolean, or {@code otherwise} if it is missing or null. */
     public boolean flag(String key, boolean otherwise) {
-        return value(key, otherwise, "true or false", JsonElement::getAsBoolean);
+        // Gson takes whatever is not true for false.
+        return value(
+                key,
+                otherwise,
+                "true or false",
+                given ->
+                        switch (given.toString()) {
+                            case "true" -> true;
+                            case "false" -> false;
+                            default -> throw new IllegalArgumentException();
+                        });
     }
 
     /** A string, or {@code otherwise} if it is missing or null. */

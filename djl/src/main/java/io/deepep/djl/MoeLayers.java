@@ -100,12 +100,16 @@ public final class MoeLayers {
         return switch (family) {
             case QWEN2_MOE, QWEN3_MOE ->
                     !config.numbers("mlp_only_layers").contains(layer)
-                            && (layer + 1) % config.number("decoder_sparse_step", 1) == 0;
+                            && (layer + 1) % step("decoder_sparse_step") == 0;
             case DEEPSEEK_V2, DEEPSEEK_V3, GLM4_MOE ->
                     layer >= config.number("first_k_dense_replace", 0)
-                            && layer % config.number("moe_layer_freq", 1) == 0;
+                            && layer % step("moe_layer_freq") == 0;
             case MIXTRAL, GPT_OSS -> true;
         };
+    }
+
+    private int step(String key) {
+        return config.has(key) ? config.number(key) : 1;
     }
 
     /**

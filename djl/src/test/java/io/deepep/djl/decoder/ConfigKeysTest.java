@@ -1,6 +1,7 @@
 package io.deepep.djl.decoder;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.gson.JsonNull;
 import com.google.gson.JsonObject;
@@ -77,6 +78,16 @@ class ConfigKeysTest {
     void withoutAWindow() throws IOException {
         copy("gpt_oss", config -> config.add("sliding_window", JsonNull.INSTANCE));
         assertThat(CheckpointConfig.read(folder).number("sliding_window", 0)).isZero();
+    }
+
+    @ParameterizedTest
+    @CsvSource({"qwen3_moe, decoder_sparse_step", "deepseek_v2, moe_layer_freq"})
+    void stepsOfNoLayersAreRefused(String family, String key) throws IOException {
+        copy(family, config -> config.addProperty(key, 0));
+        MoeLayers layers = MoeLayers.of(CheckpointConfig.read(folder));
+        assertThatThrownBy(() -> layers.isSparse(1))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining(key + "=0 must be at least 1");
     }
 
     /** gpt-oss has a key for each number of its activation. */

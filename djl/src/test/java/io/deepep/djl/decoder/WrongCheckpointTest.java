@@ -33,7 +33,11 @@ class WrongCheckpointTest {
         "intermediate_size, 32, model.layers.0.block_sparse_moe.experts.",
         "num_key_value_heads, 4, model.layers.0.self_attn.k_proj.weight has shape",
         "vocab_size, null, has no vocab_size",
-        "hidden_size, many, hidden_size=\"many\" is not a number",
+        "hidden_size, many, hidden_size=\"many\" is not an integer",
+        "num_key_value_heads, 2.5, num_key_value_heads=\"2.5\" is not an integer",
+        "num_attention_heads, 0, num_attention_heads=0 must be at least 1",
+        "rms_norm_eps, small, rms_norm_eps=\"small\" is not a number",
+        "tie_word_embeddings, no, tie_word_embeddings=\"no\" is not true or false",
         "hidden_act, gelu, hidden_act=gelu is not silu",
         "use_sliding_window, true, use_sliding_window=true without layer_types"
     })
