@@ -65,8 +65,8 @@ enum MoeFamily {
                             """
                             {"norm_topk_prob": true, "num_key_value_heads": 8, "rms_norm_eps": 1e-5,
                              "rope_theta": 1e6}""";
-                    case QWEN2_MOE -> "{}";
-                    case QWEN3_MOE -> "{\"num_key_value_heads\": 4}";
+                    case QWEN2_MOE -> "{\"num_key_value_heads\": 16, \"sliding_window\": 4096}";
+                    case QWEN3_MOE -> "{\"num_key_value_heads\": 4, \"sliding_window\": 4096}";
                     case DEEPSEEK_V2 -> "{\"n_shared_experts\": 2, \"q_lora_rank\": 1536}";
                     case DEEPSEEK_V3 ->
                             """

@@ -12,6 +12,8 @@ import java.io.IOException;
  */
 final class GroupedQueryAttention implements Attention {
     private static final String SLIDING = "sliding_attention";
+    private static final String FULL = "full_attention";
+    private static final String USED = "use_sliding_window";
 
     private final int headSize;
     private final Rope rope;
@@ -69,23 +71,35 @@ final class GroupedQueryAttention implements Attention {
         return (int) (headSize(config) * part);
     }
 
-    /** 0 where the layer sees everything. */
-    private static int window(CheckpointConfig config, int layer) {
-        if (!config.has("layer_types") && config.flag("use_sliding_window", false)) {
-            throw new IllegalArgumentException(
-                    config
-                            + ": use_sliding_window=true without layer_types does not say which layers"
-                            + " have a window; add layer_types");
-        }
-        // What a configuration without layer_types means is its family's.
+    /** 0 where the layer sees everything; as in transformers, by family. */
+    static int window(CheckpointConfig config, int layer) {
         boolean slides =
                 switch (config.family()) {
                     case "mixtral" -> true;
-                    case "gpt_oss" -> layer % 2 == 0;
+                    case "qwen2_moe" ->
+                            config.flag(USED, false)
+                                    && slides(
+                                            config,
+                                            layer,
+                                            layer % 2 == 0
+                                                    && layer
+                                                            < config.number(
+                                                                    "max_window_layers", 28));
+                    case "qwen3_moe" -> config.flag(USED, false);
+                    case "gpt_oss" -> slides(config, layer, layer % 2 == 0);
                     default -> false;
                 };
-        String type = config.element("layer_types", layer, slides ? SLIDING : "full_attention");
-        return type.equals(SLIDING) ? config.number("sliding_window", 0) : 0;
+        return slides ? config.number("sliding_window", 0) : 0;
+    }
+
+    private static boolean slides(CheckpointConfig config, int layer, boolean otherwise) {
+        String type = config.element("layer_types", layer, otherwise ? SLIDING : FULL);
+        if (!type.equals(SLIDING) && !type.equals(FULL)) {
+            throw new IllegalArgumentException(
+                    "%s: layer_types has %s for layer %s, which is neither %s nor %s"
+                            .formatted(config, type, layer, SLIDING, FULL));
+        }
+        return type.equals(SLIDING);
     }
 
     @Override

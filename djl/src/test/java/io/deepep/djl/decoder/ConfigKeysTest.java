@@ -117,6 +117,48 @@ class ConfigKeysTest {
         requireGolden(family);
     }
 
+    /** Windows of the first two layers, as transformers has them. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "mixtral | {} | 0 0",
+                "mixtral | {'sliding_window': 7} | 7 7",
+                "gpt_oss | {} | 128 0",
+                "gpt_oss | {'layer_types': ['full_attention', 'sliding_attention']} | 0 128",
+                "qwen2_moe | {'sliding_window': 7} | 0 0",
+                "qwen2_moe | {'use_sliding_window': true, 'sliding_window': 7} | 7 0",
+                "qwen2_moe | {'use_sliding_window': true, 'max_window_layers': 0} | 0 0",
+                "qwen2_moe | {'use_sliding_window': true, 'layer_types': ['full_attention', 'sliding_attention']} | 0 4096",
+                "qwen3_moe | {'sliding_window': 7} | 0 0",
+                "qwen3_moe | {'use_sliding_window': true, 'layer_types': ['full_attention', 'full_attention']} | 4096 4096",
+                "glm4_moe | {'use_sliding_window': true, 'sliding_window': 7} | 0 0"
+            })
+    void windows(String family, String keys, String windows) throws IOException {
+        JsonObject config = JsonParser.parseString(keys.replace('\'', '"')).getAsJsonObject();
+        config.addProperty("model_type", family);
+        Files.writeString(folder.resolve("config.json"), config.toString());
+        CheckpointConfig read = CheckpointConfig.read(folder);
+        assertThat(
+                        GroupedQueryAttention.window(read, 0)
+                                + " "
+                                + GroupedQueryAttention.window(read, 1))
+                .isEqualTo(windows);
+    }
+
+    @Test
+    void otherTypesOfLayersAreRefused() throws IOException {
+        copy(
+                "gpt_oss",
+                config ->
+                        config.add("layer_types", JsonParser.parseString("['chunked_attention']")));
+        CheckpointConfig read = CheckpointConfig.read(folder);
+        assertThatThrownBy(() -> GroupedQueryAttention.window(read, 0))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("layer_types has chunked_attention for layer 0")
+                .hasMessageContaining("neither sliding_attention nor full_attention");
+    }
+
     /** Every second layer of gpt-oss has a window. */
     @Test
     void withoutLayerTypes() throws Exception {

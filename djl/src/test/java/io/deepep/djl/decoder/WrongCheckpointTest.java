@@ -38,8 +38,7 @@ class WrongCheckpointTest {
         "num_attention_heads, 0, num_attention_heads=0 must be at least 1",
         "rms_norm_eps, small, rms_norm_eps=\"small\" is not a number",
         "tie_word_embeddings, no, tie_word_embeddings=\"no\" is not true or false",
-        "hidden_act, gelu, hidden_act=gelu is not silu",
-        "use_sliding_window, true, use_sliding_window=true without layer_types"
+        "hidden_act, gelu, hidden_act=gelu is not silu"
     })
     void isRefused(String key, String value, String message) throws IOException {
         write(key, value);
