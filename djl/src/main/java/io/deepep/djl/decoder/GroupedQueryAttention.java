@@ -61,14 +61,18 @@ final class GroupedQueryAttention implements Attention {
                 "head_dim", config.number("hidden_size") / config.number("num_attention_heads"));
     }
 
-    /** Rotated channels of a head. */
+    /** Rotated channels of a head; pairs are, so an odd number takes one more. */
     static int rotated(CheckpointConfig config) {
-        double part =
-                config.part("rope_parameters")
-                        .decimal(
-                                "partial_rotary_factor",
-                                config.decimal("partial_rotary_factor", 1));
-        return (int) (headSize(config) * part);
+        String key = "partial_rotary_factor";
+        double part = config.part("rope_parameters").decimal(key, config.decimal(key, 1));
+        int size = headSize(config);
+        int rotated = (int) (size * part);
+        if (rotated < 1 || rotated + rotated % 2 > size) {
+            throw new IllegalArgumentException(
+                    "%s: %s=%s of head_dim=%s rotates %s channels; these must be at least 1, and pairs must be within the head"
+                            .formatted(config, key, part, size, rotated));
+        }
+        return rotated;
     }
 
     /** 0 where the layer sees everything; as in transformers, by family. */

@@ -26,7 +26,7 @@ final class Rope {
     /**
      * Makes the tables.
      *
-     * @param dimensions D, channels that are rotated
+     * @param dimensions channels that are rotated, and one more if they are odd
      * @param interleaved whether neighbours make a pair, or the halves of the channels do
      */
     Rope(
@@ -38,7 +38,7 @@ final class Rope {
         this.interleaved = interleaved;
         CheckpointConfig parameters = parameters(config);
         double[] frequencies = frequencies(config, parameters, dimensions);
-        double factor = isYarn(parameters) ? attentionFactor(parameters) : 1;
+        double factor = isYarn(parameters) ? attentionFactor(config, parameters) : 1;
         float[] cosines = new float[maxLength * frequencies.length];
         float[] sines = new float[cosines.length];
         for (int i = 0; i < cosines.length; i++) {
@@ -70,12 +70,12 @@ final class Rope {
             CheckpointConfig config, CheckpointConfig parameters, int dimensions) {
         double theta =
                 parameters.decimal("rope_theta", config.decimal("rope_theta", DEFAULT_THETA));
-        double[] frequencies = new double[dimensions / 2];
+        double[] frequencies = new double[(dimensions + 1) / 2];
         for (int i = 0; i < frequencies.length; i++) {
             frequencies[i] = Math.pow(theta, -2.0 * i / dimensions);
         }
         if (isYarn(parameters)) {
-            stretch(frequencies, theta, config, parameters);
+            stretch(frequencies, dimensions, theta, config, parameters);
         }
         return frequencies;
     }
@@ -86,14 +86,11 @@ final class Rope {
      */
     private static void stretch(
             double[] frequencies,
+            int dimensions,
             double theta,
             CheckpointConfig config,
             CheckpointConfig parameters) {
-        int before =
-                parameters.number(
-                        "original_max_position_embeddings",
-                        config.number("max_position_embeddings", 0));
-        int dimensions = 2 * frequencies.length;
+        int before = lengthBefore(config, parameters);
         double low =
                 channel(parameters.decimal("beta_fast", DEFAULT_FAST), dimensions, theta, before);
         double high = channel(parameters.decimal("beta_slow", 1), dimensions, theta, before);
@@ -104,10 +101,26 @@ final class Rope {
         low = Math.max(low, 0);
         high = Math.min(high, dimensions - 1);
         double width = high == low ? 0.001 : high - low;
+        double factor = factor(config, parameters);
         for (int i = 0; i < frequencies.length; i++) {
             double slow = Math.clamp((i - low) / width, 0, 1);
-            frequencies[i] *= 1 - slow + slow / parameters.decimal("factor", 1);
+            frequencies[i] *= 1 - slow + slow / factor;
         }
+    }
+
+    private static int lengthBefore(CheckpointConfig config, CheckpointConfig parameters) {
+        String key = "original_max_position_embeddings";
+        return parameters.has(key)
+                ? parameters.number(key)
+                : config.number("max_position_embeddings");
+    }
+
+    /** By how much YaRN stretches; what it does not say, the lengths do. */
+    private static double factor(CheckpointConfig config, CheckpointConfig parameters) {
+        return parameters.has("factor")
+                ? parameters.decimal("factor", 1)
+                : (double) config.number("max_position_embeddings")
+                        / lengthBefore(config, parameters);
     }
 
     /** The channel that rotates {@code rotations} times over the length before. */
@@ -115,18 +128,18 @@ final class Rope {
         return dimensions * Math.log(length / (rotations * 2 * Math.PI)) / (2 * Math.log(theta));
     }
 
-    private static double attentionFactor(CheckpointConfig parameters) {
+    private static double attentionFactor(CheckpointConfig config, CheckpointConfig parameters) {
+        double factor = factor(config, parameters);
         double all = parameters.decimal("mscale_all_dim", 0);
         double own = parameters.decimal("mscale", 0);
         double otherwise =
                 own != 0 && all != 0
-                        ? magnitude(parameters, own) / magnitude(parameters, all)
-                        : magnitude(parameters, 1);
+                        ? magnitude(factor, own) / magnitude(factor, all)
+                        : magnitude(factor, 1);
         return parameters.decimal("attention_factor", otherwise);
     }
 
-    private static double magnitude(CheckpointConfig parameters, double scale) {
-        double factor = parameters.decimal("factor", 1);
+    private static double magnitude(double factor, double scale) {
         return factor <= 1 ? 1 : 0.1 * scale * Math.log(factor) + 1;
     }
 
@@ -137,7 +150,7 @@ final class Rope {
         if (!isYarn(parameters) || all == 0) {
             return 1;
         }
-        double magnitude = magnitude(parameters, all);
+        double magnitude = magnitude(factor(config, parameters), all);
         return magnitude * magnitude;
     }
 

@@ -1,0 +1,90 @@
+package io.deepep.djl.decoder;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import ai.djl.Device;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
+import io.deepep.djl.CheckpointConfig;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Angles by config.json, with transformers' values. */
+class RopeTest {
+    @TempDir Path folder;
+
+    /** Channel 3 of 8 is no part of the three, but of their second pair. */
+    @Test
+    void anOddNumberOfChannelsTakesOneMore() throws IOException {
+        CheckpointConfig config =
+                config("'head_dim': 8, 'rope_theta': 1000, 'partial_rotary_factor': 0.4");
+        try (NDManager manager = NDManager.newBaseManager(Device.cpu(), "PyTorch")) {
+            Rope rope = new Rope(config, GroupedQueryAttention.rotated(config), false, 2, manager);
+            NDArray x = manager.create(new float[] {1, 1, 0, 0, 5, 6, 7, 8}, new Shape(1, 1, 8));
+            Rope.Angles angles = rope.at(manager, manager.create(new long[] {1}));
+            float slow = 0.01f; // 1000 to the power of -2/3
+            assertThat(rope.rotate(x, angles).toFloatArray())
+                    .containsExactly(
+                            new float[] {
+                                (float) Math.cos(1),
+                                (float) Math.cos(slow),
+                                (float) Math.sin(1),
+                                (float) Math.sin(slow),
+                                5,
+                                6,
+                                7,
+                                8
+                            },
+                            within(1e-6f));
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"8, -0.5, -4", "8, 1.5, 12", "7, 1, 7", "8, 0, 0"})
+    void channelsOutsideTheHeadAreRefused(int size, String part, int rotated) throws IOException {
+        CheckpointConfig config =
+                config("'head_dim': " + size + ", 'partial_rotary_factor': " + part);
+        assertThatThrownBy(() -> GroupedQueryAttention.rotated(config))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("partial_rotary_factor=")
+                .hasMessageContaining("head_dim=" + size + " rotates " + rotated + " channels");
+    }
+
+    /** Without a factor, YaRN stretches to the longest sequence. */
+    @Test
+    void factorIsByTheLengthsWhereItIsMissing() throws IOException {
+        String lengths =
+                "'max_position_embeddings': 640, 'rope_scaling': {'type': 'yarn', 'mscale_all_dim': 1,"
+                        + "'original_max_position_embeddings': 64, 'factor': ";
+        double given = Rope.scoreFactor(config(lengths + "10}"));
+        assertThat(given).isGreaterThan(1);
+        assertThat(Rope.scoreFactor(config(lengths + "null}"))).isEqualTo(given);
+    }
+
+    @Test
+    void yarnWithoutALengthIsRefused() throws IOException {
+        CheckpointConfig config = config("'rope_scaling': {'type': 'yarn', 'factor': 4}");
+        try (NDManager manager = NDManager.newBaseManager(Device.cpu(), "PyTorch")) {
+            assertThatThrownBy(() -> new Rope(config, 8, false, 2, manager))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("has no max_position_embeddings");
+        }
+    }
+
+    private CheckpointConfig config(String keys) throws IOException {
+        Files.writeString(
+                folder.resolve("config.json"),
+                "{'hidden_size': 64, 'num_attention_heads': 4, ".replace('\'', '"')
+                        + keys.replace('\'', '"')
+                        + "}");
+        return CheckpointConfig.read(folder);
+    }
+}
