@@ -37,6 +37,11 @@ final class GroupedQueryAttention implements Attention {
         int hidden = config.number("hidden_size");
         int numHeads = config.number("num_attention_heads");
         int numKvHeads = config.number("num_key_value_heads", numHeads);
+        if (numKvHeads < 1 || numHeads % numKvHeads != 0) {
+            throw new IllegalArgumentException(
+                    "%s: num_attention_heads=%s is not a multiple of num_key_value_heads=%s"
+                            .formatted(config, numHeads, numKvHeads));
+        }
         headSize = headSize(config);
         q = weights.projection("q_proj", (long) numHeads * headSize, hidden);
         k = weights.projection("k_proj", (long) numKvHeads * headSize, hidden);

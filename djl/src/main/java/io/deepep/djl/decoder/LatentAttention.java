@@ -46,6 +46,10 @@ final class LatentAttention implements Attention {
         numHeads = config.number("num_attention_heads");
         nopeSize = config.number("qk_nope_head_dim");
         ropeSize = config.number("qk_rope_head_dim");
+        if (ropeSize % 2 != 0) {
+            throw new IllegalArgumentException(
+                    config + ": qk_rope_head_dim=" + ropeSize + " must be even: pairs are rotated");
+        }
         latentSize = config.number("kv_lora_rank");
         int valueSize = config.number("v_head_dim");
         int querySize = nopeSize + ropeSize;

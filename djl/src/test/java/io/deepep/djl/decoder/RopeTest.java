@@ -21,7 +21,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 class RopeTest {
     @TempDir Path folder;
 
-    /** Channel 3 of 8 is no part of the three, but of their second pair. */
+    /** Three of eight channels are to be rotated, and two pairs are. */
     @Test
     void anOddNumberOfChannelsTakesOneMore() throws IOException {
         CheckpointConfig config =

@@ -36,6 +36,7 @@ class WrongCheckpointTest {
         "hidden_size, many, hidden_size=\"many\" is not an integer",
         "num_key_value_heads, 2.5, num_key_value_heads=\"2.5\" is not an integer",
         "num_attention_heads, 0, num_attention_heads=0 must be at least 1",
+        "num_key_value_heads, 3, num_attention_heads=4 is not a multiple of num_key_value_heads=3",
         "rms_norm_eps, small, rms_norm_eps=\"small\" is not a number",
         "tie_word_embeddings, no, tie_word_embeddings=\"no\" is not true or false",
         "hidden_act, gelu, hidden_act=gelu is not silu"
@@ -55,6 +56,13 @@ class WrongCheckpointTest {
         assertThatThrownBy(() -> DecoderService.start(folder, 2, DecoderOptions.DEFAULT))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining("is not a JSON object");
+    }
+
+    @Test
+    void oddRotatedChannelsAreRefused() throws IOException {
+        write("deepseek_v3", "qk_rope_head_dim", "7");
+        assertThatThrownBy(() -> DecoderService.start(folder, 2, DecoderOptions.DEFAULT))
+                .hasStackTraceContaining("qk_rope_head_dim=7 must be even");
     }
 
     /** Before ranks start. */
@@ -126,7 +134,11 @@ class WrongCheckpointTest {
     }
 
     private void write(String key, String value) throws IOException {
-        Path from = Golden.folder("mixtral");
+        write("mixtral", key, value);
+    }
+
+    private void write(String family, String key, String value) throws IOException {
+        Path from = Golden.folder(family);
         Files.copy(from.resolve("model.safetensors"), folder.resolve("model.safetensors"));
         JsonObject config =
                 JsonParser.parseString(Files.readString(from.resolve("config.json")))
