@@ -65,8 +65,12 @@ enum MoeFamily {
                             """
                             {"norm_topk_prob": true, "num_key_value_heads": 8, "rms_norm_eps": 1e-5,
                              "rope_theta": 1e6}""";
-                    case QWEN2_MOE -> "{\"num_key_value_heads\": 16, \"sliding_window\": 4096}";
-                    case QWEN3_MOE -> "{\"num_key_value_heads\": 4, \"sliding_window\": 4096}";
+                    case QWEN2_MOE ->
+                            """
+                            {"num_key_value_heads": 16, "sliding_window": 4096, "qkv_bias": true}""";
+                    case QWEN3_MOE ->
+                            """
+                            {"num_key_value_heads": 4, "sliding_window": 4096, "use_qk_norm": true}""";
                     case DEEPSEEK_V2 -> "{\"n_shared_experts\": 2, \"q_lora_rank\": 1536}";
                     case DEEPSEEK_V3 ->
                             """
@@ -80,7 +84,7 @@ enum MoeFamily {
                              "partial_rotary_factor": 0.5}""";
                     case GPT_OSS ->
                             """
-                            {"norm_topk_prob": true, "num_key_value_heads": 8, "head_dim": 64,
+                            {"norm_topk_prob": true, "num_key_value_heads": 8, "head_dim": 64, "attention_bias": true,
                              "rms_norm_eps": 1e-5, "sliding_window": 128, "rope_theta": 150000,
                              "rope_scaling": {"rope_type": "yarn", "factor": 32, "truncate": false,
                               "original_max_position_embeddings": 4096}}""";

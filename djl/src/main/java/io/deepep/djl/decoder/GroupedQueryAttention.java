@@ -43,17 +43,20 @@ final class GroupedQueryAttention implements Attention {
                             .formatted(config, numHeads, numKvHeads));
         }
         headSize = headSize(config);
-        q = weights.projection("q_proj", (long) numHeads * headSize, hidden);
-        k = weights.projection("k_proj", (long) numKvHeads * headSize, hidden);
-        v = weights.projection("v_proj", (long) numKvHeads * headSize, hidden);
-        o = weights.projection("o_proj", hidden, (long) numHeads * headSize);
+        boolean all = config.flag("attention_bias", false);
+        boolean biased = all || config.flag("qkv_bias", false);
+        q = weights.projection("q_proj", (long) numHeads * headSize, hidden, biased);
+        k = weights.projection("k_proj", (long) numKvHeads * headSize, hidden, biased);
+        v = weights.projection("v_proj", (long) numKvHeads * headSize, hidden, biased);
+        boolean last = all && !config.family().equals("glm4_moe");
+        o = weights.projection("o_proj", hidden, (long) numHeads * headSize, last);
         double epsilon = config.decimal("rms_norm_eps", 1e-6);
-        boolean hasNorms = weights.has("q_norm.weight");
+        boolean hasNorms = config.flag("use_qk_norm", false) || weights.has("q_norm.weight");
         qNorm = hasNorms ? RmsNorm.load(weights, "q_norm", headSize, epsilon) : null;
         kNorm = hasNorms ? RmsNorm.load(weights, "k_norm", headSize, epsilon) : null;
         NDArray scale = weights.manager().create((float) (1 / Math.sqrt(headSize)));
         NDArray sinks =
-                weights.has("sinks")
+                config.family().equals("gpt_oss")
                         ? weights.vector("sinks", numHeads).reshape(1, numHeads, 1, 1)
                         : null;
         heads = new Heads(window(config, layer), scale, sinks);

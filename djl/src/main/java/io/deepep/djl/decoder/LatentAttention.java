@@ -54,13 +54,14 @@ final class LatentAttention implements Attention {
         int valueSize = config.number("v_head_dim");
         int querySize = nopeSize + ropeSize;
         int rank = config.number("q_lora_rank", 0);
-        qDown = rank == 0 ? null : weights.projection("q_a_proj", rank, hidden);
+        boolean biased = config.flag("attention_bias", false);
+        qDown = rank == 0 ? null : weights.projection("q_a_proj", rank, hidden, biased);
         qNorm = rank == 0 ? null : RmsNorm.load(weights, "q_a_layernorm", rank, epsilon);
         q =
                 rank == 0
                         ? weights.projection("q_proj", (long) numHeads * querySize, hidden)
                         : weights.projection("q_b_proj", (long) numHeads * querySize, rank);
-        kvDown = weights.projection("kv_a_proj_with_mqa", latentSize + ropeSize, hidden);
+        kvDown = weights.projection("kv_a_proj_with_mqa", latentSize + ropeSize, hidden, biased);
         kvNorm = RmsNorm.load(weights, "kv_a_layernorm", latentSize, epsilon);
         NDArray up =
                 weights.vector(
@@ -70,7 +71,7 @@ final class LatentAttention implements Attention {
                         .reshape(numHeads, nopeSize + valueSize, latentSize);
         toLatent = up.get(":, :{}", nopeSize);
         fromLatent = up.get(":, {}:", nopeSize).transpose(0, 2, 1);
-        o = weights.projection("o_proj", hidden, (long) numHeads * valueSize);
+        o = weights.projection("o_proj", hidden, (long) numHeads * valueSize, biased);
         double scale = Rope.scoreFactor(config) / Math.sqrt(querySize);
         heads = new Heads(0, weights.manager().create((float) scale), null);
         cache = new KvCache(weights.manager(), options, 1, latentSize + ropeSize);

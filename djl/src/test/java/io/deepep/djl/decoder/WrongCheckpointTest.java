@@ -104,16 +104,41 @@ class WrongCheckpointTest {
                 .hasStackTraceContaining("not within the");
     }
 
+    /** Not a model without norms, sinks or biases. */
+    @ParameterizedTest
+    @CsvSource({
+        "qwen3_moe, self_attn.q_norm.weight",
+        "qwen3_moe, self_attn.k_norm.weight",
+        "glm4_moe, self_attn.q_norm.weight",
+        "glm4_moe, self_attn.v_proj.bias",
+        "qwen2_moe, self_attn.q_proj.bias",
+        "gpt_oss, self_attn.k_proj.bias",
+        "gpt_oss, self_attn.o_proj.bias",
+        "gpt_oss, self_attn.sinks",
+        "gpt_oss, mlp.router.bias",
+        "deepseek_v3, mlp.gate.e_score_correction_bias"
+    })
+    void smallTensorsAreMissed(String family, String name) throws IOException {
+        write(family, "num_experts_per_tok", "2");
+        String missing = "model.layers.1." + name;
+        rename(missing, missing.replace("layers.1", "layers.x"));
+        assertThatThrownBy(() -> DecoderService.start(folder, 2, DecoderOptions.DEFAULT))
+                .hasStackTraceContaining("no tensor " + missing);
+    }
+
+    private void rename(String name, String other) throws IOException {
+        Path file = folder.resolve("model.safetensors");
+        String bytes = Files.readString(file, StandardCharsets.ISO_8859_1);
+        assertThat(bytes).containsOnlyOnce(name);
+        Files.writeString(file, bytes.replace(name, other), StandardCharsets.ISO_8859_1);
+    }
+
     /** Only the last rank misses a tensor. */
     @Test
     void ranksThatHaveLoadedEndWithTheOneThatFails() throws Exception {
         write("num_experts_per_tok", "2");
-        Path file = folder.resolve("model.safetensors");
-        String bytes = Files.readString(file, StandardCharsets.ISO_8859_1);
         String name = "layers.1.block_sparse_moe.experts.7.w2.weight";
-        assertThat(bytes).containsOnlyOnce(name);
-        Files.writeString(
-                file, bytes.replace(name, name.replace("w2", "wX")), StandardCharsets.ISO_8859_1);
+        rename(name, name.replace("w2", "wX"));
         assertThatThrownBy(() -> DecoderService.start(folder, 4, DecoderOptions.DEFAULT))
                 .hasStackTraceContaining("no tensor model." + name);
         assertThat(DecoderServiceTest.ranks()).isEmpty();
