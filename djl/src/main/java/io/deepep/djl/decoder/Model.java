@@ -48,7 +48,8 @@ record Model(NDArray embedding, List<DecoderLayer> layers, RmsNorm norm, Project
                 embedding,
                 layers,
                 RmsNorm.load(weights, "model.norm", hidden, epsilon),
-                config.flag("tie_word_embeddings", false)
+                // As transformers: a head that is there is not the embedding, whatever is said.
+                config.flag("tie_word_embeddings", false) && !weights.has("lm_head.weight")
                         ? new Projection(embedding, null)
                         : weights.projection("lm_head", vocabulary, hidden));
     }

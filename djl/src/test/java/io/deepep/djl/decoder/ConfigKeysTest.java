@@ -159,6 +159,13 @@ class ConfigKeysTest {
                 .hasMessageContaining("neither sliding_attention nor full_attention");
     }
 
+    /** Mixtral's checkpoint has a head of its own. */
+    @Test
+    void aHeadThatIsThereIsNotTied() throws Exception {
+        copy("mixtral", config -> config.addProperty("tie_word_embeddings", true));
+        requireGolden("mixtral");
+    }
+
     /** Every second layer of gpt-oss has a window. */
     @Test
     void withoutLayerTypes() throws Exception {
