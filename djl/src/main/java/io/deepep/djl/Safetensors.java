@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
@@ -95,7 +96,7 @@ public final class Safetensors implements AutoCloseable {
         Path path = fileOf.get(name);
         if (path == null) {
             throw new IllegalArgumentException(
-                    "%s has no tensor %s; it has %s tensors, %s"
+                    "%s has no tensor %s; it has %s tensors%s"
                             .formatted(where, name, fileOf.size(), similar(name)));
         }
         SafetensorsFile file = open.get(path);
@@ -128,11 +129,13 @@ public final class Safetensors implements AutoCloseable {
     /** Names with the same end: the usual mistake is the prefix. */
     private String similar(String name) {
         String end = name.substring(name.lastIndexOf('.', name.lastIndexOf('.') - 1) + 1);
-        return fileOf.keySet().stream()
-                .filter(other -> other.endsWith(end))
-                .sorted()
-                .limit(3)
-                .collect(Collectors.joining(", ", "among them ending alike: ", ""));
+        List<String> alike =
+                fileOf.keySet().stream()
+                        .filter(other -> other.endsWith(end))
+                        .sorted()
+                        .limit(3)
+                        .toList();
+        return alike.isEmpty() ? "" : ", among them ending alike: " + String.join(", ", alike);
     }
 
     /** Unmaps the files. Arrays over them must not be used any more. Idempotent. */

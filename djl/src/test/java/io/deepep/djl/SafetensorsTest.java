@@ -105,6 +105,8 @@ class SafetensorsTest {
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("no tensor gate.weight")
                     .hasMessageContaining("model.gate.weight");
+            assertThatThrownBy(() -> tensors.view(manager, "lm_head.weight"))
+                    .hasMessageEndingWith("no tensor lm_head.weight; it has 1 tensors");
         }
     }
 
