@@ -147,9 +147,15 @@ public final class MoeLayers {
         return switch (family) {
             case DEEPSEEK_V3, GLM4_MOE -> new DeepSeekV3Gate(rule, numGroups, numTopkGroups);
             case DEEPSEEK_V2 ->
-                    config.text("topk_method", "greedy").equals("group_limited_greedy")
-                            ? new SoftmaxGate(rule, numGroups, numTopkGroups, false)
-                            : new SoftmaxGate(rule);
+                    switch (config.text("topk_method", "greedy")) {
+                        case "greedy" -> new SoftmaxGate(rule);
+                        case "group_limited_greedy" ->
+                                new SoftmaxGate(rule, numGroups, numTopkGroups, false);
+                        default ->
+                                throw new IllegalArgumentException(
+                                        "%s: topk_method=%s is neither greedy nor group_limited_greedy"
+                                                .formatted(config, config.text("topk_method", "")));
+                    };
             case GPT_OSS -> new SoftmaxGate(rule, 1, 1, true);
             case MIXTRAL, QWEN2_MOE, QWEN3_MOE -> new SoftmaxGate(rule);
         };

@@ -65,6 +65,14 @@ class WrongCheckpointTest {
                 .hasStackTraceContaining("qk_rope_head_dim=7 must be even");
     }
 
+    @Test
+    void otherWaysToChooseExpertsAreRefused() throws IOException {
+        write("deepseek_v2", "topk_method", "noaux_tc");
+        assertThatThrownBy(() -> DecoderService.start(folder, 2, DecoderOptions.DEFAULT))
+                .hasStackTraceContaining(
+                        "topk_method=noaux_tc is neither greedy nor group_limited_greedy");
+    }
+
     /** Before ranks start. */
     @Test
     void otherFamiliesAreRefused() throws IOException {
