@@ -10,6 +10,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -154,7 +155,14 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
             List<long[]> prompts, int numNewTokens, IntFunction<Sampler> samplers) {
         check(prompts, numNewTokens);
         // Made here, because what a rank throws ends it.
-        List<Sampler> ofRanks = IntStream.range(0, numRanks).mapToObj(samplers).toList();
+        List<Sampler> ofRanks =
+                IntStream.range(0, numRanks)
+                        .mapToObj(
+                                rank ->
+                                        Objects.requireNonNull(
+                                                samplers.apply(rank),
+                                                () -> "samplers made null for rank " + rank))
+                        .toList();
         return gathered(
                 prompts.size(),
                 (decoder, rank) ->

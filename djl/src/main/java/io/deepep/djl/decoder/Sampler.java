@@ -31,7 +31,10 @@ public interface Sampler {
         Random random = new Random(seed);
         return logits -> {
             long[] chosen = new long[(int) logits.getShape().get(0)];
-            NDArray probabilities = logits.div(temperature).softmax(-1);
+            // From the largest one, and not by 0 in FLOAT32, or a low temperature would give no numbers.
+            NDArray fromBest = logits.sub(logits.max(new int[] {-1}, true));
+            NDArray probabilities =
+                    fromBest.div(Math.max(temperature, Float.MIN_NORMAL)).softmax(-1);
             for (int i = 0; i < chosen.length; i++) {
                 chosen[i] = choose(probabilities.get(i).toFloatArray(), p, random);
             }

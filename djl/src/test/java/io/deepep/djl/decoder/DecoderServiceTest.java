@@ -53,6 +53,29 @@ class DecoderServiceTest {
         }
     }
 
+    /** The likeliest token, however low the temperature. */
+    @Test
+    void lowTemperatures() throws Exception {
+        try (DecoderService service = start()) {
+            long[] best = service.generate(PROMPT, 4, _ -> Sampler.greedy()).get(0);
+            for (double temperature : new double[] {Double.MIN_VALUE, 1e-39, 1e-6}) {
+                Sampler sampler = Sampler.topP(temperature, 1, 1);
+                assertThat(service.generate(PROMPT, 4, _ -> sampler).get(0)).isEqualTo(best);
+            }
+        }
+    }
+
+    /** Before a rank calls it, which would end it. */
+    @Test
+    void noSamplerIsRefused() throws Exception {
+        try (DecoderService service = start()) {
+            assertThatThrownBy(() -> service.generate(PROMPT, 1, _ -> null))
+                    .isInstanceOf(NullPointerException.class)
+                    .hasMessage("samplers made null for rank 0");
+            assertThat(generate(service)).hasSize(1);
+        }
+    }
+
     @Test
     void closedServicesRefuse() throws Exception {
         DecoderService service = start();
