@@ -61,8 +61,9 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
      *
      * @param folder the folder of a Hugging Face checkpoint
      * @param numRanks at least 1; the number of experts must be a multiple of it
-     * @throws IllegalArgumentException if there are no ranks, the family of the model is not
-     *     supported, or its rows cannot travel as the options say
+     * @throws IllegalArgumentException if there are no ranks, the number of experts is no multiple
+     *     of them, the family of the model is not supported, or its rows cannot travel as the
+     *     options say
      * @throws CompletionException if a rank fails to load it, with the cause
      */
     public static DecoderService start(Path folder, int numRanks, DecoderOptions options)
@@ -72,7 +73,14 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
                     "numRanks=" + numRanks + " must be at least 1; take one for each GPU");
         }
         CheckpointConfig config = CheckpointConfig.read(folder);
-        options.transport().requireHidden(MoeLayers.of(config).hidden());
+        MoeLayers layers = MoeLayers.of(config);
+        int numExperts = layers.rule().numExperts();
+        if (numExperts % numRanks != 0) {
+            throw new IllegalArgumentException(
+                    "numExperts=%s of %s is not a multiple of numRanks=%s; every rank must hold the same number of experts"
+                            .formatted(numExperts, config, numRanks));
+        }
+        options.transport().requireHidden(layers.hidden());
         PromptLimits limits = new PromptLimits(options, config.number("vocab_size"));
         DecoderService service = new DecoderService(numRanks, limits);
         Thread.ofPlatform()

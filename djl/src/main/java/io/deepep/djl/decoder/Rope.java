@@ -38,6 +38,11 @@ final class Rope {
         this.interleaved = interleaved;
         CheckpointConfig parameters = parameters(config);
         double[] frequencies = frequencies(config, parameters, dimensions);
+        if ((long) maxLength * frequencies.length > Integer.MAX_VALUE) {
+            throw new IllegalArgumentException(
+                    "maxLength=%s must be at most %s"
+                            .formatted(maxLength, Integer.MAX_VALUE / frequencies.length));
+        }
         double factor = isYarn(parameters) ? attentionFactor(config, parameters) : 1;
         float[] cosines = new float[maxLength * frequencies.length];
         float[] sines = new float[cosines.length];
@@ -70,6 +75,10 @@ final class Rope {
             CheckpointConfig config, CheckpointConfig parameters, int dimensions) {
         double theta =
                 parameters.decimal("rope_theta", config.decimal("rope_theta", DEFAULT_THETA));
+        if (!(theta > 0)) {
+            throw new IllegalArgumentException(
+                    config + ": rope_theta=" + theta + " must be above 0");
+        }
         double[] frequencies = new double[(dimensions + 1) / 2];
         for (int i = 0; i < frequencies.length; i++) {
             frequencies[i] = Math.pow(theta, -2.0 * i / dimensions);

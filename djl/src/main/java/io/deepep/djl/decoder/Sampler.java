@@ -31,7 +31,8 @@ public interface Sampler {
         Random random = new Random(seed);
         return logits -> {
             long[] chosen = new long[(int) logits.getShape().get(0)];
-            // From the largest one, and not by 0 in FLOAT32, or a low temperature would give no numbers.
+            // From the largest one, and not by 0 in FLOAT32, or a low temperature would give no
+            // numbers.
             NDArray fromBest = logits.sub(logits.max(new int[] {-1}, true));
             NDArray probabilities =
                     fromBest.div(Math.max(temperature, Float.MIN_NORMAL)).softmax(-1);

@@ -16,6 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Angles by config.json, with transformers' values. */
 class RopeTest {
@@ -67,6 +68,17 @@ class RopeTest {
         double given = Rope.scoreFactor(config(lengths + "10}"));
         assertThat(given).isGreaterThan(1);
         assertThat(Rope.scoreFactor(config(lengths + "null}"))).isEqualTo(given);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"0", "-1"})
+    void basesThatHaveNoPowersAreRefused(String theta) throws IOException {
+        CheckpointConfig config = config("'rope_theta': " + theta);
+        try (NDManager manager = NDManager.newBaseManager(Device.cpu(), "PyTorch")) {
+            assertThatThrownBy(() -> new Rope(config, 8, false, 2, manager))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("rope_theta=" + theta);
+        }
     }
 
     @Test

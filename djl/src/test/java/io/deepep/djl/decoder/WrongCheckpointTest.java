@@ -29,7 +29,7 @@ class WrongCheckpointTest {
         "hidden_size, 256, model.embed_tokens.weight has shape",
         "num_hidden_layers, 3, no tensor model.layers.2.input_layernorm.weight",
         "num_local_experts, 16, model.layers.0.block_sparse_moe.gate.weight has shape",
-        "num_local_experts, 6, numExperts=6 is not a multiple",
+        "num_local_experts, 6, is not a multiple of numRanks=4",
         "intermediate_size, 32, model.layers.0.block_sparse_moe.experts.",
         "num_key_value_heads, 4, model.layers.0.self_attn.k_proj.weight has shape",
         "vocab_size, null, has no vocab_size",
@@ -150,6 +150,31 @@ class WrongCheckpointTest {
         assertThatThrownBy(() -> DecoderService.start(folder, 4, DecoderOptions.DEFAULT))
                 .hasStackTraceContaining("no tensor model." + name);
         assertThat(DecoderServiceTest.ranks()).isEmpty();
+    }
+
+    /** As long as they can be, tables of angles have more elements than an array of Java. */
+    @Test
+    void sequencesOfTooManyTokensAreRefused() {
+        DecoderOptions options =
+                new DecoderOptions(1, Integer.MAX_VALUE, 8, DType.BF16, Transport.BF16);
+        assertThatThrownBy(() -> DecoderService.start(Golden.folder("mixtral"), 1, options))
+                .hasStackTraceContaining("maxLength=2147483647 must be at most 268435455");
+    }
+
+    /** Before there is a thread for each. */
+    @Test
+    void ranksThatCannotShareTheExpertsAreRefused() {
+        for (int numRanks : new int[] {3, 16, Integer.MAX_VALUE}) {
+            assertThatThrownBy(
+                            () ->
+                                    DecoderService.start(
+                                            Golden.folder("gpt_oss"),
+                                            numRanks,
+                                            DecoderOptions.DEFAULT))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("numExperts=8 of ")
+                    .hasMessageContaining("is not a multiple of numRanks=" + numRanks);
+        }
     }
 
     @Test
