@@ -81,6 +81,12 @@ final class DecoderTranslator implements Translator<Input, Output> {
             throw new IllegalArgumentException("parameters=" + given + " is not an object");
         }
         JsonObject parameters = JSON.toJsonTree(Generation.DEFAULT).getAsJsonObject();
+        for (String name : given.getAsJsonObject().keySet()) {
+            if (!parameters.has(name)) {
+                throw new IllegalArgumentException(
+                        "parameters has " + name + ", which is none of " + parameters.keySet());
+            }
+        }
         given.getAsJsonObject().asMap().forEach(parameters::add);
         try {
             return JSON.fromJson(parameters, Generation.class);

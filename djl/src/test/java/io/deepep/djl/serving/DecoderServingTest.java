@@ -45,6 +45,9 @@ class DecoderServingTest {
                             sampled("\"max_new_tokens\": \"many\""),
                             "parameters={\"max_new_tokens\":\"many\"} are not numbers"),
                     Map.entry(
+                            sampled("\"max_tokens\": 3"),
+                            "parameters has max_tokens, which is none of [max_new_tokens, temperature, top_p, seed]"),
+                    Map.entry(
                             sampled("\"temperature\": null"),
                             "parameters={\"temperature\":null} are not numbers"),
                     Map.entry(
