@@ -94,9 +94,9 @@ enum MoeFamily {
 
     /** transformers 5 writes one key for all where models had their own. */
     int numExperts(CheckpointConfig config) {
-        return config.has(numExpertsKey)
-                ? config.number(numExpertsKey)
-                : config.number("num_local_experts");
+        String other = "num_local_experts";
+        return config.number(
+                config.has(numExpertsKey) || !config.has(other) ? numExpertsKey : other);
     }
 
     /** Gate, up and down matrix of an expert. */

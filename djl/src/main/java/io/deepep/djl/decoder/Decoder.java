@@ -15,12 +15,16 @@ import io.deepep.djl.TorchDevices;
 import io.deepep.djl.TorchTensors;
 import io.deepep.djl.Weights;
 import io.deepep.djl.decoder.Pass.Sequence;
+import io.deepep.error.RankMismatchException;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.IntStream;
+import java.util.zip.CRC32;
 
 /**
  * One rank's part of a Hugging Face model. It reads prompts in normal mode, and generates one token
@@ -45,6 +49,7 @@ public final class Decoder implements AutoCloseable {
      * @param device the device on which the rank computes, see {@link TorchDevices#ofRank}
      * @throws IllegalArgumentException if a tensor is missing, or has another shape than
      *     config.json says, or the hidden size cannot travel as the options say
+     * @throws RankMismatchException if ranks have different config.json or options
      */
     public static Decoder open(
             Path folder, Communicator communicator, Device device, DecoderOptions options)
@@ -62,21 +67,42 @@ public final class Decoder implements AutoCloseable {
                             .normal(layers.normalLimits(maxTokens));
             layers.lowLatencyLimits(options.maxSequences()).ifPresent(builder::lowLatency);
             Buffer buffer = builder.open();
-            return new Decoder(manager, buffer, limits).load(folder, config);
+            return new Decoder(manager, buffer, limits).load(folder, config, communicator);
         } catch (Throwable failure) {
             manager.close();
             throw failure;
         }
     }
 
-    private Decoder load(Path folder, CheckpointConfig config) throws IOException {
-        try (Safetensors tensors = Safetensors.open(folder);
-                Weights weights = Weights.of(tensors, manager, options.type())) {
-            model = Model.load(config, weights, options, exchange);
-            return this;
+    private Decoder load(Path folder, CheckpointConfig config, Communicator communicator)
+            throws IOException {
+        try {
+            requireSameModel(folder, communicator);
+            try (Safetensors tensors = Safetensors.open(folder);
+                    Weights weights = Weights.of(tensors, manager, options.type())) {
+                model = Model.load(config, weights, options, exchange);
+                return this;
+            }
         } catch (Throwable failure) {
             close();
             throw failure;
+        }
+    }
+
+    /** Buffers are the same for all models of these sizes; the experts of two would be mixed. */
+    private void requireSameModel(Path folder, Communicator communicator) throws IOException {
+        CRC32 sum = new CRC32();
+        sum.update(Files.readAllBytes(folder.resolve("config.json")));
+        String own = "config.json with checksum %08x, %s".formatted(sum.getValue(), options);
+        List<byte[]> ofRanks =
+                communicator.allGather(
+                        own.getBytes(StandardCharsets.UTF_8), buffer.options().timeout());
+        for (int rank = 0; rank < ofRanks.size(); rank++) {
+            String other = new String(ofRanks.get(rank), StandardCharsets.UTF_8);
+            if (!other.equals(own)) {
+                throw RankMismatchException.of(
+                        "Decoder.open", "the model", communicator.rank(), own, rank, other);
+            }
         }
     }
 

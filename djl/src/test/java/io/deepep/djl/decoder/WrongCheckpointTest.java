@@ -6,12 +6,18 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import io.deepep.DType;
+import io.deepep.InProcessGroup;
 import io.deepep.djl.CheckpointConfig;
+import io.deepep.djl.TorchDevices;
 import io.deepep.djl.exchange.Transport;
+import io.deepep.error.RankMismatchException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -56,6 +62,18 @@ class WrongCheckpointTest {
         assertThatThrownBy(() -> DecoderService.start(folder, 2, DecoderOptions.DEFAULT))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining("is not a JSON object");
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "mixtral, num_local_experts",
+        "deepseek_v3, n_routed_experts"
+    })
+    void theMissingNumberOfExpertsIsNamed(String family, String key) throws IOException {
+        write(family, key, "null");
+        assertThatThrownBy(() -> DecoderService.start(folder, 2, DecoderOptions.DEFAULT))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageEndingWith("has no " + key);
     }
 
     @Test
@@ -132,6 +150,36 @@ class WrongCheckpointTest {
         rename(missing, missing.replace("layers.1", "layers.x"));
         assertThatThrownBy(() -> DecoderService.start(folder, 2, DecoderOptions.DEFAULT))
                 .hasStackTraceContaining("no tensor " + missing);
+    }
+
+    /** Of the same sizes, so that rows of one would go to experts of the other. */
+    @Test
+    void anotherModelOnAnotherRankIsRefused() throws IOException {
+        write("rms_norm_eps", "1");
+        List<Throwable> failures = Collections.synchronizedList(new ArrayList<>());
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            assertThatThrownBy(
+                            () ->
+                                    group.run(
+                                            communicator -> {
+                                                int rank = communicator.rank();
+                                                try (Decoder _ =
+                                                        Decoder.open(
+                                                                rank == 0
+                                                                        ? Golden.folder("mixtral")
+                                                                        : folder,
+                                                                communicator,
+                                                                TorchDevices.ofRank(rank),
+                                                                DecoderOptions.DEFAULT)) {
+                                                    // not opened
+                                                } catch (RankMismatchException expected) {
+                                                    failures.add(expected);
+                                                    throw expected;
+                                                }
+                                            }))
+                    .hasStackTraceContaining("ranks disagree on the model: rank ");
+        }
+        assertThat(failures).hasSize(2);
     }
 
     private void rename(String name, String other) throws IOException {
