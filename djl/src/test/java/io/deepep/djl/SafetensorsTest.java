@@ -162,7 +162,8 @@ class SafetensorsTest {
     void typesAndSizesThatAreNotWeightsAreRefused() throws IOException {
         String entries =
                 "{\"i8\":{\"dtype\":\"I8\",\"shape\":[4],\"data_offsets\":[0,4]},"
-                        + "\"few\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}";
+                        + "\"few\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]},"
+                        + "\"many\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905],\"data_offsets\":[0,4]}}";
         byte[] file = Arrays.copyOf(header(entries), header(entries).length + 4);
         Path path = Files.write(folder.resolve("odd.safetensors"), file);
         try (Safetensors tensors = Safetensors.open(path)) {
@@ -172,6 +173,9 @@ class SafetensorsTest {
             assertThatThrownBy(() -> tensors.view(manager, "few"))
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("4 bytes for 2 elements");
+            assertThatThrownBy(() -> tensors.view(manager, "many"))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("many has 4 bytes for 4611686018427387905 elements");
         }
     }
 
