@@ -17,9 +17,9 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
- * The tensors of a {@code .safetensors} file, or of a folder with {@code
- * model.safetensors.index.json} or one {@code model.safetensors}. Files are mapped when they are
- * first read from, so that a rank that loads only its own experts touches no other pages. Not
+ * The tensors of a {@code .safetensors} file, or of a folder with one {@code model.safetensors} or,
+ * if it has none, with {@code model.safetensors.index.json}. Files are mapped when they are first
+ * read from, so that a rank that loads only its own experts touches no other pages. Not
  * thread-safe.
  */
 public final class Safetensors implements AutoCloseable {
@@ -41,11 +41,12 @@ public final class Safetensors implements AutoCloseable {
      * @throws IOException if it is missing or not well formed
      */
     public static Safetensors open(Path fileOrFolder) throws IOException {
+        Path file = Files.isDirectory(fileOrFolder) ? fileOrFolder.resolve(SINGLE) : fileOrFolder;
         Path index = fileOrFolder.resolve(INDEX);
-        if (Files.isRegularFile(index)) {
+        // As transformers, which leaves the index of an earlier save beside a single file.
+        if (!Files.isRegularFile(file) && Files.isRegularFile(index)) {
             return new Safetensors(fileOrFolder, readIndex(index));
         }
-        Path file = Files.isDirectory(fileOrFolder) ? fileOrFolder.resolve(SINGLE) : fileOrFolder;
         if (!Files.isRegularFile(file)) {
             throw new IOException(
                     "%s is not a .safetensors file, nor a folder with %s or %s"
@@ -101,6 +102,11 @@ public final class Safetensors implements AutoCloseable {
         }
         SafetensorsFile file = open.get(path);
         if (file == null) {
+            if (!Files.isRegularFile(path)) {
+                throw new IOException(
+                        "%s is missing, in which %s has %s; complete the folder"
+                                .formatted(path, where.resolve(INDEX), name));
+            }
             file = SafetensorsFile.open(path);
             open.put(path, file);
         }

@@ -91,7 +91,21 @@ class SafetensorsTest {
             assertThat(tensors.numOpenFiles()).isEqualTo(1);
             assertThatThrownBy(() -> tensors.view(manager, "b"))
                     .isInstanceOf(IOException.class)
-                    .hasMessageContaining("2.safetensors");
+                    .hasMessageContaining("2.safetensors is missing, in which ")
+                    .hasMessageContaining(
+                            "model.safetensors.index.json has b; complete the folder");
+        }
+    }
+
+    /** The index is of an earlier save, whose files are gone. */
+    @Test
+    void aSingleFileGoesBeforeAnIndex() throws IOException {
+        SafetensorsWriter.writeIndex(folder, Map.of("a", "1.safetensors"));
+        SafetensorsWriter.write(
+                folder.resolve("model.safetensors"),
+                Map.of("a", new Values("F32", new Shape(1), new float[] {1})));
+        try (Safetensors tensors = Safetensors.open(folder)) {
+            assertThat(tensors.view(manager, "a").getFloat(0)).isEqualTo(1);
         }
     }
 
