@@ -85,11 +85,11 @@ public final class MoeLayers {
 
     /**
      * The limits of a buffer for decoding, in which a rank dispatches up to {@code maxTokens}
-     * tokens at once. Empty if low-latency mode does not support the hidden size, such as 2880 of
-     * gpt-oss: such a model decodes in normal mode.
+     * tokens at once. Empty if low-latency mode does not support so many, or the hidden size, such
+     * as 2880 of gpt-oss: such a model decodes in normal mode.
      */
     public Optional<LowLatencyLimits> lowLatencyLimits(int maxTokens) {
-        return hidden % LOW_LATENCY_HIDDEN == 0
+        return hidden % LOW_LATENCY_HIDDEN == 0 && maxTokens <= LowLatencyLimits.MAX_TOKENS
                 ? Optional.of(
                         new LowLatencyLimits(maxTokens, hidden, rule.numTopk(), rule.numExperts()))
                 : Optional.empty();

@@ -73,6 +73,14 @@ class ConfigKeysTest {
         assertThat(CheckpointConfig.read(folder).decimal(key, -1)).isEqualTo(value);
     }
 
+    @ParameterizedTest
+    @CsvSource({"mixtral, 1024, true", "mixtral, 1025, false", "gpt_oss, 8, false"})
+    void lowLatencyModeIsUsedWhereItCanBe(String family, int maxTokens, boolean used)
+            throws IOException {
+        MoeLayers layers = MoeLayers.of(CheckpointConfig.read(Golden.folder(family)));
+        assertThat(layers.lowLatencyLimits(maxTokens).isPresent()).isEqualTo(used);
+    }
+
     /** Null is no missing key: the model has no such thing. */
     @Test
     void withoutAWindow() throws IOException {

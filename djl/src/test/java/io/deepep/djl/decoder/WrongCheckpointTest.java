@@ -65,10 +65,7 @@ class WrongCheckpointTest {
     }
 
     @ParameterizedTest
-    @CsvSource({
-        "mixtral, num_local_experts",
-        "deepseek_v3, n_routed_experts"
-    })
+    @CsvSource({"mixtral, num_local_experts", "deepseek_v3, n_routed_experts"})
     void theMissingNumberOfExpertsIsNamed(String family, String key) throws IOException {
         write(family, key, "null");
         assertThatThrownBy(() -> DecoderService.start(folder, 2, DecoderOptions.DEFAULT))
