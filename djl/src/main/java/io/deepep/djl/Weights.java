@@ -152,7 +152,7 @@ public final class Weights implements AutoCloseable {
         String full = prefix + name;
         try (NDManager onCpu = NDManager.newBaseManager(Device.cpu(), "PyTorch");
                 NDManager scope = manager.newSubManager()) {
-            NDArray given = part(full, onCpu, part);
+            NDArray given = numbers(full, part(full, onCpu, part));
             if (!given.getShape().equals(target.getShape())) {
                 throw new IllegalArgumentException(
                         "%s has shape %s, but the model needs %s"
@@ -166,6 +166,16 @@ public final class Weights implements AutoCloseable {
                 copy(given, target);
             }
         }
+    }
+
+    /** Not bytes that stand for something else. */
+    private static NDArray numbers(String full, NDArray given) {
+        if (given.getDataType() == DataType.UINT8) {
+            throw new IllegalArgumentException(
+                    full
+                            + " has dtype U8, which only _blocks and _scales of MXFP4 may have: convert it first");
+        }
+        return given;
     }
 
     private NDArray part(String full, NDManager onCpu, UnaryOperator<NDArray> part)
@@ -231,7 +241,7 @@ public final class Weights implements AutoCloseable {
         if (!tensors.names().contains(name + SCALES)) {
             throw new IllegalArgumentException(name + " is FP8 and has no scales " + name + SCALES);
         }
-        NDArray given = tensors.view(onCpu, name + SCALES);
+        NDArray given = numbers(name + SCALES, tensors.view(onCpu, name + SCALES));
         Shape shape = values.getShape();
         Shape blocks =
                 new Shape(

@@ -77,12 +77,19 @@ class WeightsTest {
         put("a.fp8", "F8_E4M3", new Shape(2, 3));
         put("a.scaled", "F8_E4M3", new Shape(2, 130));
         put("a.scaled_scale_inv", "F32", new Shape(1, 1));
+        put("a.bytes", "U8", new Shape(2, 3));
+        put("a.powers", "F8_E4M3", new Shape(2, 3));
+        put("a.powers_scale_inv", "U8", new Shape(1, 1));
         put("a.gate_up_proj_bias", "BF16", new Shape(2, 8));
         use(
                 weights -> {
                     refused(() -> weights.matrix("missing", 1), "no tensor a.missing");
                     refused(() -> weights.matrix("w", 3, 2), "a.w has shape (2, 3)", "(3, 2)");
                     refused(() -> weights.matrix("fp8", 2, 3), "a.fp8_scale_inv");
+                    refused(() -> weights.matrix("bytes", 2, 3), "a.bytes has dtype U8");
+                    refused(
+                            () -> weights.matrix("powers", 2, 3),
+                            "a.powers_scale_inv has dtype U8");
                     refused(
                             () -> weights.matrix("scaled", 2, 130),
                             "a.scaled_scale_inv has shape (1, 1)",
