@@ -75,7 +75,7 @@ final class GroupedQueryAttention implements Attention {
         double part = config.part("rope_parameters").decimal(key, config.decimal(key, 1));
         int size = headSize(config);
         int rotated = (int) (size * part);
-        if (rotated < 1 || rotated + rotated % 2 > size) {
+        if (rotated < 1 || rotated > size - rotated % 2) {
             throw new IllegalArgumentException(
                     "%s: %s=%s of head_dim=%s rotates %s channels; these must be at least 1, and pairs must be within the head"
                             .formatted(config, key, part, size, rotated));

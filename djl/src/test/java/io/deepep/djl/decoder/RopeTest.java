@@ -49,7 +49,7 @@ class RopeTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"8, -0.5, -4", "8, 1.5, 12", "7, 1, 7", "8, 0, 0"})
+    @CsvSource({"8, -0.5, -4", "8, 1.5, 12", "7, 1, 7", "8, 0, 0", "8, 1e12, 2147483647"})
     void channelsOutsideTheHeadAreRefused(int size, String part, int rotated) throws IOException {
         CheckpointConfig config =
                 config("'head_dim': " + size + ", 'partial_rotary_factor': " + part);
