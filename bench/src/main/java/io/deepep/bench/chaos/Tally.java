@@ -12,7 +12,7 @@ import java.util.regex.Pattern;
 public final class Tally {
     /** In the text of a {@link io.deepep.error.DeepEpTimeoutException}. */
     private static final Pattern WAIT =
-            Pattern.compile("waited (?:.* s )?for rank \\d+ in ([^,:;]+)");
+            Pattern.compile("waited (?:.* m?s )?for rank \\d+ in ([^,:;]+)");
 
     final String mode;
     final String ranks;
