@@ -26,6 +26,11 @@ import java.util.stream.LongStream;
  */
 final class DecoderTranslator implements Translator<Input, Output> {
     private static final String LIST = "list";
+    private static final String TEMPERATURE = "temperature";
+
+    /** False for the likeliest token, true for a temperature of 1 if none is given. */
+    private static final String DO_SAMPLE = "do_sample";
+
     private static final Gson JSON = new Gson();
 
     private final HuggingFaceTokenizer tokenizer;
@@ -80,20 +85,39 @@ final class DecoderTranslator implements Translator<Input, Output> {
         if (!given.isJsonObject()) {
             throw new IllegalArgumentException("parameters=" + given + " is not an object");
         }
+        JsonObject named = given.getAsJsonObject().deepCopy();
+        JsonElement sampled = named.remove(DO_SAMPLE);
         JsonObject parameters = JSON.toJsonTree(Generation.DEFAULT).getAsJsonObject();
-        for (String name : given.getAsJsonObject().keySet()) {
+        for (String name : named.keySet()) {
             if (!parameters.has(name)) {
                 throw new IllegalArgumentException(
-                        "parameters has " + name + ", which is none of " + parameters.keySet());
+                        "parameters has %s, which is none of %s and %s"
+                                .formatted(name, parameters.keySet(), DO_SAMPLE));
             }
         }
-        given.getAsJsonObject().asMap().forEach(parameters::add);
+        if (sampled != null && isTrue(sampled)) {
+            parameters.addProperty(TEMPERATURE, 1);
+        }
+        named.asMap().forEach(parameters::add);
+        if (sampled != null && !isTrue(sampled)) {
+            parameters.addProperty(TEMPERATURE, 0);
+        }
         try {
             return JSON.fromJson(parameters, Generation.class);
         } catch (JsonParseException wrong) {
             throw new IllegalArgumentException(
                     "parameters=" + given + " are not numbers: " + wrong.getMessage(), wrong);
         }
+    }
+
+    private static boolean isTrue(JsonElement sampled) {
+        return switch (sampled.toString()) {
+            case "true" -> true;
+            case "false" -> false;
+            default ->
+                    throw new IllegalArgumentException(
+                            DO_SAMPLE + "=" + sampled + " is neither true nor false");
+        };
     }
 
     @Override

@@ -46,7 +46,7 @@ class DecoderServingTest {
                             "parameters={\"max_new_tokens\":\"many\"} are not numbers"),
                     Map.entry(
                             sampled("\"max_tokens\": 3"),
-                            "parameters has max_tokens, which is none of [max_new_tokens, temperature, top_p, seed]"),
+                            "parameters has max_tokens, which is none of [max_new_tokens, temperature, top_p, seed] and do_sample"),
                     Map.entry(
                             sampled("\"temperature\": null"),
                             "parameters={\"temperature\":null} are not numbers"),
@@ -56,7 +56,11 @@ class DecoderServingTest {
                     Map.entry(
                             sampled("\"temperature\": 0.7, \"top_p\": 2"),
                             "temperature=0.7 must be above 0, and p=2.0"),
-                    Map.entry(sampled("\"temperature\": -1"), "temperature=-1.0"));
+                    Map.entry(sampled("\"temperature\": -1"), "temperature=-1.0"),
+                    Map.entry(sampled("\"do_sample\": 1"), "do_sample=1 is neither true nor false"),
+                    Map.entry(
+                            sampled("\"do_sample\": true, \"top_p\": 2"),
+                            "temperature=1.0 must be above 0, and p=2.0"));
 
     @TempDir Path folder;
 
@@ -85,6 +89,10 @@ class DecoderServingTest {
                                     .hasStackTraceContaining(
                                             "IllegalArgumentException: " + message));
             assertThat(text(predictor.predict(request("{\"inputs\": []}")))).isEqualTo("[]");
+            // A temperature at which no two answers are alike, if it counted.
+            String likeliest = sampled("\"do_sample\": false, \"temperature\": 1e6");
+            assertThat(text(predictor.predict(request(likeliest))))
+                    .startsWith("{\"generated_text\":\" goes to rank 3");
             assertThat(
                             text(
                                     predictor.predict(
