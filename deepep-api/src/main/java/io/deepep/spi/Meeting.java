@@ -1,6 +1,7 @@
 package io.deepep.spi;
 
 import io.deepep.Communicator;
+import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.RankMismatchException;
 import java.io.ByteArrayInputStream;
@@ -33,8 +34,8 @@ public record Meeting(Communicator communicator, Duration timeout, String failur
      *
      * @throws DeepEpUnavailableException on every rank, if {@code part} threw on any; it names
      *     those ranks
-     * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is named.
-     *     If {@code part} threw on this rank, that is thrown instead, with the time-out suppressed
+     * @throws DeepEpTimeoutException if a rank does not come in time; it is named. If {@code part}
+     *     threw on this rank, that is thrown instead, with the time-out suppressed
      */
     public List<String> together(Supplier<String> part) {
         RuntimeException own = null;
@@ -99,6 +100,39 @@ public record Meeting(Communicator communicator, Duration timeout, String failur
                     part.run();
                     return "";
                 });
+    }
+
+    /**
+     * The same of a step that uses what other processes hold, such as their memory. One of them may
+     * end meanwhile, so that the step fails: then that rank is named.
+     *
+     * @throws DeepEpTimeoutException also if {@code part} threw, where a rank is gone
+     */
+    public void stepOnPeers(Runnable part) {
+        try {
+            step(part);
+        } catch (RuntimeException failed) {
+            for (Throwable each : failed.getSuppressed()) {
+                if (each instanceof DeepEpTimeoutException lost
+                        && !communicator.isAlive(lost.peer())) {
+                    throw lost;
+                }
+            }
+            if (failed instanceof DeepEpUnavailableException) {
+                meetAgain(failed);
+            }
+            throw failed;
+        }
+    }
+
+    /** Whoever has ended after it answered does not come. */
+    private void meetAgain(RuntimeException failed) {
+        try {
+            communicator.barrier(timeout);
+        } catch (DeepEpTimeoutException lost) {
+            lost.addSuppressed(failed);
+            throw lost;
+        }
     }
 
     private static boolean hasMessage(RuntimeException e) {

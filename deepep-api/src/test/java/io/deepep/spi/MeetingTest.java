@@ -11,6 +11,8 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Steps that all ranks take together. */
 class MeetingTest {
@@ -95,6 +97,44 @@ class MeetingTest {
                             DeepEpTimeoutException.class,
                             lost -> assertThat(lost.peer()).isEqualTo(1));
         }
+    }
+
+    /** Rank 2 ends before it says that it has taken the step, or just after. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void whoseMemoryIsGoneIsNamed(boolean answers) throws InterruptedException {
+        onThreeRanks(
+                (rank, meeting) -> {
+                    if (rank == 2) {
+                        if (answers) {
+                            assertThatThrownBy(() -> meeting.step(() -> {}))
+                                    .hasMessageContaining("rank 0: there is no such process");
+                        }
+                        meeting.communicator().fail(new IllegalStateException("killed"));
+                        return;
+                    }
+                    assertThatThrownBy(() -> meeting.stepOnPeers(() -> useMemory(rank)))
+                            .isInstanceOfSatisfying(
+                                    DeepEpTimeoutException.class,
+                                    lost -> assertThat(lost.peer()).isEqualTo(2));
+                });
+    }
+
+    private static void useMemory(int rank) {
+        if (rank == 0) {
+            throw new DeepEpUnavailableException("there is no such process", "start it");
+        }
+    }
+
+    @Test
+    void aFailureOnPeersThatAreThereIsToldAsEver() throws InterruptedException {
+        onThreeRanks(
+                (rank, meeting) -> {
+                    assertThatThrownBy(() -> meeting.stepOnPeers(() -> useMemory(rank)))
+                            .isInstanceOf(DeepEpUnavailableException.class)
+                            .hasMessage("no luck: rank 0: there is no such process; start it");
+                    assertThat(meeting.together(() -> "go on")).hasSize(3);
+                });
     }
 
     /** As a barrier, which says nothing; or something else of the user's. */

@@ -77,7 +77,7 @@ final class ProcessHeaps {
         Runnable first = ranks.isNew() ? () -> requireRoom(numNew) : () -> {};
         job = JobMemory.agree(meeting, job, first);
         List<String> offers = meeting.together(() -> offer(ranks.isNew()));
-        meeting.step(() -> mapAll(ranks, offers));
+        meeting.stepOnPeers(() -> mapAll(ranks, offers));
     }
 
     private void release() {

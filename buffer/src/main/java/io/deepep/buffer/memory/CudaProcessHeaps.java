@@ -202,7 +202,7 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
         try {
             List<String> offers = meeting.together(() -> offer(ranks));
             List<Long> addresses = new ArrayList<>();
-            meeting.step(() -> openAll(ranks, offers, addresses));
+            meeting.stepOnPeers(() -> openAll(ranks, offers, addresses));
             return addresses;
         } finally {
             // All have looked at the mark, or give up.
