@@ -15,7 +15,9 @@ import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
 import java.lang.foreign.Arena;
 import java.time.Duration;
+import java.util.concurrent.BrokenBarrierException;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -24,7 +26,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ModesMaskApartTest {
     private static final int LOST = 2;
-    private static final Duration SHORT = Duration.ofMillis(500);
+    private static final Duration SHORT = Duration.ofSeconds(1);
 
     /** A call that waited for so long would not end within the test. */
     private static final Duration LONG = Duration.ofHours(1);
@@ -33,12 +35,25 @@ class ModesMaskApartTest {
     private final Tensor topkIdx = Tensor.allocate(Arena.ofShared(), DType.I64, 4, 1);
     private final CountDownLatch done = new CountDownLatch(LOST);
 
+    /** Those who are not lost begin together, or one would be taken for lost, too. */
+    private final CyclicBarrier begin = new CyclicBarrier(LOST);
+
+    private void awaitOther() {
+        try {
+            begin.await();
+        } catch (InterruptedException | BrokenBarrierException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
     private void lowLatency(Buffer buffer, Duration limit) {
+        awaitOther();
         buffer.lowLatencyDispatch(
                 LowLatencyDispatchPlan.builder(x, topkIdx).timeout(limit).build());
     }
 
     private void normal(Buffer buffer, Duration limit) {
+        awaitOther();
         buffer.dispatch(DispatchPlan.builder(x).topk(topkIdx, null, 3).timeout(limit).build());
     }
 
