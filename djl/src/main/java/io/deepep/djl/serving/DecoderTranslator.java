@@ -95,13 +95,12 @@ final class DecoderTranslator implements Translator<Input, Output> {
                                 .formatted(name, parameters.keySet(), DO_SAMPLE));
             }
         }
-        if (sampled != null && isTrue(sampled)) {
-            parameters.addProperty(TEMPERATURE, 1);
+        if (sampled != null && !isTrue(sampled)) {
+            named.addProperty(TEMPERATURE, 0);
+        } else if (sampled != null && !named.has(TEMPERATURE)) {
+            named.addProperty(TEMPERATURE, 1);
         }
         named.asMap().forEach(parameters::add);
-        if (sampled != null && !isTrue(sampled)) {
-            parameters.addProperty(TEMPERATURE, 0);
-        }
         try {
             return JSON.fromJson(parameters, Generation.class);
         } catch (JsonParseException wrong) {
