@@ -16,6 +16,11 @@ public final class Ue8m0 {
 
     private Ue8m0() {}
 
+    /** Number of packed elements that hold the codes of so many scales. */
+    public static int packedSize(int numScales) {
+        return Math.ceilDiv(numScales, PER_INT);
+    }
+
     /**
      * Converts a code to the power of two that it stands for; code 0 gives the subnormal 2^-127,
      * and code 255, which {@link #fromPowerOfTwo} never returns, NaN.

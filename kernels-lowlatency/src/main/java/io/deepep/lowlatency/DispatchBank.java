@@ -76,7 +76,7 @@ public abstract class DispatchBank extends Bank {
         return switch (format) {
             case BF16 -> null;
             case FP8, FP8_POWER_OF_TWO -> columnMajor(DType.F32, groups);
-            case FP8_UE8M0 -> columnMajor(DType.I32, Math.ceilDiv(groups, Ue8m0.PER_INT));
+            case FP8_UE8M0 -> columnMajor(DType.I32, Ue8m0.packedSize(groups));
         };
     }
 

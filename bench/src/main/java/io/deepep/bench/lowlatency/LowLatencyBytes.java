@@ -1,6 +1,5 @@
 package io.deepep.bench.lowlatency;
 
-import io.deepep.Fp8E4m3;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Ue8m0;
 import io.deepep.bench.measure.OperationBytes;
@@ -17,8 +16,6 @@ import java.util.stream.IntStream;
  * every selection's row is sent by itself, or pre-reduced one row from each of these ranks.
  */
 final class LowLatencyBytes {
-    private static final int CHANNELS_PER_PACK = Ue8m0.PER_INT * Fp8E4m3.CHANNELS_PER_SCALE;
-
     private final Job job;
     private final int[][] tokensPerRank;
     private final int[][] selectionsPerRank;
@@ -36,8 +33,9 @@ final class LowLatencyBytes {
 
     /** Bytes of a row as the engine gets it: the codes of UE8M0 scales are packed. */
     private long receivedRowBytes(LowLatencyFormat format) {
+        int numScales = LowLatencyLayout.rows(format, job.hidden()).numScales();
         return format == LowLatencyFormat.FP8_UE8M0
-                ? job.hidden() + 4L * Math.ceilDiv(job.hidden(), CHANNELS_PER_PACK)
+                ? job.hidden() + (long) Integer.BYTES * Ue8m0.packedSize(numScales)
                 : rowBytes(format);
     }
 

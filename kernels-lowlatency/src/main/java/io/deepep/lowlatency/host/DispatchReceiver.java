@@ -151,7 +151,7 @@ final class DispatchReceiver {
     /** Scales lie by column: those of one group of channels side by side. */
     private void unpackScales(long from, int groups, HostBank bank, int expert, int row) {
         boolean packed = bank.plan.format() == LowLatencyFormat.FP8_UE8M0;
-        int columns = packed ? Math.ceilDiv(groups, Ue8m0.PER_INT) : groups;
+        int columns = packed ? Ue8m0.packedSize(groups) : groups;
         MemorySegment scales = bank.recvScales.segment();
         long to = 4L * ((long) expert * columns * bank.numSlots() + row);
         for (int column = 0; column < columns; column++) {
