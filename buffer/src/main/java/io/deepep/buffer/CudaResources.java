@@ -128,14 +128,12 @@ final class CudaResources implements Resources {
             CudaResources resources = new CudaResources(options, sizes, ranks, made);
             meeting(ranks).step(() -> resources.openModes(sizes));
             return resources;
-        } catch (DeepEpUnavailableException failure) {
-            made.close(failure);
-            // Of options, which are the same on all ranks.
-            throw failure.getCause() instanceof IllegalArgumentException refused
-                    ? refused
-                    : failure;
         } catch (RuntimeException | Error failure) {
             made.close(failure);
+            if (failure instanceof DeepEpUnavailableException
+                    && failure.getCause() instanceof IllegalArgumentException refused) {
+                throw refused; // options, which are the same on all ranks
+            }
             throw failure;
         }
     }
