@@ -357,7 +357,7 @@ public final class Tensor {
 
     /**
      * Stores a {@code float} into a host tensor, rounded to the nearest value of its type, ties to
-     * even; integer types truncate it.
+     * even; integer types truncate it, and store the nearest number that they have.
      */
     public void setFloat(float value, long... index) {
         long at = offsetBytes(index);
@@ -365,7 +365,7 @@ public final class Tensor {
             case BF16 -> elements().set(SHORT, at, Bf16.fromFloat(value));
             case FP8_E4M3 -> elements().set(ValueLayout.JAVA_BYTE, at, Fp8E4m3.fromFloat(value));
             case F32 -> elements().set(FLOAT, at, value);
-            case I32, I64, BOOL -> setLong((long) value, index);
+            case I32, I64, BOOL -> setLong(dtype == DType.I32 ? (int) value : (long) value, index);
         }
     }
 

@@ -306,4 +306,18 @@ class TensorTest {
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessage("BF16[] on host has one element and no rows: use getFloat or setFloat");
     }
+
+    @Test
+    void integersTakeTheNearestNumberTheyHave() {
+        for (DType dtype : new DType[] {DType.I32, DType.I64}) {
+            Tensor tensor = Tensor.allocate(Arena.ofAuto(), dtype, 3);
+            tensor.setFloat(-1.9f, 0);
+            tensor.setFloat(1e20f, 1);
+            tensor.setFloat(-1e20f, 2);
+            boolean narrow = dtype == DType.I32;
+            assertThat(tensor.getLong(0)).isEqualTo(-1);
+            assertThat(tensor.getLong(1)).isEqualTo(narrow ? Integer.MAX_VALUE : Long.MAX_VALUE);
+            assertThat(tensor.getLong(2)).isEqualTo(narrow ? Integer.MIN_VALUE : Long.MIN_VALUE);
+        }
+    }
 }
