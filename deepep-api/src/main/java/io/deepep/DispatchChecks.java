@@ -73,6 +73,11 @@ final class DispatchChecks {
                     "expanded rows are grouped by expert, but the routing names none; give"
                             + " topk(...)");
         }
+        if (plan.handle() == null && plan.expertAlignment() > 1) {
+            throw new IllegalArgumentException(
+                    "expertAlignment=%s aligns the rows of experts, but the routing names none; give topk(...)"
+                            .formatted(plan.expertAlignment()));
+        }
         if (plan.handle() != null && plan.layout() != null) {
             throw new IllegalArgumentException(
                     "expectLayout needs topk(...); the routing of a handle was compared when it was"

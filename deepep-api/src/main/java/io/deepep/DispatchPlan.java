@@ -215,7 +215,9 @@ public final class DispatchPlan extends Plan {
         /**
          * Rounds the counts per expert up to a multiple of {@code alignment}, 1 (the default) to
          * {@value #MAX_EXPERT_ALIGNMENT}. With {@link #expanded}, each expert's rows are padded to
-         * it with zeros.
+         * it with zeros. Needs routing by {@linkplain Tokens#topk experts}. A {@linkplain
+         * Tokens#cached cached} dispatch does as the dispatch of its handle did: leave it out
+         * there, or give the same.
          */
         public Builder expertAlignment(int alignment) {
             this.expertAlignment = alignment;

@@ -121,6 +121,9 @@ class DispatchPlanTest {
         refuse(tokens.layout(layout(4, 2)).expanded(true), "expanded rows");
         refuse(tokens.cached(handle).expectLayout(layout(4, 2)), "expectLayout needs topk");
         refuse(tokens.topk(idx, null, 8).expertAlignment(0), "expertAlignment=0");
+        refuse(
+                tokens.layout(layout(4, 2)).expertAlignment(8),
+                "expertAlignment=8 aligns the rows of experts, but the routing names none");
         refuse(tokens.topk(idx, null, 8).numWorstTokens(-1), "numWorstTokens=-1 is negative");
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> tokens.topk(idx, null, 8).numSms(3))

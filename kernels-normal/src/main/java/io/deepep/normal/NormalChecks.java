@@ -79,6 +79,13 @@ public final class NormalChecks {
                     "numWorstTokens=%s but the handle has numRecvTokens=%s; leave it at 0 with a handle"
                             .formatted(worst, rows));
         }
+        int given = plan.expertAlignment();
+        int alignment = ((NormalHandle) plan.handle()).expertAlignment();
+        if (given != 1 && given != alignment) {
+            throw new IllegalArgumentException(
+                    "expertAlignment=%s but the handle is of a dispatch with expertAlignment=%s; leave it out"
+                            .formatted(given, alignment));
+        }
     }
 
     private void requireLayout(DispatchLayout layout) {

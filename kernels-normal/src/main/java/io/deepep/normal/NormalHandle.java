@@ -12,6 +12,7 @@ public abstract class NormalHandle implements DispatchHandle {
     private final int numExperts;
     private final int numWorstTokens;
     private final boolean expanded;
+    private final int expertAlignment;
     private boolean valid;
     private int numReceived;
     private int numShown;
@@ -26,6 +27,7 @@ public abstract class NormalHandle implements DispatchHandle {
         this.numExperts = topk ? plan.numExperts() : 0;
         this.numWorstTokens = plan.numWorstTokens();
         this.expanded = plan.expanded();
+        this.expertAlignment = plan.expertAlignment();
     }
 
     /** Forgets the routing while it is overwritten. */
@@ -54,6 +56,11 @@ public abstract class NormalHandle implements DispatchHandle {
     /** Rows of a result whose size does not depend on the routing; 0 for exact counts. */
     public final int numWorstTokens() {
         return numWorstTokens;
+    }
+
+    /** The number to a multiple of which counts per expert were rounded up. */
+    public final int expertAlignment() {
+        return expertAlignment;
     }
 
     /** Rows in the receive region, as {@link #validate} was told. */

@@ -30,15 +30,12 @@ final class CudaDispatchHandle extends NormalHandle {
     /** i32 [El + 1]: where the rows of each local expert begin; null unless expanded. */
     final DevicePool.Block expertOffsets;
 
-    final int expertAlignment;
-
     /** What observers learn of the dispatch; null if it was not observed. */
     DispatchTrace trace;
 
     /** Of a plan without a handle. */
     CudaDispatchHandle(CudaNormalState owner, DispatchPlan plan) {
         super(owner, plan);
-        this.expertAlignment = plan.expertAlignment();
         int numRanks = owner.topology.numRanks();
         boolean internode = owner.topology.isInternode();
         this.tokenRows = internode ? null : owner.memory.allocate(4L * numTokens() * numRanks);

@@ -82,7 +82,7 @@ final class ExpandLaunch {
                 .set("out_scales_group_stride", 1)
                 .setInt("num_topk", handle.numTopk())
                 .setInt("num_local_experts", numLocalExperts)
-                .setInt("expert_alignment", handle.expertAlignment)
+                .setInt("expert_alignment", handle.expertAlignment())
                 .setInt("x_bytes", (int) row.elementBytes())
                 .setInt("num_scales", row.numScales())
                 .setInt("scales_offset", (int) row.elementBytes())

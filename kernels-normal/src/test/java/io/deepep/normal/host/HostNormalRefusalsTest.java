@@ -75,6 +75,13 @@ class HostNormalRefusalsTest {
                             "the handle is of a dispatch of [6, 64]");
                     refuse(
                             rank,
+                            DispatchPlan.builder(tokens(6, HIDDEN))
+                                    .cached(got.handle())
+                                    .expertAlignment(8),
+                            "expertAlignment=8 but the handle is of a dispatch with"
+                                    + " expertAlignment=1; leave it out");
+                    refuse(
+                            rank,
                             CombinePlan.builder(tokens(1, HIDDEN), got.handle()),
                             "x is BF16[1, 64]");
                     refuse(
