@@ -13,6 +13,8 @@ import java.util.function.Consumer;
  * or changes them, as the event of a failed call may be asked on any thread.
  */
 final class RankMasks {
+    private static final System.Logger LOG = System.getLogger(RankMasks.class.getName());
+
     private final BufferOptions options;
     private final Resources resources;
     private final Consumer<Throwable> fail;
@@ -48,7 +50,7 @@ final class RankMasks {
         if (!goesOn) {
             fail.accept(named);
         } else if (!named.isPeerAhead()) {
-            resources.updateMask(named.peer(), true);
+            leaveOut(named.peer());
             leaveOut(resources.normal().takeSuspects());
         }
         return named;
@@ -72,11 +74,20 @@ final class RankMasks {
         return normal && options.maskTimedOutRanks() && resources.normal().canMask();
     }
 
-    private synchronized void leaveOut(int[] ranks) {
+    private synchronized void leaveOut(int... ranks) {
+        int own = options.topology().rank();
         for (int rank : ranks) {
-            if (!ended && rank != options.topology().rank()) {
-                resources.updateMask(rank, true);
+            if (ended || rank == own) {
+                continue;
             }
+            if (resources.normal().queryMask()[rank]
+                    == 0) { // the call's exception may name another
+                LOG.log(
+                        System.Logger.Level.WARNING,
+                        "rank %s masks rank %s: it was lost in a call of normal mode"
+                                .formatted(own, rank));
+            }
+            resources.updateMask(rank, true);
         }
     }
 

@@ -15,15 +15,22 @@ import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
 import java.lang.foreign.Arena;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.BrokenBarrierException;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.function.Consumer;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** What a mask of one mode's time-out does in the other, as {@link Buffer#updateMask} says. */
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Isolated("it hears what all buffers log")
 class ModesMaskApartTest {
     private static final int LOST = 2;
     private static final Duration SHORT = Duration.ofSeconds(1);
@@ -113,5 +120,42 @@ class ModesMaskApartTest {
                             .isInstanceOf(DeepEpTimeoutException.class);
                     lowLatency(buffer, LONG);
                 });
+    }
+
+    @Test
+    void whomNormalModeLostIsLoggedOnce() throws InterruptedException {
+        List<String> warnings = new CopyOnWriteArrayList<>();
+        Handler handler = listener(warnings);
+        Logger logger = Logger.getLogger(RankMasks.class.getName());
+        logger.addHandler(handler);
+        try {
+            withoutRank(
+                    buffer -> {
+                        assertThatThrownBy(() -> normal(buffer, SHORT))
+                                .isInstanceOf(DeepEpTimeoutException.class);
+                        normal(buffer, LONG);
+                    });
+        } finally {
+            logger.removeHandler(handler);
+        }
+        assertThat(warnings)
+                .containsExactlyInAnyOrder(
+                        "rank 0 masks rank 2: it was lost in a call of normal mode",
+                        "rank 1 masks rank 2: it was lost in a call of normal mode");
+    }
+
+    private static Handler listener(List<String> messages) {
+        return new Handler() {
+            @Override
+            public void publish(LogRecord logged) {
+                messages.add(logged.getMessage());
+            }
+
+            @Override
+            public void flush() {}
+
+            @Override
+            public void close() {}
+        };
     }
 }
