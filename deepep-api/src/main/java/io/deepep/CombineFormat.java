@@ -17,12 +17,13 @@ public enum CombineFormat {
      * FP8 rows (E4M3) with an F32 scale for each 128 channels: 52 % of BF16's bytes. The hidden
      * size must be a multiple of 128.
      *
-     * <p>Rows are cast as {@link Fp8E4m3#quantize} casts them; the receiver takes {@code code *
-     * scale}, rounded to fp32. The error is at most {@code max(|v| / 16, a / 458752)}, where {@code
-     * a} is the largest magnitude of the 128 channels and at least 1e-4 (plus {@code |v| * 2^-22}
-     * for the arithmetic). A NaN stays NaN and affects no other channel. An infinity becomes the
-     * largest number that its scale can represent, about 3.4e38; of the other channels that share
-     * the scale, only very large values survive.
+     * <p>Rows are cast as {@link Fp8E4m3#quantize} casts them; the receiver adds {@code code *
+     * scale} to the sum, rounded to fp32 once ({@code fma}). In low-latency mode it first
+     * multiplies the scale by the weight, rounded to fp32. The error is at most {@code max(|v| /
+     * 16, a / 458752)}, where {@code a} is the largest magnitude of the 128 channels and at least
+     * 1e-4 (plus {@code |v| * 2^-22} for the arithmetic). A NaN stays NaN and affects no other
+     * channel. An infinity becomes the largest number that its scale can represent, about 3.4e38;
+     * of the other channels that share the scale, only very large values survive.
      */
     FP8,
 
