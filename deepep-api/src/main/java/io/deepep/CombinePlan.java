@@ -148,7 +148,8 @@ public final class CombinePlan extends Plan {
 
         /**
          * Weights to sum alongside, F32 [N,K] as received (expanded: [M]), contiguous; none by
-         * default.
+         * default. All K of a row are summed: store 0 where {@link DispatchResult#recvTopkIdx} is
+         * -1.
          */
         public Builder topkWeights(Tensor weights) {
             this.topkWeights = weights;
