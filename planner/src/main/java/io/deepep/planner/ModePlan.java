@@ -25,7 +25,9 @@ public record ModePlan(
      * Simulates the routing and plans both operations.
      *
      * @param lowLatencyRule how often a token is sent in low-latency mode
-     * @throws IllegalArgumentException if the library would refuse these shapes
+     * @param source tokens of as many ranks as {@code cluster} has, and of this shape
+     * @throws IllegalArgumentException if the library would refuse these shapes, or {@code source}
+     *     has tokens of others
      */
     public static ModePlan of(
             Mode mode,
@@ -41,6 +43,7 @@ public record ModePlan(
                     "hidden=%s is not a multiple of %s, as a dispatch in FP8_E4M3 needs; plan one in BF16"
                             .formatted(shape.hidden(), Fp8E4m3.CHANNELS_PER_SCALE));
         }
+        requireSource(source, shape, topology.numRanks());
         Simulation simulation = Simulation.of(mode, lowLatencyRule, source, topology);
         BufferBytes buffers =
                 mode == Mode.NORMAL
@@ -64,6 +67,21 @@ public record ModePlan(
                                                         mode, op, dispatchType, shape, topology),
                                                 cluster))
                         .toList());
+    }
+
+    private static void requireSource(TokenSource source, Shape shape, int numRanks) {
+        if (source.numRanks() != numRanks
+                || source.numExperts() != shape.numExperts()
+                || source.maxTokens() > shape.numTokens()) {
+            throw new IllegalArgumentException(
+                    "the source has up to %s tokens of %s ranks and %s experts, but the plan is for %s, numRanks=%s; give both the same"
+                            .formatted(
+                                    source.maxTokens(),
+                                    source.numRanks(),
+                                    source.numExperts(),
+                                    shape,
+                                    numRanks));
+        }
     }
 
     /** The type of an operation's rows. */

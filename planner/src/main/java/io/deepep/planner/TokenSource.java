@@ -8,6 +8,9 @@ import java.util.function.Consumer;
 
 /** The selections of every rank's tokens: drawn at random, or recorded. */
 public sealed interface TokenSource {
+    /** Number of ranks. */
+    int numRanks();
+
     /** Number of experts of all ranks. */
     int numExperts();
 
@@ -62,6 +65,11 @@ public sealed interface TokenSource {
         }
 
         @Override
+        public int numRanks() {
+            return seeds.length;
+        }
+
+        @Override
         public int numExperts() {
             return shape.numExperts();
         }
@@ -87,6 +95,11 @@ public sealed interface TokenSource {
 
     /** All tokens of a recorded routing. */
     record Recorded(Routing routing) implements TokenSource {
+        @Override
+        public int numRanks() {
+            return routing.numRanks();
+        }
+
         @Override
         public int numExperts() {
             return routing.numExperts();

@@ -40,4 +40,30 @@ final class ModePlanTest {
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining(mentions);
     }
+
+    @ParameterizedTest
+    @CsvSource({
+        "2, 16, 8, 2 ranks",
+        "8, 16, 8, 8 ranks",
+        "4, 17, 8, up to 17",
+        "4, 16, 16, 16 experts"
+    })
+    void tokensOfAnotherGroupAreRefused(
+            int numRanks, int numTokens, int numExperts, String mentions) {
+        Cluster cluster = new Cluster(TWO_NODES, KnownProfile.H200, 400, 1, 0);
+        TokenSource other =
+                new TokenSource.Drawn(
+                        new Gate.Uniform(), new Shape(numTokens, 256, 2, numExperts), numRanks, 1);
+        assertThatThrownBy(
+                        () ->
+                                ModePlan.of(
+                                        Mode.NORMAL,
+                                        cluster,
+                                        new Shape(16, 256, 2, 8),
+                                        DType.BF16,
+                                        RowRule.ONCE_PER_RANK,
+                                        other))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining(mentions);
+    }
 }
