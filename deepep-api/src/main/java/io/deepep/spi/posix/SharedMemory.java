@@ -38,6 +38,10 @@ public final class SharedMemory implements AutoCloseable {
             "lower the limits of the buffer or the number of ranks on this host, or give it (or its"
                     + " container) more memory";
 
+    private static final String CURE_OF_REFUSAL =
+            "allow the call in the container's seccomp profile, raise the limits of open files and of"
+                    + " file sizes (ulimit -n, ulimit -f), or run the ranks as threads of one process";
+
     private final int fd;
     private final long numBytes;
     private boolean closed;
@@ -73,10 +77,17 @@ public final class SharedMemory implements AutoCloseable {
      *
      * @param name its name in {@code /proc}, which {@link #open} checks
      * @throws DeepEpUnavailableException if there is not enough memory, or the system has no {@code
-     *     memfd}
+     *     memfd} or refuses it
      */
     public static SharedMemory create(String name, long numBytes) {
-        Libc libc = Libc.get();
+        try {
+            return create(Libc.get(), name, numBytes);
+        } catch (Libc.Failure refused) {
+            throw new DeepEpUnavailableException(refused.getMessage(), CURE_OF_REFUSAL, refused);
+        }
+    }
+
+    private static SharedMemory create(Libc libc, String name, long numBytes) {
         int fd = libc.memfdCreate(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
         SharedMemory memory = new SharedMemory(fd, numBytes);
         try {

@@ -62,6 +62,16 @@ class SharedMemoryTest {
         }
     }
 
+    /** As where a container forbids the call; here the name is longer than Linux takes. */
+    @Test
+    void whoMayNotMakeItIsToldTheCallAndTheCure() {
+        assertThatThrownBy(() -> SharedMemory.create("n".repeat(300), BYTES))
+                .isInstanceOf(DeepEpUnavailableException.class)
+                .hasMessageStartingWith("memfd_create failed: ")
+                .hasMessageContaining("(errno 22); ")
+                .hasMessageContaining("seccomp");
+    }
+
     @Test
     void itsSizeIsFinal() {
         Libc libc = Libc.get();
