@@ -59,7 +59,8 @@ public final class CudaModule implements AutoCloseable {
         if (code == null) {
             throw new DeepEpUnavailableException(
                     "device code " + name + " is not on the class path",
-                    "depend on io.deepep:deepep with the classifier %s; in a checkout, build with nvcc (CUDA 13), or give -Dnvcc=/path/to/nvcc"
+                    ("depend on io.deepep:deepep with the classifier %s (on the class path, also beside modules);"
+                                    + " in a checkout, build with nvcc (CUDA 13), or give -Dnvcc=/path/to/nvcc")
                             .formatted(classifier(System.getProperty("os.arch"))));
         }
         try (InputStream in = code.openStream()) {
