@@ -1,6 +1,7 @@
 package io.deepep.buffer;
 
 import io.deepep.BufferOptions;
+import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.observe.BufferObserver;
 import io.deepep.observe.ObservedCall;
 import java.util.List;
@@ -26,6 +27,22 @@ final class CallObservers {
     CallObservers(BufferOptions options) {
         this.options = options;
         this.observers = options.observers();
+    }
+
+    /**
+     * Requires what a runtime of somebody's own may lack.
+     *
+     * @throws DeepEpUnavailableException if this one has no flight recorder
+     */
+    static void requireFlightRecorder() {
+        try {
+            new OperationEvent().isEnabled();
+        } catch (NoClassDefFoundError missing) {
+            throw new DeepEpUnavailableException(
+                    "this Java runtime has no flight recorder (" + missing.getMessage() + ")",
+                    "make it with the module jdk.jfr (jlink --add-modules jdk.jfr)",
+                    missing);
+        }
     }
 
     BufferOptions options() {

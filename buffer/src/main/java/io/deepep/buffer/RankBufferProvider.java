@@ -38,6 +38,7 @@ public final class RankBufferProvider implements BufferProvider {
         BufferOptions options;
         BufferSizes sizes;
         try {
+            CallObservers.requireFlightRecorder();
             BufferOptions chosen = OptionsChecks.resolve(given);
             sizes = BufferSizes.of(chosen);
             options = sizes.applyTo(chosen);

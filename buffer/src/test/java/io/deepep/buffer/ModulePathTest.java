@@ -127,6 +127,40 @@ class ModulePathTest {
         assertThat(output).isEqualTo("got 3.0 got 3.0");
     }
 
+    /** As an image of jlink, which takes what is required, but not what provides services. */
+    @Test
+    void whoHasTheApiAloneIsToldWhatJlinkNeeds() throws IOException, InterruptedException {
+        assertThat(compile(ENGINE)).isEmpty();
+        String output =
+                run(
+                        List.of(
+                                "--limit-modules",
+                                "engine",
+                                "--module-path",
+                                libraryPath() + File.pathSeparator + folder.resolve("engine"),
+                                "--module",
+                                "engine/engine.Engine"));
+        assertThat(output)
+                .contains("no implementation of io.deepep.spi.BufferProvider was found; ")
+                .contains("jlink needs --add-modules io.deepep.library");
+    }
+
+    @Test
+    void whoseRuntimeHasNoFlightRecorderIsToldTheModule() throws IOException, InterruptedException {
+        assertThat(compile(ENGINE)).isEmpty();
+        String output =
+                run(
+                        List.of(
+                                "--limit-modules",
+                                "java.base",
+                                "-cp",
+                                libraryPath() + File.pathSeparator + folder.resolve("engine"),
+                                "engine.Engine"));
+        assertThat(output)
+                .contains(
+                        "this Java runtime has no flight recorder (jdk/jfr/Event); make it with ");
+    }
+
     /** That of the class path would not help. */
     @Test
     void whoLacksNativeAccessIsToldTheOptionForModules() throws IOException, InterruptedException {

@@ -34,7 +34,8 @@ final class Providers {
                                                     "add the artifact io.deepep:"
                                                             + artifact
                                                             + " where deepep-api is loaded from; a shaded jar must"
-                                                            + " keep META-INF/services"));
+                                                            + " keep META-INF/services, and jlink needs --add-modules"
+                                                            + " io.deepep.library"));
             FOUND.put(kind, found);
         }
         return kind.cast(found);
