@@ -6,6 +6,7 @@ import io.deepep.testkit.Programs;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -113,6 +114,31 @@ class StartScriptTest {
                 .contains("deepep: Building deepep-api [2/12]", "[ERROR] no such symbol")
                 .noneMatch(line -> line.contains("Compiling"));
         assertThat(failed.status()).isEqualTo(2);
+    }
+
+    @Test
+    void whoCannotBuildIsToldWhatToDo() throws Exception {
+        List<String> command =
+                new ArrayList<>(List.of(checkout.resolve("deepep").toString(), "--version"));
+        if (Files.isWritable(Path.of("/"))) { // root can write everywhere
+            command.addAll(0, List.of("setpriv", "--reuid=65534", "--clear-groups"));
+        }
+        try {
+            setMode("r-xr-xr-x");
+            Programs.Ended refused = Programs.awaitEnd(start(command));
+            assertThat(refused.output()).contains("this user cannot write to " + checkout);
+            assertThat(refused.status()).isEqualTo(2);
+        } finally {
+            setMode("rwx------");
+        }
+    }
+
+    private void setMode(String mode) throws IOException {
+        try (Stream<Path> files = Files.walk(folder)) {
+            for (Path each : files.toList()) {
+                Files.setPosixFilePermissions(each, PosixFilePermissions.fromString(mode));
+            }
+        }
     }
 
     private void makeCheckoutAgain() throws IOException {
