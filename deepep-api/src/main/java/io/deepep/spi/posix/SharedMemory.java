@@ -213,7 +213,9 @@ public final class SharedMemory implements AutoCloseable {
             return channel.map(MapMode.READ_WRITE, offset, bytes, arena);
         } catch (IOException failure) {
             throw new DeepEpUnavailableException(
-                    "shared memory cannot be mapped: " + failure, CURE, failure);
+                    "shared memory cannot be mapped: " + failure,
+                    "raise the limit of open files (ulimit -n), or " + CURE,
+                    failure);
         }
     }
 
