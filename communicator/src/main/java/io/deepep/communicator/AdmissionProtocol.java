@@ -66,7 +66,7 @@ final class AdmissionProtocol extends Protocol {
             }
             responses.done();
             if (Thread.interrupted()) {
-                throw exchange.interrupted(new InterruptedException());
+                throw Exchange.interrupted(rank, new InterruptedException());
             }
             if (door.refusal() != null) {
                 throw new RankMismatchException(

@@ -284,13 +284,13 @@ final class Exchange {
             }
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
-            throw interrupted(interrupted);
+            throw interrupted(rank, interrupted);
         } finally {
             awaited = NOBODY;
         }
     }
 
-    IllegalStateException interrupted(InterruptedException cause) {
+    static IllegalStateException interrupted(int rank, InterruptedException cause) {
         return new IllegalStateException(
                 "rank " + rank + " was interrupted in a collective call", cause);
     }

@@ -7,11 +7,9 @@ import io.deepep.error.Departure;
 import io.deepep.error.RankMismatchException;
 import java.net.BindException;
 import java.net.InetAddress;
-import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Objects;
@@ -92,7 +90,7 @@ public final class ProcessCommunicator implements Communicator {
     public static ProcessCommunicator open(ProcessEnvironment environment, Duration timeout) {
         long start = System.nanoTime();
         long timeoutNanos = nanos(timeout);
-        InetAddress master = resolve(environment);
+        InetAddress master = MasterAddress.find(environment, start, timeoutNanos);
         // Or else threads of connections would fail, where nobody hears of it.
         Proof.requireAlgorithms();
         ProcessCommunicator communicator;
@@ -120,39 +118,6 @@ public final class ProcessCommunicator implements Communicator {
             }
             throw explained;
         }
-    }
-
-    private static InetAddress resolve(ProcessEnvironment environment) {
-        String master = environment.masterAddress();
-        try {
-            InetAddress[] all = InetAddress.getAllByName(master);
-            // Whoever gives a loopback address lets one host play several.
-            return environment.localSize() == environment.size()
-                            || LauncherVariables.isLoopback(master)
-                    ? all[0]
-                    : reachable(master, all);
-        } catch (UnknownHostException unknown) {
-            throw new DeepEpUnavailableException(
-                    "MASTER_ADDR=" + master + " cannot be resolved",
-                    "set it to the host name or address of rank 0's host",
-                    unknown);
-        }
-    }
-
-    /**
-     * Some systems know their own name by a loopback address, at which no other host finds them.
-     */
-    private static InetAddress reachable(String master, InetAddress[] all) {
-        return Arrays.stream(all)
-                .filter(each -> !each.isLoopbackAddress())
-                .findFirst()
-                .orElseThrow(
-                        () ->
-                                new DeepEpUnavailableException(
-                                        "MASTER_ADDR=%s is %s on this host, which other hosts do not reach"
-                                                .formatted(master, all[0].getHostAddress()),
-                                        "set it to the address of rank 0's host in the network, or to 127.0.0.1 if"
-                                                + " all ranks are on one host"));
     }
 
     private static RuntimeException explain(ProcessEnvironment environment, Exception failure) {

@@ -339,6 +339,52 @@ class ProcessGroupTest {
         assertJoined(List.of(reachable, start(one)));
     }
 
+    /** Hosts start at different times, and a name server may not know the first one yet. */
+    @Test
+    void waitsForTheNameOfRankZerosHost(@TempDir Path folder) throws Exception {
+        Path hosts = Files.createFile(folder.resolve("hosts"));
+        Map<String, String> one = ofTwoHosts(1, "node0", LoopbackPorts.free());
+        useNames(one, hosts);
+        RankProcess early = start(one);
+        assertThat(early.hear()).startsWith("NOTE: Picked up JDK_JAVA_OPTIONS");
+        Thread.sleep(4000); // until it looks for the name
+        Files.writeString(hosts, ownAddress() + " node0\n");
+        Map<String, String> zero = new HashMap<>(one);
+        zero.putAll(Map.of("RANK", "0", "MASTER_ADDR", ownAddress()));
+        zero.remove("JDK_JAVA_OPTIONS");
+        assertJoined(List.of(start(zero), early));
+    }
+
+    /** Of which rank 0 listens at one; 192.0.2.0/24 is of nobody. */
+    @Test
+    void findsRankZeroAtOneOfSeveralAddresses(@TempDir Path folder) throws Exception {
+        String names = "192.0.2.99 node0\n" + ownAddress() + " node0\n";
+        Path hosts = Files.writeString(folder.resolve("hosts"), names);
+        int port = LoopbackPorts.free();
+        List<RankProcess> ranks = new ArrayList<>();
+        for (int rank = 0; rank < 2; rank++) {
+            Map<String, String> variables = ofTwoHosts(rank, "node0", port);
+            useNames(variables, hosts);
+            ranks.add(start(variables));
+        }
+        for (RankProcess rank : ranks) {
+            assertThat(rank.hear()).startsWith("NOTE: Picked up JDK_JAVA_OPTIONS");
+        }
+        assertJoined(ranks);
+    }
+
+    private static Map<String, String> ofTwoHosts(int rank, String address, int port) {
+        Map<String, String> variables = variables(rank, 2, address, port);
+        variables.putAll(Map.of("LOCAL_RANK", "0", "LOCAL_WORLD_SIZE", "1"));
+        return variables;
+    }
+
+    private static void useNames(Map<String, String> variables, Path hosts) {
+        variables.put(
+                "JDK_JAVA_OPTIONS",
+                "-Dsun.net.inetaddr.negative.ttl=0 -Djdk.net.hosts.file=" + hosts);
+    }
+
     @Test
     void overTheNetwork() throws Exception {
         List<RankProcess> ranks = startAll(3, ownAddress(), LoopbackPorts.free());
