@@ -2,6 +2,7 @@ package io.deepep.communicator;
 
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
+import java.net.InetSocketAddress;
 import java.util.Objects;
 import java.util.stream.StreamSupport;
 import org.jgroups.Address;
@@ -29,6 +30,7 @@ final class AdmissionProtocol extends Protocol {
 
     private final int rank;
     private final int size;
+    private final InetSocketAddress master;
     private final Door door;
     private final Exchange exchange;
     private final long start;
@@ -38,9 +40,16 @@ final class AdmissionProtocol extends Protocol {
     private final Address[] admitted;
 
     AdmissionProtocol(
-            int rank, int size, Door door, Exchange exchange, long start, long timeoutNanos) {
+            int rank,
+            int size,
+            InetSocketAddress master,
+            Door door,
+            Exchange exchange,
+            long start,
+            long timeoutNanos) {
         this.rank = rank;
         this.size = size;
+        this.master = master;
         this.door = door;
         this.exchange = exchange;
         this.start = start;
@@ -75,10 +84,19 @@ final class AdmissionProtocol extends Protocol {
             }
             exchange.requireNobodyGone(start);
             if (System.nanoTime() - start > timeoutNanos) {
-                throw new DeepEpTimeoutException(
-                        rank, 0, ProcessCommunicator.START, size, 1, timeoutNanos);
+                throw new DeepEpTimeoutException(rank, 0, startPhase(), size, 1, timeoutNanos);
             }
         }
+    }
+
+    /** Where nobody was found, and why, as far as that is known. */
+    private String startPhase() {
+        return "%s at %s port %s%s"
+                .formatted(
+                        ProcessCommunicator.START,
+                        master.getAddress().getHostAddress(),
+                        master.getPort(),
+                        door.failure() == null ? "" : " (" + door.failure() + ")");
     }
 
     @Override

@@ -31,6 +31,7 @@ final class Door extends DefaultSocketFactory {
     private final Exchange exchange;
     private final Set<SealedSocket> open = ConcurrentHashMap.newKeySet();
     private volatile String refusal;
+    private volatile String failure;
 
     Door(String secret, UUID address, Exchange exchange) {
         this.secret = secret;
@@ -64,6 +65,16 @@ final class Door extends DefaultSocketFactory {
     /** Why another rank refused this one, or null. */
     String refusal() {
         return refusal;
+    }
+
+    /** Notes why this rank could not connect to another. */
+    void setFailed(String why) {
+        failure = why;
+    }
+
+    /** Why the latest connection failed, or null. */
+    String failure() {
+        return failure;
     }
 
     void add(SealedSocket socket) {

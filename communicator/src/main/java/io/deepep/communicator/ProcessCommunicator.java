@@ -7,6 +7,7 @@ import io.deepep.error.Departure;
 import io.deepep.error.RankMismatchException;
 import java.net.BindException;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -71,7 +72,14 @@ public final class ProcessCommunicator implements Communicator {
                         environment,
                         master,
                         door,
-                        new AdmissionProtocol(rank, size, door, exchange, start, timeoutNanos));
+                        new AdmissionProtocol(
+                                rank,
+                                size,
+                                new InetSocketAddress(master, environment.masterPort()),
+                                door,
+                                exchange,
+                                start,
+                                timeoutNanos));
         sender = new Sender(rank, channel);
         channel.setReceiver(new Inbox());
     }

@@ -36,7 +36,16 @@ final class SealedSocket extends Socket {
     /** Connects, and proves the secret. */
     @Override
     public void connect(SocketAddress endpoint, int timeout) throws IOException {
-        super.connect(endpoint, timeout);
+        try {
+            super.connect(endpoint, timeout);
+            prove(endpoint);
+        } catch (IOException failure) {
+            door.setFailed(failure.getMessage());
+            throw failure;
+        }
+    }
+
+    private void prove(SocketAddress endpoint) throws IOException {
         Proof proof = new Proof(true, door.secret(), door.address());
         long deadline = deadline();
         OutputStream raw = super.getOutputStream();

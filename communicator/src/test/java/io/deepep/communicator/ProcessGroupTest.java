@@ -373,6 +373,20 @@ class ProcessGroupTest {
         assertJoined(ranks);
     }
 
+    @Test
+    void saysWhereRankZeroIsMissing() throws Exception {
+        int port = LoopbackPorts.free();
+        Map<String, String> one = ofTwoHosts(1, ownAddress(), port);
+        assertThat(start(one, 2000).hear())
+                .startsWith("DeepEpTimeoutException")
+                .contains(
+                        "for rank 0 in communicator start at "
+                                + ownAddress()
+                                + " port "
+                                + port
+                                + " (Connection refused)");
+    }
+
     private static Map<String, String> ofTwoHosts(int rank, String address, int port) {
         Map<String, String> variables = variables(rank, 2, address, port);
         variables.putAll(Map.of("LOCAL_RANK", "0", "LOCAL_WORLD_SIZE", "1"));
