@@ -1,12 +1,16 @@
 package io.deepep.host;
 
 import io.deepep.EpTopology;
+import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.HeapRanks;
 import io.deepep.spi.Meeting;
 import io.deepep.spi.posix.JobMemory;
 import io.deepep.spi.posix.SharedMemory;
+import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 
 /**
@@ -27,6 +31,10 @@ final class ProcessHeaps {
     private static final String CURE =
             "run all ranks on one host, as one user, in one PID namespace (containers: one for all"
                     + " ranks), with room for their buffers";
+
+    private static final String FAILURE = "the processes cannot share host memory";
+    private static final Path BOOT_ID = Path.of("/proc/sys/kernel/random/boot_id");
+    private static final Path PID_NAMESPACE = Path.of("/proc/self/ns/pid");
 
     private final EpTopology topology;
     private final long nvlBytes;
@@ -67,17 +75,36 @@ final class ProcessHeaps {
 
     /** New ranks make memory, and everybody maps what is new to it. */
     private void meet(HeapRanks ranks) {
-        Meeting meeting =
-                new Meeting(
-                        ranks.communicator(),
-                        ranks.timeout(),
-                        "the processes cannot share host memory",
-                        CURE);
+        Meeting meeting = new Meeting(ranks.communicator(), ranks.timeout(), FAILURE, CURE);
+        requireOnePlace(meeting.together(ProcessHeaps::place));
         int numNew = ranks.newRanks().cardinality();
         Runnable first = ranks.isNew() ? () -> requireRoom(numNew) : () -> {};
         job = JobMemory.agree(meeting, job, first);
         List<String> offers = meeting.together(() -> offer(ranks.isNew()));
         meeting.stepOnPeers(() -> mapAll(ranks, offers));
+    }
+
+    /** What processes have in common that can open each other's memory; empty if unknown. */
+    private static String place() {
+        try {
+            return Files.readString(BOOT_ID) + Files.readSymbolicLink(PID_NAMESPACE);
+        } catch (IOException unknown) {
+            return "";
+        }
+    }
+
+    /** Before memory is taken in vain. All ranks see the same. */
+    private static void requireOnePlace(List<String> places) {
+        String first = places.getFirst();
+        for (int rank = 1; rank < places.size(); rank++) {
+            String other = places.get(rank);
+            if (!first.isEmpty() && !other.isEmpty() && !first.equals(other)) {
+                throw new DeepEpUnavailableException(
+                        "%s: rank %s is on another host than rank 0, or in another PID namespace"
+                                .formatted(FAILURE, rank),
+                        CURE);
+            }
+        }
     }
 
     private void release() {

@@ -20,6 +20,7 @@ import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeAll;
@@ -261,6 +262,27 @@ class ProcessHeapsTest {
                                 "rank 1: /proc/0/fd/",
                                 "NoSuchFileException",
                                 "in one PID namespace");
+                    });
+        }
+    }
+
+    /** Said before anybody looks for memory, which is that of others there. */
+    @Test
+    void ranksOfDifferentHostsLearnThatTheyAre() throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(3)) {
+            group.run(
+                    communicator -> {
+                        AtomicInteger heard = new AtomicInteger();
+                        UnaryOperator<String> ear =
+                                word ->
+                                        heard.getAndIncrement() == 1
+                                                ? word.replace("pid:[", "pid:(")
+                                                : word;
+                        requireRefused(
+                                new Apart(communicator, ear),
+                                1L << 50,
+                                "rank 1 is on another host than rank 0",
+                                "run all ranks on one host");
                     });
         }
     }
