@@ -15,13 +15,15 @@ import java.util.stream.Collectors;
 
 /**
  * A {@code config.json} of Hugging Face. Keys that a family of models may leave out have the values
- * that transformers gives them; a key that is null has none. If a value is missing or has another
- * type, methods throw an {@link IllegalArgumentException} that names the file and the key.
+ * that transformers gives them; a key that is null has none. Keys that transformers ignores for the
+ * family are ignored. If a value is missing or has another type, methods throw an {@link
+ * IllegalArgumentException} that names the file and the key.
  */
 public final class CheckpointConfig {
     private static final String FILE = "config.json";
     private static final String GENERATION = "generation_config.json";
     private static final String END = "eos_token_id";
+    private static final String ROPE = "rope_parameters";
 
     private final Path file;
     private final JsonObject json;
@@ -43,10 +45,16 @@ public final class CheckpointConfig {
                     folder + " has no " + FILE + "; give the folder of a Hugging Face checkpoint");
         }
         CheckpointConfig config = parse(file);
-        MoeFamily.named(config.family())
-                .map(MoeFamily::defaults)
-                .ifPresent(defaults -> defaults.asMap().forEach(config.json.asMap()::putIfAbsent));
+        MoeFamily.named(config.family()).ifPresent(config::completeFor);
         return config;
+    }
+
+    private void completeFor(MoeFamily family) {
+        json.keySet().removeIf(key -> !family.reads(key));
+        if (!has(ROPE)) {
+            json.remove(ROPE); // no way to have none
+        }
+        family.defaults().asMap().forEach(json.asMap()::putIfAbsent);
     }
 
     /**

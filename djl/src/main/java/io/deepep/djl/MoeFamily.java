@@ -57,6 +57,20 @@ enum MoeFamily {
         return name().toLowerCase(Locale.ROOT);
     }
 
+    /** Whether transformers reads a key for this family; what others have is ignored. */
+    boolean reads(String key) {
+        return switch (key) {
+            case "routed_scaling_factor" ->
+                    this == DEEPSEEK_V2 || this == DEEPSEEK_V3 || this == GLM4_MOE;
+            case "norm_topk_prob" -> this != MIXTRAL && this != DEEPSEEK_V2 && this != GPT_OSS;
+            case "attention_bias" -> this != MIXTRAL && this != QWEN2_MOE;
+            case "qkv_bias" -> this == QWEN2_MOE;
+            case "use_qk_norm" -> this == GLM4_MOE;
+            case "rope_interleave" -> this == DEEPSEEK_V3;
+            default -> true;
+        };
+    }
+
     /** Values of keys that a config.json of this family may leave out, by transformers. */
     JsonObject defaults() {
         String json =
@@ -86,7 +100,7 @@ enum MoeFamily {
                             """
                             {"norm_topk_prob": true, "num_key_value_heads": 8, "head_dim": 64, "attention_bias": true,
                              "rms_norm_eps": 1e-5, "sliding_window": 128, "rope_theta": 150000,
-                             "rope_scaling": {"rope_type": "yarn", "factor": 32, "truncate": false,
+                             "rope_parameters": {"rope_type": "yarn", "factor": 32, "truncate": false,
                               "original_max_position_embeddings": 4096}}""";
                 };
         return JsonParser.parseString(json).getAsJsonObject();

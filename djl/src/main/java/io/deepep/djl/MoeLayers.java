@@ -37,12 +37,9 @@ public final class MoeLayers {
         requireSilu();
         hidden = config.number("hidden_size");
         intermediate = config.number(family.intermediateKey);
-        // DeepSeek-V2 normalises nothing, whatever its configuration says.
-        boolean normalized =
-                family != MoeFamily.DEEPSEEK_V2 && config.flag("norm_topk_prob", false);
         rule =
                 TopkRule.of(family.numExperts(config), config.number("num_experts_per_tok"))
-                        .withNormalized(normalized)
+                        .withNormalized(config.flag("norm_topk_prob", false))
                         .withScalingFactor((float) config.decimal("routed_scaling_factor", 1));
     }
 

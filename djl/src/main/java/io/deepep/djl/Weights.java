@@ -121,15 +121,14 @@ public final class Weights implements AutoCloseable {
 
     /** A linear layer {@code name.weight} [N,K], with {@code name.bias} if there is one. */
     public Projection projection(String name, long outputs, long inputs) throws IOException {
-        return projection(name, outputs, inputs, false);
+        return projection(name, outputs, inputs, has(name + ".bias"));
     }
 
-    /** The same, of which there must be a bias if it is {@code biased}. */
+    /** The same with a bias, which there must be, or without. */
     public Projection projection(String name, long outputs, long inputs, boolean biased)
             throws IOException {
         NDArray weight = matrix(name + ".weight", outputs, inputs);
-        String bias = name + ".bias";
-        return new Projection(weight, biased || has(bias) ? matrix(bias, outputs) : null);
+        return new Projection(weight, biased ? matrix(name + ".bias", outputs) : null);
     }
 
     /** Fills a block's parameters, in FLOAT32. */

@@ -51,7 +51,7 @@ final class GroupedQueryAttention implements Attention {
         boolean last = all && !config.family().equals("glm4_moe");
         o = weights.projection("o_proj", hidden, (long) numHeads * headSize, last);
         double epsilon = config.decimal("rms_norm_eps", 1e-6);
-        boolean hasNorms = config.flag("use_qk_norm", false) || weights.has("q_norm.weight");
+        boolean hasNorms = config.flag("use_qk_norm", false);
         qNorm = hasNorms ? RmsNorm.load(weights, "q_norm", headSize, epsilon) : null;
         kNorm = hasNorms ? RmsNorm.load(weights, "k_norm", headSize, epsilon) : null;
         NDArray scale = weights.manager().create((float) (1 / Math.sqrt(headSize)));
@@ -72,7 +72,10 @@ final class GroupedQueryAttention implements Attention {
     /** Rotated channels of a head; pairs are, so an odd number takes one more. */
     static int rotated(CheckpointConfig config) {
         String key = "partial_rotary_factor";
-        double part = config.part("rope_parameters").decimal(key, config.decimal(key, 1));
+        double part =
+                config.family().equals("glm4_moe")
+                        ? config.part("rope_parameters").decimal(key, config.decimal(key, 1))
+                        : 1;
         int size = headSize(config);
         int rotated = (int) (size * part);
         if (rotated < 1 || rotated > size - rotated % 2) {

@@ -59,8 +59,8 @@ final class LatentAttention implements Attention {
         qNorm = rank == 0 ? null : RmsNorm.load(weights, "q_a_layernorm", rank, epsilon);
         q =
                 rank == 0
-                        ? weights.projection("q_proj", (long) numHeads * querySize, hidden)
-                        : weights.projection("q_b_proj", (long) numHeads * querySize, rank);
+                        ? weights.projection("q_proj", (long) numHeads * querySize, hidden, false)
+                        : weights.projection("q_b_proj", (long) numHeads * querySize, rank, false);
         kvDown = weights.projection("kv_a_proj_with_mqa", latentSize + ropeSize, hidden, biased);
         kvNorm = RmsNorm.load(weights, "kv_a_layernorm", latentSize, epsilon);
         NDArray up =

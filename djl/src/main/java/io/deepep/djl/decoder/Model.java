@@ -51,11 +51,11 @@ record Model(NDArray embedding, List<DecoderLayer> layers, RmsNorm norm, Project
                 // As transformers: a head that is there is not the embedding, whatever is said.
                 config.flag("tie_word_embeddings", false) && !weights.has("lm_head.weight")
                         ? new Projection(embedding, null)
-                        : weights.projection("lm_head", vocabulary, hidden));
+                        : weights.projection("lm_head", vocabulary, hidden, false));
     }
 
     private static boolean isLatent(CheckpointConfig config) {
-        return config.has("kv_lora_rank");
+        return config.family().startsWith("deepseek");
     }
 
     private static Rope rope(CheckpointConfig config, Weights weights, DecoderOptions options) {

@@ -57,9 +57,11 @@ final class Rope {
         sin = manager.create(sines, shape);
     }
 
-    /** transformers 5 writes rope_parameters; what came before has rope_scaling or neither. */
+    /**
+     * transformers 5 writes rope_parameters; what came before has rope_scaling, which goes first.
+     */
     private static CheckpointConfig parameters(CheckpointConfig config) {
-        return config.part(config.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
+        return config.part(config.has("rope_scaling") ? "rope_scaling" : "rope_parameters");
     }
 
     private static boolean isYarn(CheckpointConfig parameters) {

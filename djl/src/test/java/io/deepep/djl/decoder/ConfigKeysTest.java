@@ -103,7 +103,11 @@ class ConfigKeysTest {
     @ValueSource(strings = {"swiglu_alpha", "swiglu_limit"})
     void activationOfGptOss(String key) throws Exception {
         copy("gpt_oss", config -> config.addProperty(key, 0.5));
-        assertThat(logits(folder)).isNotEqualTo(logits(Golden.folder("gpt_oss")));
+        assertThat(logits(folder)).isNotEqualTo(logits("gpt_oss"));
+    }
+
+    private static float[] logits(String family) throws Exception {
+        return logits(Golden.folder(family));
     }
 
     private static float[] logits(Path folder) throws Exception {
@@ -152,6 +156,64 @@ class ConfigKeysTest {
                                 + " "
                                 + GroupedQueryAttention.window(read, 1))
                 .isEqualTo(windows);
+    }
+
+    /** As transformers ignores them; each would make another model. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "mixtral | {'routed_scaling_factor': 3, 'norm_topk_prob': false, 'use_qk_norm': true}",
+                "mixtral | {'attention_bias': true, 'qkv_bias': true, 'kv_lora_rank': 8, 'partial_rotary_factor': 0.5}",
+                "qwen2_moe | {'routed_scaling_factor': 3, 'attention_bias': true, 'use_qk_norm': true}",
+                "qwen3_moe | {'routed_scaling_factor': 3, 'qkv_bias': true, 'use_qk_norm': false}",
+                "deepseek_v2 | {'norm_topk_prob': true, 'rope_interleave': false}",
+                "gpt_oss | {'routed_scaling_factor': 3, 'norm_topk_prob': false, 'use_qk_norm': true}"
+            })
+    void keysOfOtherFamiliesAreIgnored(String family, String keys) throws Exception {
+        copy(
+                family,
+                config ->
+                        config.asMap()
+                                .putAll(JsonParser.parseString(keys).getAsJsonObject().asMap()));
+        requireGolden(family);
+    }
+
+    /** The model has no biases, whatever the file has. */
+    @Test
+    void biasesThatAreNotAskedForAreIgnored() throws Exception {
+        copy("qwen2_moe", config -> config.addProperty("qkv_bias", false));
+        float[] ignored = logits(folder);
+        Path file = folder.resolve("model.safetensors");
+        String bytes = Files.readString(file, StandardCharsets.ISO_8859_1);
+        String without = bytes.replace("_proj.bias", "_proj.none");
+        Files.writeString(file, without, StandardCharsets.ISO_8859_1);
+        assertThat(ignored).isEqualTo(logits(folder)).isNotEqualTo(logits("qwen2_moe"));
+    }
+
+    /** Of old and new keys, the old ones come first; if they are null, there are none. */
+    @ParameterizedTest
+    @ValueSource(strings = {"{'rope_scaling': null}", "{'rope_parameters': null}"})
+    void withoutRope(String keys) throws Exception {
+        copy(
+                "gpt_oss",
+                config -> {
+                    config.remove("rope_parameters");
+                    config.asMap().putAll(JsonParser.parseString(keys).getAsJsonObject().asMap());
+                });
+        requireGolden("gpt_oss");
+    }
+
+    @Test
+    void oldRopeBesideTheNewOne() throws Exception {
+        copy(
+                "gpt_oss",
+                config -> {
+                    config.add("rope_scaling", config.get("rope_parameters"));
+                    config.add(
+                            "rope_parameters", JsonParser.parseString("{'rope_type': 'default'}"));
+                });
+        requireGolden("gpt_oss");
     }
 
     @Test
