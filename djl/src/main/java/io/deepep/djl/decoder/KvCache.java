@@ -5,6 +5,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
+import io.deepep.djl.TorchTensors;
 
 /**
  * What one layer remembers of every token: FLOAT32 [slots*maxLength, heads, channels], a slot per
@@ -24,8 +25,13 @@ final class KvCache {
                         DataType.FLOAT32);
     }
 
-    /** Writes [T,heads,channels] where the tokens of a pass belong. */
+    /** Writes [T,heads,channels] where the tokens of a pass belong; a prefill begins anew. */
     void write(Pass pass, NDArray values) {
+        if (pass.sequences() != null) {
+            // Masks hide what other sequences left, but not NaN.
+            NDArray zeros = pass.scope().zeros(new Shape(1)).broadcast(rows.getShape());
+            TorchTensors.cast(zeros, rows);
+        }
         rows.set(new NDIndex("{}", pass.cacheRows()), values);
     }
 

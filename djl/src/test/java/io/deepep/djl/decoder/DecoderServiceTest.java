@@ -3,6 +3,11 @@ package io.deepep.djl.decoder;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -12,11 +17,15 @@ import java.util.concurrent.TimeUnit;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
-/** How the ranks of a service end. */
+/** How the ranks of a service end, and what requests leave. */
 @Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class DecoderServiceTest {
     private static final List<long[]> PROMPT = List.of(new long[] {52});
+    private static final Path MIXTRAL = Golden.folder("mixtral");
+
+    @TempDir Path folder;
 
     /** The threads of all services' ranks. */
     static List<Thread> ranks() {
@@ -28,7 +37,7 @@ class DecoderServiceTest {
     }
 
     private static DecoderService start() throws Exception {
-        return DecoderService.start(Golden.folder("mixtral"), 2, DecoderOptions.DEFAULT);
+        return DecoderService.start(MIXTRAL, 2, DecoderOptions.DEFAULT);
     }
 
     private static List<long[]> generate(DecoderService service) {
@@ -62,6 +71,30 @@ class DecoderServiceTest {
                 Sampler sampler = Sampler.topP(temperature, 1, 1);
                 assertThat(service.generate(PROMPT, 4, _ -> sampler).get(0)).isEqualTo(best);
             }
+        }
+    }
+
+    /** A token that the checkpoint has no numbers for spoils its own answer alone. */
+    @Test
+    void nanIsForgotten() throws Exception {
+        Files.copy(MIXTRAL.resolve("config.json"), folder.resolve("config.json"));
+        byte[] bytes = Files.readAllBytes(MIXTRAL.resolve("model.safetensors"));
+        String header = new String(bytes, StandardCharsets.ISO_8859_1);
+        int offsets = header.indexOf("[", header.indexOf("data_offsets", header.indexOf("embed_")));
+        int data = 8 + (int) ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).getLong();
+        int begin = Integer.parseInt(header.substring(offsets + 1, header.indexOf(",", offsets)));
+        int token = 99;
+        Arrays.fill(bytes, data + begin + token * 256, data + begin + (token + 1) * 256, (byte) -1);
+        Files.write(folder.resolve("model.safetensors"), bytes);
+        try (DecoderService service = DecoderService.start(folder, 2, DecoderOptions.DEFAULT)) {
+            float[] before = service.logits(PROMPT).get(0);
+            long[] tokens = service.generate(PROMPT, 20, _ -> Sampler.greedy()).get(0);
+            long[] longer = new long[20];
+            Arrays.fill(longer, token);
+            assertThat(service.logits(List.of(longer)).get(0)).containsOnly(Float.NaN);
+            assertThat(service.logits(PROMPT).get(0)).isEqualTo(before);
+            assertThat(service.generate(PROMPT, 20, _ -> Sampler.greedy()).get(0))
+                    .isEqualTo(tokens);
         }
     }
 
