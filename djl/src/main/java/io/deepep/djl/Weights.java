@@ -8,6 +8,8 @@ import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
+import ai.djl.nn.Parameter;
+import ai.djl.training.initializer.Initializer;
 import io.deepep.DType;
 import io.deepep.Tensor;
 import io.deepep.error.NativeCallException;
@@ -131,9 +133,14 @@ public final class Weights implements AutoCloseable {
         return new Projection(weight, biased ? matrix(name + ".bias", outputs) : null);
     }
 
-    /** Fills a block's parameters, in FLOAT32. */
+    /** Gives a block its own parameters, in FLOAT32. Their shapes are set. */
     void load(Block block, String name) throws IOException {
-        SafetensorsParameters.load(tensors, block, prefix + name + ".", manager);
+        for (Parameter parameter : block.getDirectParameters().values()) {
+            parameter.freeze(true);
+            parameter.setInitializer(Initializer.ZEROS);
+            parameter.initialize(manager, DataType.FLOAT32);
+            load(name + "." + parameter.getName(), parameter.getArray());
+        }
     }
 
     /** An array of the type to multiply in, not initialised. */

@@ -9,6 +9,9 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import io.deepep.DType;
 import io.deepep.djl.SafetensorsWriter.Values;
+import io.deepep.djl.gate.ExpertGate;
+import io.deepep.djl.gate.SoftmaxGate;
+import io.deepep.djl.gate.TopkRule;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Map;
@@ -68,6 +71,21 @@ class WeightsTest {
                         assertThat(weights.vector(dtype, 1, 2).getDataType())
                                 .isEqualTo(DataType.FLOAT32);
                     }
+                });
+    }
+
+    /** As any other FP8 weight; some tools convert gates too. */
+    @Test
+    void gatesMayBeFp8() throws IOException {
+        put("a.gate.weight", "F8_E4M3", new Shape(2, 2), 1, -3, 8, 0);
+        put("a.gate.weight_scale_inv", "F32", new Shape(1, 1), 0.5f);
+        use(
+                weights -> {
+                    ExpertGate gate = new SoftmaxGate(TopkRule.of(2, 1));
+                    gate.prepare(2);
+                    weights.load(gate, "gate");
+                    NDArray loaded = gate.getDirectParameters().get("weight").getArray();
+                    assertThat(loaded.toFloatArray()).containsExactly(0.5f, -1.5f, 4, 0);
                 });
     }
 
