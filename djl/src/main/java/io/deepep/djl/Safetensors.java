@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.zip.Checksum;
 
 /**
  * The tensors of a {@code .safetensors} file, or of a folder with one {@code model.safetensors} or,
@@ -94,6 +95,22 @@ public final class Safetensors implements AutoCloseable {
      *     weights
      */
     public NDArray view(NDManager manager, String name) throws IOException {
+        return fileWith(name).view(manager, name);
+    }
+
+    /**
+     * Adds the first bytes of each tensor whose name begins with {@code prefix}, which other
+     * training changes, to a checksum.
+     */
+    public void sample(String prefix, Checksum sum) throws IOException {
+        List<String> names =
+                fileOf.keySet().stream().filter(each -> each.startsWith(prefix)).sorted().toList();
+        for (String name : names) {
+            sum.update(fileWith(name).beginningOf(name));
+        }
+    }
+
+    private SafetensorsFile fileWith(String name) throws IOException {
         Path path = fileOf.get(name);
         if (path == null) {
             throw new IllegalArgumentException(
@@ -110,7 +127,7 @@ public final class Safetensors implements AutoCloseable {
             file = SafetensorsFile.open(path);
             open.put(path, file);
         }
-        return file.view(manager, name);
+        return file;
     }
 
     /** Where mapped bytes lie. */

@@ -11,6 +11,7 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
@@ -32,6 +33,7 @@ record SafetensorsFile(
         implements AutoCloseable {
     private static final ValueLayout.OfLong LENGTH =
             ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+    private static final long SAMPLE_BYTES = 4096;
     private static final String METADATA = "__metadata__";
 
     /** One tensor: bytes [begin, end) of the data. */
@@ -108,13 +110,25 @@ record SafetensorsFile(
         return begin < 0 || begin + bytes.byteSize() > data.byteSize() ? -1 : dataOffset + begin;
     }
 
-    /** An array over the file's memory. */
-    NDArray view(NDManager manager, String name) {
+    private Entry entry(String name) {
         Entry entry = entries.get(name);
         if (entry == null) {
             throw new IllegalArgumentException(
                     path + " has no tensor " + name + ", although the index says so");
         }
+        return entry;
+    }
+
+    /** The first bytes of a tensor. */
+    ByteBuffer beginningOf(String name) {
+        Entry entry = entry(name);
+        return data.asSlice(entry.begin, Math.min(SAMPLE_BYTES, entry.end - entry.begin))
+                .asByteBuffer();
+    }
+
+    /** An array over the file's memory. */
+    NDArray view(NDManager manager, String name) {
+        Entry entry = entry(name);
         Type type =
                 switch (entry.dtype) {
                     case "BF16" -> new Type(LibTorch.BFLOAT16, 2);

@@ -50,7 +50,7 @@ public final class Decoder implements AutoCloseable {
      * @param device the device on which the rank computes, see {@link TorchDevices#ofRank}
      * @throws IllegalArgumentException if a tensor is missing, or has another shape than
      *     config.json says, or the hidden size cannot travel as the options say
-     * @throws RankMismatchException if ranks have different config.json or options
+     * @throws RankMismatchException if ranks have different config.json, weights or options
      */
     public static Decoder open(
             Path folder, Communicator communicator, Device device, DecoderOptions options)
@@ -78,9 +78,9 @@ public final class Decoder implements AutoCloseable {
     private Decoder load(Path folder, CheckpointConfig config, Communicator communicator)
             throws IOException {
         try {
-            requireSameModel(folder, communicator);
             try (Safetensors tensors = Safetensors.open(folder);
                     Weights weights = Weights.of(tensors, manager, options.type())) {
+                requireSameModel(folder, config, tensors, communicator);
                 model = Model.load(config, weights, options, exchange);
                 return this;
             }
@@ -91,10 +91,18 @@ public final class Decoder implements AutoCloseable {
     }
 
     /** Buffers are the same for all models of these sizes; the experts of two would be mixed. */
-    private void requireSameModel(Path folder, Communicator communicator) throws IOException {
-        CRC32 sum = new CRC32();
-        sum.update(Files.readAllBytes(folder.resolve("config.json")));
-        String own = "config.json with checksum %08x, %s".formatted(sum.getValue(), options);
+    private void requireSameModel(
+            Path folder, CheckpointConfig config, Safetensors tensors, Communicator communicator)
+            throws IOException {
+        CRC32 ofConfig = new CRC32();
+        ofConfig.update(Files.readAllBytes(folder.resolve("config.json")));
+        CRC32 ofAttention = new CRC32();
+        for (int layer = 0; layer < config.number("num_hidden_layers"); layer++) {
+            tensors.sample("model.layers." + layer + ".self_attn.", ofAttention);
+        }
+        String own =
+                "config.json with checksum %08x, attention with %08x, %s"
+                        .formatted(ofConfig.getValue(), ofAttention.getValue(), options);
         List<byte[]> ofRanks =
                 communicator.allGather(
                         own.getBytes(StandardCharsets.UTF_8), buffer.options().timeout());

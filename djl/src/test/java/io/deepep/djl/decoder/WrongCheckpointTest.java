@@ -153,6 +153,21 @@ class WrongCheckpointTest {
     @Test
     void anotherModelOnAnotherRankIsRefused() throws IOException {
         write("rms_norm_eps", "1");
+        requireMismatch();
+    }
+
+    /** With the same config.json, as of a model and of what was trained on from it. */
+    @Test
+    void otherWeightsOnAnotherRankAreRefused() throws IOException {
+        Files.copy(Golden.folder("mixtral").resolve("config.json"), folder.resolve("config.json"));
+        Files.copy(
+                Golden.folder("mixtral").resolve("model.safetensors"),
+                folder.resolve("model.safetensors"));
+        swap("layers.0.self_attn.q_proj", "layers.1.self_attn.q_proj");
+        requireMismatch();
+    }
+
+    private void requireMismatch() {
         List<Throwable> failures = Collections.synchronizedList(new ArrayList<>());
         try (InProcessGroup group = InProcessGroup.of(2)) {
             assertThatThrownBy(
@@ -177,6 +192,13 @@ class WrongCheckpointTest {
                     .hasStackTraceContaining("ranks disagree on the model: rank ");
         }
         assertThat(failures).hasSize(2);
+    }
+
+    private void swap(String name, String other) throws IOException {
+        String between = "x".repeat(name.length());
+        rename(name, between);
+        rename(other, name);
+        rename(between, other);
     }
 
     private void rename(String name, String other) throws IOException {
