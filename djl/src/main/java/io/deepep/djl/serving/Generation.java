@@ -41,6 +41,9 @@ record Generation(
     }
 
     Sampler samplerOfRank(int rank) {
-        return temperature == 0 ? Sampler.greedy() : Sampler.topP(temperature, topP, seed + rank);
+        // Not of the next seed: its request would get the answers of this one's other ranks.
+        return temperature == 0
+                ? Sampler.greedy()
+                : Sampler.topP(temperature, topP, seed + ((long) rank << Integer.SIZE));
     }
 }

@@ -1,0 +1,81 @@
+package io.deepep.djl.decoder;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import io.deepep.djl.Moe;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+class SamplerTest {
+    private final NDManager manager = Moe.manager();
+
+    @AfterEach
+    void close() {
+        manager.close();
+    }
+
+    /** As likely as given, in every row. */
+    private NDArray logits(int numRows, double... probabilities) {
+        NDArray row = manager.create(probabilities).log().toType(DataType.FLOAT32, false);
+        return row.broadcast(new Shape(numRows, probabilities.length));
+    }
+
+    private static List<Long> draws(Sampler sampler, NDArray logits, int count) {
+        List<Long> drawn = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            drawn.add(sampler.next(logits).getLong(0));
+        }
+        return drawn;
+    }
+
+    /** So that an answer does not depend on the other prompts of a request. */
+    @Test
+    void rowsDoNotDependOnOthers() {
+        Sampler alone = Sampler.topP(1, 1, 5);
+        Sampler beside = Sampler.topP(1, 1, 5);
+        assertThat(draws(beside, logits(3, .25, .25, .25, .25), 50))
+                .isEqualTo(draws(alone, logits(1, .25, .25, .25, .25), 50));
+        long[] last = beside.next(logits(64, .25, .25, .25, .25)).toLongArray();
+        assertThat(last).contains(0, 1, 2, 3);
+    }
+
+    /** Of 100 seeds, each token is the first one of some 25. */
+    @Test
+    void seedsDiffer() {
+        NDArray logits = logits(1, .25, .25, .25, .25);
+        long[] first =
+                LongStream.range(0, 100)
+                        .map(seed -> Sampler.topP(1, 1, seed).next(logits).getLong(0))
+                        .toArray();
+        for (int token = 0; token < 4; token++) {
+            int own = token;
+            assertThat(LongStream.of(first).filter(each -> each == own).count())
+                    .isBetween(10L, 40L);
+        }
+    }
+
+    /** Tokens 2 and 0 reach 0.7 together. */
+    @Test
+    void theLikeliestAreKept() {
+        List<Long> drawn = draws(Sampler.topP(1, .7, 1), logits(1, .3, .2, .45, .05), 500);
+        assertThat(drawn).containsOnly(0L, 2L);
+        assertThat(drawn.stream().filter(each -> each == 2).count()).isBetween(250L, 350L);
+    }
+
+    @Test
+    void temperaturesFlattenOrSharpen() {
+        NDArray logits = logits(1, .1, .2, .7);
+        assertThat(draws(Sampler.topP(1e-3, 1, 1), logits, 50)).containsOnly(2L);
+        for (double high : new double[] {1e30, 1e300, Double.POSITIVE_INFINITY}) {
+            List<Long> drawn = draws(Sampler.topP(high, 1, 1), logits, 300);
+            assertThat(drawn.stream().filter(each -> each == 0).count()).isBetween(70L, 130L);
+        }
+    }
+}
