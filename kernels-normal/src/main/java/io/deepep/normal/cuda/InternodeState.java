@@ -68,7 +68,8 @@ final class InternodeState {
         this.maskedKernels = reached ? kernels(state, CallKernels.MASKED) : null;
         this.plan = memory.allocateZeroed(InternodeStructs.PLAN.numBytes());
         this.blockCounts = memory.allocate(placesBytes(topology));
-        this.blockBases = memory.allocate(placesBytes(topology));
+        // Places without a rank are loaded too, so that initcheck finds only what is used.
+        this.blockBases = memory.allocateZeroed(placesBytes(topology));
         if (peers != null) {
             uploadPeers(state.stream);
         }
