@@ -20,8 +20,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** What ranks of several processes tell each other until a buffer is open. */
 class StartGathersTest {
-    /** Places, options, where memory is shared, offers, all mapped. */
-    private static final int GATHERS_ON_HOST = 5;
+    /** Places, options, the same host, where memory is shared, offers, all mapped. */
+    private static final int GATHERS_ON_HOST = 6;
 
     /** The lengths of each rank's messages, in order. */
     private static Queue<List<Integer>> lengths(
