@@ -20,13 +20,16 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Angles by config.json, with transformers' values. */
 class RopeTest {
+    /** The only family that rotates a part of its channels. */
+    private static final String GLM = "'model_type': 'glm4_moe', ";
+
     @TempDir Path folder;
 
     /** Three of eight channels are to be rotated, and two pairs are. */
     @Test
     void anOddNumberOfChannelsTakesOneMore() throws IOException {
         CheckpointConfig config =
-                config("'head_dim': 8, 'rope_theta': 1000, 'partial_rotary_factor': 0.4");
+                config(GLM + "'head_dim': 8, 'rope_theta': 1000, 'partial_rotary_factor': 0.4");
         try (NDManager manager = NDManager.newBaseManager(Device.cpu(), "PyTorch")) {
             Rope rope = new Rope(config, GroupedQueryAttention.rotated(config), false, 2, manager);
             NDArray x = manager.create(new float[] {1, 1, 0, 0, 5, 6, 7, 8}, new Shape(1, 1, 8));
@@ -52,7 +55,7 @@ class RopeTest {
     @CsvSource({"8, -0.5, -4", "8, 1.5, 12", "7, 1, 7", "8, 0, 0", "8, 1e12, 2147483647"})
     void channelsOutsideTheHeadAreRefused(int size, String part, int rotated) throws IOException {
         CheckpointConfig config =
-                config("'head_dim': " + size + ", 'partial_rotary_factor': " + part);
+                config(GLM + "'head_dim': " + size + ", 'partial_rotary_factor': " + part);
         assertThatThrownBy(() -> GroupedQueryAttention.rotated(config))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("partial_rotary_factor=")
