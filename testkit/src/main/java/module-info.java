@@ -1,6 +1,7 @@
 /** The oracle, routings and fault injection; the conformance suites are for JUnit alone. */
 module io.deepep.testkit {
     requires transitive io.deepep;
+    requires static java.logging;
     requires static org.assertj.core;
     requires static org.junit.jupiter.api;
     requires static org.junit.jupiter.params;

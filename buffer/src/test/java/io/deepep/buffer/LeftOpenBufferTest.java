@@ -8,17 +8,12 @@ import io.deepep.Communicator;
 import io.deepep.DType;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
+import io.deepep.testkit.LogMessages;
 import java.lang.foreign.MemorySegment;
-import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
-import java.util.logging.Handler;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
-import java.util.logging.SimpleFormatter;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Isolated;
@@ -39,11 +34,9 @@ class LeftOpenBufferTest {
     void areClosedWithTheGroupWhichNamesThem() throws InterruptedException {
         Queue<Buffer> kept = new ConcurrentLinkedQueue<>();
         Queue<MemorySegment> memories = new ConcurrentLinkedQueue<>();
-        List<String> warnings = new CopyOnWriteArrayList<>();
-        Handler handler = listener(warnings);
-        Logger logger = Logger.getLogger(RankBuffer.class.getName());
-        logger.addHandler(handler);
-        try (InProcessGroup group = InProcessGroup.of(2)) {
+        LogMessages log = new LogMessages(RankBuffer.class);
+        try (log;
+                InProcessGroup group = InProcessGroup.of(2)) {
             group.run(
                     communicator -> {
                         Buffer buffer = open(communicator);
@@ -55,11 +48,9 @@ class LeftOpenBufferTest {
                         }
                     });
             assertThat(memories).allMatch(memory -> memory.scope().isAlive());
-        } finally {
-            logger.removeHandler(handler);
         }
         assertThat(memories).noneMatch(memory -> memory.scope().isAlive());
-        assertThat(warnings)
+        assertThat(log.messages())
                 .containsExactly(
                         "rank 1 left its buffer open when its group closed; it is closed now");
         assertThatThrownBy(() -> memory(kept.element())).hasMessageContaining("closed");
@@ -98,21 +89,5 @@ class LeftOpenBufferTest {
             }
         }
         assertThat(memories).hasSize(2);
-    }
-
-    private static Handler listener(List<String> messages) {
-        SimpleFormatter formatter = new SimpleFormatter();
-        return new Handler() {
-            @Override
-            public void publish(LogRecord logged) {
-                messages.add(formatter.formatMessage(logged));
-            }
-
-            @Override
-            public void flush() {}
-
-            @Override
-            public void close() {}
-        };
     }
 }

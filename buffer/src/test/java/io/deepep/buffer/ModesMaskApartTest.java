@@ -13,17 +13,13 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.testkit.LogMessages;
 import java.lang.foreign.Arena;
 import java.time.Duration;
-import java.util.List;
 import java.util.concurrent.BrokenBarrierException;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.function.Consumer;
-import java.util.logging.Handler;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Isolated;
@@ -124,38 +120,18 @@ class ModesMaskApartTest {
 
     @Test
     void whomNormalModeLostIsLoggedOnce() throws InterruptedException {
-        List<String> warnings = new CopyOnWriteArrayList<>();
-        Handler handler = listener(warnings);
-        Logger logger = Logger.getLogger(RankMasks.class.getName());
-        logger.addHandler(handler);
-        try {
+        LogMessages log = new LogMessages(RankMasks.class);
+        try (log) {
             withoutRank(
                     buffer -> {
                         assertThatThrownBy(() -> normal(buffer, SHORT))
                                 .isInstanceOf(DeepEpTimeoutException.class);
                         normal(buffer, LONG);
                     });
-        } finally {
-            logger.removeHandler(handler);
         }
-        assertThat(warnings)
+        assertThat(log.messages())
                 .containsExactlyInAnyOrder(
                         "rank 0 masks rank 2: it was lost in a call of normal mode",
                         "rank 1 masks rank 2: it was lost in a call of normal mode");
-    }
-
-    private static Handler listener(List<String> messages) {
-        return new Handler() {
-            @Override
-            public void publish(LogRecord logged) {
-                messages.add(logged.getMessage());
-            }
-
-            @Override
-            public void flush() {}
-
-            @Override
-            public void close() {}
-        };
     }
 }
