@@ -113,6 +113,10 @@ class ModulePathTest {
         return messages.toString().strip();
     }
 
+    private String engineAndLibrary() {
+        return libraryPath() + File.pathSeparator + folder.resolve("engine");
+    }
+
     @Test
     void anEngineNeedsTheApiAloneAndSeesNoWarnings() throws IOException, InterruptedException {
         assertThat(compile(ENGINE)).isEmpty();
@@ -121,7 +125,7 @@ class ModulePathTest {
                         List.of(
                                 "--enable-native-access=io.deepep,io.deepep.host,io.deepep.cuda",
                                 "--module-path",
-                                libraryPath() + File.pathSeparator + folder.resolve("engine"),
+                                engineAndLibrary(),
                                 "--module",
                                 "engine/engine.Engine"));
         assertThat(output).isEqualTo("got 3.0 got 3.0");
@@ -137,7 +141,7 @@ class ModulePathTest {
                                 "--limit-modules",
                                 "engine",
                                 "--module-path",
-                                libraryPath() + File.pathSeparator + folder.resolve("engine"),
+                                engineAndLibrary(),
                                 "--module",
                                 "engine/engine.Engine"));
         assertThat(output)
@@ -154,7 +158,7 @@ class ModulePathTest {
                                 "--limit-modules",
                                 "java.base",
                                 "-cp",
-                                libraryPath() + File.pathSeparator + folder.resolve("engine"),
+                                engineAndLibrary(),
                                 "engine.Engine"));
         assertThat(output)
                 .contains(
