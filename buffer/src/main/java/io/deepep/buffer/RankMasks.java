@@ -74,14 +74,15 @@ final class RankMasks {
         return normal && options.maskTimedOutRanks() && resources.normal().canMask();
     }
 
+    /** Each is logged, as the exception of the call names one rank at most. */
     private synchronized void leaveOut(int... ranks) {
         int own = options.topology().rank();
         for (int rank : ranks) {
             if (ended || rank == own) {
                 continue;
             }
-            if (resources.normal().queryMask()[rank]
-                    == 0) { // the call's exception may name another
+            boolean isMasked = resources.normal().queryMask()[rank] != 0;
+            if (!isMasked) {
                 LOG.log(
                         System.Logger.Level.WARNING,
                         "rank %s masks rank %s: it was lost in a call of normal mode"
