@@ -48,6 +48,11 @@ int num_sms() {
     return num;
 }
 
+int block_shared_bytes() {
+    static int kib = number("DEEPEP_EMULATOR_SHARED_KIB", 227);
+    return kib << 10;
+}
+
 int fabric() {
     static int kind = number("DEEPEP_EMULATOR_FABRIC", 0);
     return kind;
@@ -119,11 +124,11 @@ int attribute(int which) {
         case 76:
             return 0;
         case 81:
-            return kSmSharedBytes;
+            return block_shared_bytes() + kReservedSharedBytes;
         case 95:
             return 1;  // cooperative launch
         case 97:
-            return kBlockSharedBytes;
+            return block_shared_bytes();
         case 103:
             return 1;  // export as a file descriptor
         case 128:

@@ -44,7 +44,8 @@ uint32_t seed() {
 
 int blocks_per_sm(uint32_t num_threads, size_t shared_bytes) {
     int by_threads = kSmThreads / static_cast<int>((num_threads + 31) / 32 * 32);
-    int by_shared = kSmSharedBytes / static_cast<int>(shared_bytes + kReservedSharedBytes);
+    int shared = block_shared_bytes() + kReservedSharedBytes;
+    int by_shared = shared / static_cast<int>(shared_bytes + kReservedSharedBytes);
     return std::min({by_threads, by_shared, kMaxBlocksPerSm});
 }
 
@@ -115,7 +116,7 @@ EMULATED cuFuncGetAttribute(int* value, int which, Function* function) {
 EMULATED cuFuncSetAttribute(Function* function, int which, int value) {
     constexpr int kDynamicShared = 8;
     if (which != kDynamicShared) return CUDA_SUCCESS;
-    if (value < 0 || value > kBlockSharedBytes) return CUDA_ERROR_INVALID_VALUE;
+    if (value < 0 || value > block_shared_bytes()) return CUDA_ERROR_INVALID_VALUE;
     return function->max_dynamic_shared_bytes = value, CUDA_SUCCESS;
 }
 

@@ -24,11 +24,12 @@ struct Context {
 
 namespace deepep::emulator {
 
-constexpr int kSmSharedBytes = 228 << 10, kBlockSharedBytes = 227 << 10, kReservedSharedBytes = 1 << 10;
+constexpr int kReservedSharedBytes = 1 << 10;  // of each block
 
 std::vector<Context*>& contexts();
 Context* current_context();
 int num_sms();
+int block_shared_bytes();  // at most; an SM has those of one such block
 
 // 0: GPUs have no fabric handles; 1: they have, but no IMEX channel is there; 2: processes of this host may use them.
 int fabric();

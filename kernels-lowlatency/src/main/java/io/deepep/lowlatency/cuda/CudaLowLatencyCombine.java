@@ -40,7 +40,12 @@ final class CudaLowLatencyCombine extends CudaLowLatencyOperation<LowLatencyComb
                         ? plan.out()
                         : CudaLowLatencyKernels.memory(kernels.memory)
                                 .allocate(DType.BF16, handle.numTokens(), limits.hidden());
-        prepare(kernels.gpu.combine(plan), LowLatencyStructs.combineSharedBytes(plan));
+        int sharedBytes = LowLatencyStructs.combineSharedBytes(plan);
+        requireShared(
+                sharedBytes,
+                plan.isPreReduced() ? "preReduced" : "format=" + plan.format(),
+                "combine without it");
+        prepare(kernels.gpu.combine(plan), sharedBytes);
     }
 
     @Override

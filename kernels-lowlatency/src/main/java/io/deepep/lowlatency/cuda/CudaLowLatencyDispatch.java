@@ -27,7 +27,10 @@ final class CudaLowLatencyDispatch extends CudaLowLatencyOperation<LowLatencyDis
         this.numTopk = (int) plan.topkIdx().size(1);
         this.rows = LowLatencyLayout.rows(plan.format(), limits.hidden());
         int sharedBytes = (int) (rowSharedOffset() + rows.selectionsOffset());
-        requireShared(sharedBytes);
+        requireShared(
+                sharedBytes,
+                "numExperts=%s with hidden=%s".formatted(limits.numExperts(), limits.hidden()),
+                "use fewer experts");
         this.results = new DispatchResults<>(kernels.dispatches, plan, runs);
         prepare(
                 plan.format().isFp8() ? kernels.gpu.dispatchFp8 : kernels.gpu.dispatchBf16,
@@ -48,19 +51,6 @@ final class CudaLowLatencyDispatch extends CudaLowLatencyOperation<LowLatencyDis
 
     private int headerWords() {
         return LowLatencyLayout.dispatchWords(limits, kernels.topology.numRanks());
-    }
-
-    private void requireShared(int sharedBytes) {
-        if (sharedBytes > kernels.gpu.sharedBytes) {
-            throw new IllegalArgumentException(
-                    "numExperts=%s with hidden=%s needs %s bytes of shared memory, but %s has %s; use fewer experts"
-                            .formatted(
-                                    limits.numExperts(),
-                                    limits.hidden(),
-                                    sharedBytes,
-                                    kernels.context,
-                                    kernels.gpu.sharedBytes));
-        }
     }
 
     @Override

@@ -95,6 +95,21 @@ abstract class CudaLowLatencyOperation<R> implements CudaOperation<R> {
                                 kernels.place.timeouts().of(plan)));
     }
 
+    /**
+     * Checks that a block can have so much shared memory.
+     *
+     * @param what needs it
+     * @param cure what else to do
+     */
+    final void requireShared(int bytes, String what, String cure) {
+        if (bytes > kernels.gpu.sharedBytes) {
+            throw new IllegalArgumentException(
+                    "%s needs %s bytes of shared memory, but %s has %s; %s"
+                            .formatted(
+                                    what, bytes, kernels.context, kernels.gpu.sharedBytes, cure));
+        }
+    }
+
     /** Fills the parameters of {@code with}; the last that a constructor does. */
     final void prepare(CudaFunction with, int sharedBytes) {
         Arena arena = Arena.ofAuto();

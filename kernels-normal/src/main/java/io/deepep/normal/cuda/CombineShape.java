@@ -45,7 +45,6 @@ record CombineShape(
         boolean internode = state.internode != null;
         boolean fp8 = format.dtype() == DType.FP8_E4M3;
         int elementBytes = (int) format.elementBytes();
-        int bytesPerConsumer = KernelConstants.VECTOR_BYTES * (fp8 ? 1 : KernelConstants.VECTORS);
         CombineRoles roles =
                 internode ? CombineRoles.of(config.numSms(), state.topology, format.dtype()) : null;
         int ringBytes =
@@ -54,30 +53,17 @@ record CombineShape(
                                 * roles.mostChannels()
                                 * Rails.numCells(state.topology)
                         : 0;
-        int fewest = Math.ceilDiv(elementBytes, KernelConstants.MAX_CONSUMERS * bytesPerConsumer);
-        int unit = KernelConstants.VECTOR_BYTES;
-        if (fp8) {
-            unit = FP8_UNIT;
-        } else if (elementBytes > SMALL_ROW_BYTES) {
-            unit = (int) Layout.LINE_BYTES;
-        }
-        int chunkBytes = Math.ceilDiv(Math.ceilDiv(elementBytes, fewest), unit) * unit;
         int room = state.sharedBytes() - ringBytes;
-        int slotBytes = fp8 ? (int) RowFormat.fp8(chunkBytes).strideBytes() : chunkBytes;
+        int chunkBytes = chunkBytes(elementBytes, fp8, room);
+        int slotBytes = slotBytes(chunkBytes, fp8);
         int numSlots = room / slotBytes;
         if (numSlots < MIN_SLOTS) {
             throw new IllegalArgumentException(
-                    "rows of "
-                            + elementBytes
-                            + " bytes need "
-                            + MIN_SLOTS * slotBytes
-                            + " bytes of shared memory, but "
-                            + state.context
-                            + " has "
-                            + room);
+                    "rows of %s bytes need %s bytes of shared memory, but %s has %s; use a smaller hidden size"
+                            .formatted(elementBytes, MIN_SLOTS * slotBytes, state.context, room));
         }
         int warp = KernelConstants.WARP;
-        int consumers = Math.ceilDiv(chunkBytes / bytesPerConsumer, warp) * warp;
+        int consumers = Math.ceilDiv(chunkBytes / bytesPerConsumer(fp8), warp) * warp;
         int serviceWarps =
                 internode ? KernelConstants.INTERNODE_SERVICE_WARPS : KernelConstants.SERVICE_WARPS;
         int numThreads = serviceWarps * warp + Math.max(MIN_CONSUMERS, consumers);
@@ -95,5 +81,33 @@ record CombineShape(
                 numSlots,
                 ringsOffset,
                 sharedBytes);
+    }
+
+    /**
+     * Bytes of the elements of a chunk: the largest that the consumers of a block can take, and of
+     * which enough have room.
+     */
+    static int chunkBytes(int elementBytes, boolean fp8, int room) {
+        int unit = KernelConstants.VECTOR_BYTES;
+        if (fp8) {
+            unit = FP8_UNIT;
+        } else if (elementBytes > SMALL_ROW_BYTES) {
+            unit = (int) Layout.LINE_BYTES;
+        }
+        int number =
+                Math.ceilDiv(elementBytes, KernelConstants.MAX_CONSUMERS * bytesPerConsumer(fp8));
+        int chunkBytes;
+        do {
+            chunkBytes = Math.ceilDiv(Math.ceilDiv(elementBytes, number++), unit) * unit;
+        } while (chunkBytes > unit && room / slotBytes(chunkBytes, fp8) < MIN_SLOTS);
+        return chunkBytes;
+    }
+
+    private static int slotBytes(int chunkBytes, boolean fp8) {
+        return fp8 ? (int) RowFormat.fp8(chunkBytes).strideBytes() : chunkBytes;
+    }
+
+    private static int bytesPerConsumer(boolean fp8) {
+        return KernelConstants.VECTOR_BYTES * (fp8 ? 1 : KernelConstants.VECTORS);
     }
 }
