@@ -13,6 +13,7 @@ import io.deepep.bench.chaos.Return;
 import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.run.LaunchedGroup;
 import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.UsageException;
@@ -254,6 +255,7 @@ final class ChaosCommand implements Callable<Integer> {
 
     @Override
     public Integer call() {
+        LaunchedGroup.refuse("chaos");
         UsageException.requireIn("--ranks", numRanks, 2, GroupLimits.MAX_RANKS);
         UsageException.requireIn("--trials", trials, 1, MOST_TRIALS);
         UsageException.requireIn("--from", from, 0, MOST_TRIALS);

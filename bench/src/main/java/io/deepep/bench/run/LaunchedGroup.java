@@ -86,15 +86,15 @@ public final class LaunchedGroup {
     }
 
     /**
-     * Complains where a launcher started this process among others, for a command that has all its
-     * ranks in one process.
+     * Complains where a launcher started this process among others, for a command that starts its
+     * ranks itself.
      */
     public static void refuse(String command) {
         size().ifPresent(
                         processes -> {
                             throw new UsageException(
-                                    ("%s runs its ranks as threads of one process, but %s were launched; start"
-                                                    + " it without a launcher")
+                                    ("%s starts its ranks itself, but %s processes were launched; start it without a"
+                                                    + " launcher")
                                             .formatted(command, processes));
                         });
     }

@@ -119,14 +119,17 @@ class LaunchedTestsTest {
                                         "4 ranks do not fit the 2 processes that were launched, one rank each"));
     }
 
-    @Test
-    void commandsOfOneProcessSayThatTheyAre() {
-        Outcome outcome = launch(List.of(), "bench", "decode", "--backend=host");
+    @ParameterizedTest
+    @ValueSource(strings = {"bench decode", "chaos"})
+    void commandsThatStartTheirRanksRefuseALauncher(String command) {
+        Outcome outcome = launch(List.of("--backend=host"), command.split(" "));
         assertThat(outcome.exitCode()).isEqualTo(2);
         assertThat(outcome.errLines())
                 .anyMatch(
                         line ->
-                                line.contains(
-                                        "bench decode runs its ranks as threads of one process"));
+                                line.endsWith(
+                                        command
+                                                + " starts its ranks itself, but 2 processes were launched; start it"
+                                                + " without a launcher"));
     }
 }
