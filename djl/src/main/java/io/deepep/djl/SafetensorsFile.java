@@ -33,6 +33,7 @@ record SafetensorsFile(
         implements AutoCloseable {
     private static final ValueLayout.OfLong LENGTH =
             ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+    private static final long MAX_HEADER_BYTES = 100_000_000; // as the format's own library allows
     private static final long SAMPLE_BYTES = 4096;
     private static final String METADATA = "__metadata__";
 
@@ -48,7 +49,7 @@ record SafetensorsFile(
             MemorySegment file =
                     channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size(), arena);
             long length = file.byteSize() < Long.BYTES ? -1 : file.get(LENGTH, 0);
-            if (length < 0 || length > file.byteSize() - Long.BYTES) {
+            if (length < 0 || length > Math.min(file.byteSize() - Long.BYTES, MAX_HEADER_BYTES)) {
                 throw new IOException(
                         "%s has %s bytes and a header of %s; it is truncated, or not a .safetensors file"
                                 .formatted(path, file.byteSize(), length));

@@ -131,6 +131,9 @@ class SafetensorsTest {
                 .hasMessageContaining("model.safetensors");
         assertRefused("short", new byte[3], "truncated");
         assertRefused("long", new byte[] {100, 0, 0, 0, 0, 0, 0, 0, '{', '}'}, "header of 100");
+        byte[] huge = new byte[100_000_010];
+        ByteBuffer.wrap(huge).order(ByteOrder.LITTLE_ENDIAN).putLong(100_000_001);
+        assertRefused("huge", huge, "header of 100000001");
         assertRefused("text", header("this is no JSON"), "header is not");
         assertRefused("list", header("[1]"), "header is not");
         assertRefused("lacks", header("{\"w\":{\"dtype\":\"F32\"}}"), "header is not");
