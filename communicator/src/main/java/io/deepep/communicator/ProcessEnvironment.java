@@ -122,6 +122,12 @@ public record ProcessEnvironment(
                 rank, size, localRank, localSize, masterAddress, port, secret, failureTimeout);
     }
 
+    /** A copy for another group, whose rank 0 is on another host. */
+    public ProcessEnvironment withMasterAddress(String address) {
+        return new ProcessEnvironment(
+                rank, size, localRank, localSize, address, masterPort, secret, failureTimeout);
+    }
+
     /** A description without the secret. */
     @Override
     public String toString() {

@@ -70,11 +70,12 @@ class ProcessEnvironmentTest {
     }
 
     @Test
-    void aNewGroupMeetsAtAnotherPort() {
+    void aNewGroupMeetsSomewhereElse() {
         ProcessEnvironment first = ProcessEnvironment.from(variables(TORCHRUN));
-        ProcessEnvironment next = first.withMasterPort(29501);
+        ProcessEnvironment next = first.withMasterPort(29501).withMasterAddress("gpu02");
         assertThat(next.masterPort()).isEqualTo(29501);
-        assertThat(next.withMasterPort(29500)).isEqualTo(first);
+        assertThat(next.masterAddress()).isEqualTo("gpu02");
+        assertThat(next.withMasterPort(29500).withMasterAddress("gpu01")).isEqualTo(first);
     }
 
     @Test
