@@ -59,7 +59,7 @@ public final class LowLatencyGpu {
             this.combine.put(format, function(combines, "combine_" + name));
             this.combineReduced.put(format, function(combines, "combine_reduced_" + name));
         }
-        this.slots = PinnedSlots.ofProcess(CudaContext.shared(context.cudaDevice()));
+        this.slots = PinnedSlots.ofProcess(context);
     }
 
     /** The kernel of a combine. */

@@ -26,6 +26,7 @@ import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.cuda.kernels.CallKernels;
 import io.deepep.normal.cuda.kernels.KernelConstants;
+import io.deepep.normal.cuda.kernels.NormalModule;
 import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.CallTimeouts;
 import io.deepep.spi.FaultCode;
@@ -92,7 +93,7 @@ public final class CudaNormalKernels extends NormalKernels implements AutoClosea
      * wait for every kernel of the GPU, so this comes before any that waits for another rank.
      */
     public static void load(CudaContext context) {
-        NormalGpu.of(context);
+        NormalModule.of(context);
     }
 
     /** Whether this build has the kernels that reach other nodes through NVSHMEM. */

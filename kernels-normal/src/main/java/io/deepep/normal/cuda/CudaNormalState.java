@@ -80,10 +80,9 @@ final class CudaNormalState extends NormalState implements AutoCloseable {
         this.goneRanks = setup.goneRanks();
         this.peersReachPlainMemory = setup.peersReachPlainMemory();
         this.heaps = setup.heaps();
-        NormalGpu gpu = NormalGpu.of(context);
-        this.kernels = gpu.kernels;
+        this.kernels = NormalModule.of(context);
         this.structs = NormalStructs.of(topology.numNvlRanks());
-        this.slots = gpu.slots;
+        this.slots = PinnedSlots.ofProcess(context);
         this.memory = new DevicePool(stream, reservedBytes());
         try {
             this.slot = slots.take(this, SLOT_BYTES, null);

@@ -47,11 +47,11 @@ public final class PinnedSlots {
 
     /** Those of a GPU that this process keeps: to free such memory is to wait for every kernel. */
     public static PinnedSlots ofProcess(CudaContext context) {
-        return OF_PROCESS.computeIfAbsent(context, PinnedSlots::new);
+        return OF_PROCESS.computeIfAbsent(
+                CudaContext.shared(context.cudaDevice()), PinnedSlots::new);
     }
 
-    /** No memory as yet, for kernels of one GPU. */
-    public PinnedSlots(CudaContext context) {
+    private PinnedSlots(CudaContext context) {
         this.context = context;
     }
 

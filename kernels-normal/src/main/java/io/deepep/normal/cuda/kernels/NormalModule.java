@@ -5,12 +5,17 @@ import io.deepep.cuda.CudaFunction;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The kernels of normal mode, loaded onto one GPU. Loaded whole when the first buffer opens: a
- * first launch must not wait behind a kernel that waits for it.
+ * The kernels of normal mode, loaded onto one GPU. All buffers of this process share them, until it
+ * ends: to load or unload kernels is to wait for every kernel of the GPU, also for those of ranks
+ * that wait for this one. Loaded whole when the first buffer opens: a first launch must not wait
+ * behind a kernel that waits for it.
  */
 public final class NormalModule {
+    private static final Map<CudaContext, NormalModule> LOADED = new ConcurrentHashMap<>();
+
     private final Map<NormalStructs, CallKernels> oneNode = new HashMap<>();
     private final Map<OverPeerMemory, CallKernels> overPeerMemory = new HashMap<>();
     public final CudaFunction expand;
@@ -23,7 +28,7 @@ public final class NormalModule {
 
     private record OverPeerMemory(NormalStructs structs, String kind) {}
 
-    public NormalModule(CudaContext context) {
+    private NormalModule(CudaContext context) {
         expand = load(context, "normal_expand");
         stage = load(context, "normal_stage");
         cast = load(context, "normal_cast");
@@ -39,6 +44,11 @@ public final class NormalModule {
                         CallKernels.acrossNodes(context, structs, kind));
             }
         }
+    }
+
+    /** The same object for every context of one GPU. */
+    public static NormalModule of(CudaContext context) {
+        return LOADED.computeIfAbsent(CudaContext.shared(context.cudaDevice()), NormalModule::new);
     }
 
     /** Those of one node. */
