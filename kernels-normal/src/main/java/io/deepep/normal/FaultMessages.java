@@ -7,6 +7,7 @@ import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.spi.CallTimeouts;
+import io.deepep.spi.Fault;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
 import io.deepep.spi.Word;
@@ -104,13 +105,6 @@ public final class FaultMessages {
             case OK, OPERATION_MISMATCH, SELECTION_CHANGED, SELECTED_TOO_OFTEN ->
                     throw new IllegalArgumentException(fault + " is not a fault of normal mode");
         };
-    }
-
-    /** Whether every rank gets the same failure, so that all are still in step. */
-    public static boolean isAgreed(RuntimeException failure) {
-        return failure instanceof RoutingException
-                || failure instanceof CapacityExceededException
-                || failure instanceof RankMismatchException;
     }
 
     /**

@@ -1,6 +1,7 @@
 package io.deepep.normal;
 
 import io.deepep.EpTopology;
+import io.deepep.spi.Fault;
 import io.deepep.spi.FaultCode;
 import java.util.Arrays;
 import java.util.BitSet;

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.EpTopology;
 import io.deepep.spi.CallTimeouts;
+import io.deepep.spi.Fault;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
 import io.deepep.spi.Word;

@@ -2,16 +2,13 @@ package io.deepep.lowlatency.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyErrors;
 import io.deepep.spi.CallTimeouts;
+import io.deepep.spi.Fault;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 
@@ -21,16 +18,9 @@ class LowLatencyFaultsTest {
             new CallTimeouts(Duration.ofSeconds(1), Duration.ofSeconds(60));
 
     private static DeepEpTimeoutException failure(FaultCode code, FaultPhase phase, long seen) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment block = arena.allocate(128, Long.BYTES);
-            block.set(ValueLayout.JAVA_INT, StatusStruct.BLOCK.offset("phase"), phase.value());
-            block.set(ValueLayout.JAVA_INT, StatusStruct.BLOCK.offset("peer"), 2);
-            block.set(ValueLayout.JAVA_LONG, StatusStruct.BLOCK.offset("expected"), 9);
-            block.set(ValueLayout.JAVA_LONG, StatusStruct.BLOCK.offset("seen"), seen);
-            LowLatencyErrors errors = new LowLatencyErrors(Kind.DISPATCH, 0, 16);
-            return (DeepEpTimeoutException)
-                    new LowLatencyFaults(errors, TIMEOUTS).failure(code.value(), block);
-        }
+        LowLatencyErrors errors = new LowLatencyErrors(Kind.DISPATCH, 0, 16);
+        Fault fault = Fault.ofWait(code, phase, 0, 2, 9, seen);
+        return (DeepEpTimeoutException) new LowLatencyFaults(errors, TIMEOUTS).failure(fault);
     }
 
     @Test

@@ -197,10 +197,8 @@ final class CudaNormalState extends NormalState implements AutoCloseable {
         if (peers) {
             setLayout(p, nvlLayout, heaps.subList(firstRank, firstRank + topology.numNvlRanks()));
         }
+        status.fill(p);
         p.set("state", localState.address())
-                .set("status", status.deviceAddress())
-                .set("timeout_ns", status.timeouts().nanos())
-                .set("start_timeout_ns", status.timeouts().startNanos())
                 .set("gone", goneRanks)
                 .setInt("rank", topology.nvlRank())
                 .setInt("first_rank", firstRank);

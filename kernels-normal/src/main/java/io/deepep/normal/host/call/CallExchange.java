@@ -7,11 +7,11 @@ import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
 import io.deepep.host.HostWait;
 import io.deepep.normal.DoneWord;
-import io.deepep.normal.Fault;
 import io.deepep.normal.FaultMessages;
 import io.deepep.normal.Masks;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.spi.Fault;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
 import io.deepep.spi.Region;
@@ -356,7 +356,7 @@ public final class CallExchange {
      * alike they know; of everything else this rank tells whom it waits for no longer.
      */
     public RuntimeException abandon(RuntimeException failure) {
-        if (!FaultMessages.isAgreed(failure)) {
+        if (!Fault.isAgreed(failure)) {
             if (fault == null || !FaultMessages.isAbort(fault.code())) {
                 int culprit =
                         failure instanceof DeepEpTimeoutException late

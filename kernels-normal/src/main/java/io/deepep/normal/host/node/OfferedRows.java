@@ -2,11 +2,11 @@ package io.deepep.normal.host.node;
 
 import io.deepep.host.HostHeap;
 import io.deepep.host.RowSum;
-import io.deepep.normal.Fault;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.host.call.HeaderExchange;
 import io.deepep.normal.host.call.HostNormalState;
 import io.deepep.normal.host.routing.NodeRows;
+import io.deepep.spi.Fault;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
 

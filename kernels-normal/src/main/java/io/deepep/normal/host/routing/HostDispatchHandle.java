@@ -2,12 +2,12 @@ package io.deepep.normal.host.routing;
 
 import io.deepep.DispatchPlan;
 import io.deepep.EpTopology;
-import io.deepep.normal.Fault;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalHandle;
 import io.deepep.normal.RowSpread;
 import io.deepep.normal.host.call.HeaderExchange;
 import io.deepep.normal.host.call.HostNormalState;
+import io.deepep.spi.Fault;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.Region;
 

@@ -1,8 +1,9 @@
-package io.deepep.normal;
+package io.deepep.spi;
 
+import io.deepep.error.CapacityExceededException;
 import io.deepep.error.DeepEpTimeoutException;
-import io.deepep.spi.FaultCode;
-import io.deepep.spi.FaultPhase;
+import io.deepep.error.RankMismatchException;
+import io.deepep.error.RoutingException;
 
 /**
  * What went wrong in a call; which fields a code uses, {@link FaultCode} says.
@@ -59,5 +60,12 @@ public record Fault(
     public static Fault ofAborted(
             FaultPhase phase, int at, int peer, int culprit, long epoch, long toldCode) {
         return new Fault(FaultCode.PEER_ABORTED, phase, at, peer, -1, culprit, epoch, toldCode);
+    }
+
+    /** Whether every rank gets the same failure, so that all are still in step. */
+    public static boolean isAgreed(RuntimeException failure) {
+        return failure instanceof RoutingException
+                || failure instanceof CapacityExceededException
+                || failure instanceof RankMismatchException;
     }
 }
