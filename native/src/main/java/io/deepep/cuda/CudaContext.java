@@ -133,7 +133,7 @@ public final class CudaContext implements AutoCloseable {
     /** Blocks until all work of this context has finished, other libraries' work included. */
     public void synchronize() {
         makeCurrent();
-        SYNCHRONIZE.call();
+        SYNCHRONIZE.invoke();
     }
 
     /** The highest priority a stream can have: the lowest number. */

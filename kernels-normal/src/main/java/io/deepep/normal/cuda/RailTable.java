@@ -2,15 +2,15 @@ package io.deepep.normal.cuda;
 
 import io.deepep.EpTopology;
 import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.KernelParams;
 import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.memory.DevicePool;
-import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.cuda.memory.RdmaHeaps;
 import io.deepep.normal.Masks;
 import io.deepep.normal.Rails;
 import io.deepep.normal.cuda.kernels.InternodeStructs;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
+import java.lang.foreign.Arena;
 import java.util.stream.IntStream;
 
 /**
@@ -28,7 +28,6 @@ final class RailTable {
     private final boolean endsTogether;
     private final CudaStream stream;
     private final DevicePool.Block block;
-    private final PinnedSlots.Slot slot;
     private final long forwarders;
     private final long homes;
     private final long ranks;
@@ -48,7 +47,6 @@ final class RailTable {
         this.homes = forwarders + topology.numRdmaRanks() * END.numBytes();
         this.ranks = homes + Rails.numCells(topology) * END.numBytes();
         this.block = state.memory.allocate(numBytes(topology));
-        this.slot = state.slots.take(this, numBytes(topology), null);
         write(new Masks(topology));
     }
 
@@ -65,46 +63,48 @@ final class RailTable {
     /** Writes who serves whom, after all work of the stream. */
     void write(Masks masks) {
         stream.synchronize();
-        MemorySegment to = slot.memory().asSlice(0, numBytes(topology));
         Rails rails = masks.rails();
-        setLong(to, TABLE.offset("forwarders"), address() + forwarders);
-        setLong(to, TABLE.offset("homes"), address() + homes);
-        setLong(to, TABLE.offset("ranks"), address() + ranks);
-        setInt(to, TABLE.offset("num_nodes"), topology.numRdmaRanks());
-        setInt(to, TABLE.offset("num_cells"), Rails.numCells(topology));
-        setInt(to, TABLE.offset("num_ranks"), topology.numRanks());
-        setInt(to, TABLE.offset("own"), topology.rank());
-        setInt(to, TABLE.offset("first"), firstTakingPart(masks));
-        setInt(to, TABLE.offset("ends_together"), endsTogether ? 1 : 0);
-        writeEnds(to.asSlice(forwarders), rails.forwarders());
-        writeEnds(to.asSlice(homes), rails.homes());
-        for (int rank = 0; rank < topology.numRanks(); rank++) {
-            MemorySegment entry = to.asSlice(ranks + rank * RANK.numBytes());
-            writeWay(entry.asSlice(RANK.offset("way")), rank);
-            setInt(entry, RANK.offset("is_masked"), masks.contains(rank) ? 1 : 0);
-            setInt(entry, RANK.offset("is_reached"), rails.reaches(rank) ? 1 : 0);
-            setInt(entry, RANK.offset("is_contact"), rails.isContact(rank) ? 1 : 0);
+        try (Arena arena = Arena.ofConfined()) {
+            KernelParams all = KernelParams.struct(arena, numBytes(topology));
+            new Params(TABLE, all)
+                    .set("forwarders", address() + forwarders)
+                    .set("homes", address() + homes)
+                    .set("ranks", address() + ranks)
+                    .setInt("num_nodes", topology.numRdmaRanks())
+                    .setInt("num_cells", Rails.numCells(topology))
+                    .setInt("num_ranks", topology.numRanks())
+                    .setInt("own", topology.rank())
+                    .setInt("first", firstTakingPart(masks))
+                    .setInt("ends_together", endsTogether ? 1 : 0);
+            writeEnds(all, forwarders, rails.forwarders());
+            writeEnds(all, homes, rails.homes());
+            for (int rank = 0; rank < topology.numRanks(); rank++) {
+                Params entry = new Params(RANK, all, ranks + rank * RANK.numBytes());
+                writeWay(entry.inner("way", WAY), rank);
+                entry.setInt("is_masked", masks.contains(rank) ? 1 : 0)
+                        .setInt("is_reached", rails.reaches(rank) ? 1 : 0)
+                        .setInt("is_contact", rails.isContact(rank) ? 1 : 0);
+            }
+            stream.copy(address(), all.segment().address(), numBytes(topology));
+            stream.synchronize();
         }
-        stream.copy(address(), slot.deviceAddress(), numBytes(topology));
-        stream.synchronize();
     }
 
-    private void writeEnds(MemorySegment to, Rails.Ends ends) {
+    private void writeEnds(KernelParams all, long at, Rails.Ends ends) {
         for (int place = 0; place < ends.size(); place++) {
-            MemorySegment entry = to.asSlice(place * END.numBytes());
+            Params entry = new Params(END, all, at + place * END.numBytes());
             boolean used = ends.isUsed(place);
             if (used) {
-                writeWay(entry.asSlice(END.offset("way")), ends.rank(place));
+                writeWay(entry.inner("way", WAY), ends.rank(place));
             }
-            setInt(entry, END.offset("rank"), used ? ends.rank(place) : -1);
-            setInt(entry, END.offset("cell"), used ? ends.cell(place) : 0);
+            entry.setInt("rank", used ? ends.rank(place) : -1)
+                    .setInt("cell", used ? ends.cell(place) : 0);
         }
     }
 
-    private void writeWay(MemorySegment to, int rank) {
+    private void writeWay(Params to, int rank) {
         RailWay way = RailWay.to(rank, topology, heaps);
-        setLong(to, WAY.offset("reach"), way.reach());
-        setInt(to, WAY.offset("place"), way.place());
+        to.set("reach", way.reach()).setInt("place", way.place());
     }
 
     private int firstTakingPart(Masks masks) {
@@ -112,13 +112,5 @@ final class RailTable {
                 .filter(rank -> !masks.contains(rank))
                 .findFirst()
                 .orElseThrow();
-    }
-
-    private static void setLong(MemorySegment to, long offset, long value) {
-        to.set(ValueLayout.JAVA_LONG, offset, value);
-    }
-
-    private static void setInt(MemorySegment to, long offset, int value) {
-        to.set(ValueLayout.JAVA_INT, offset, value);
     }
 }

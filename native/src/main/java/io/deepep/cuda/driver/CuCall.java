@@ -89,14 +89,6 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
         }
     }
 
-    public int call() {
-        try {
-            return check((int) handle.invokeExact());
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
     public int call(long a) {
         try {
             return check((int) handle.invokeExact(a));
