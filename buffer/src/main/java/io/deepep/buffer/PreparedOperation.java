@@ -118,10 +118,6 @@ final class PreparedOperation<R> {
             owner.masks().adopt(observed.kind());
         } catch (IllegalArgumentException refused) {
             throw refused; // nothing was sent
-        } catch (DeepEpTimeoutException late) {
-            throw owner.masks().fail(late, observed.kind());
-        } catch (IllegalStateException failure) {
-            throw noted(failure);
         } catch (RuntimeException | Error failure) {
             note(failure);
             throw failure;
@@ -131,10 +127,6 @@ final class PreparedOperation<R> {
     private void complete() {
         try {
             observed.complete();
-        } catch (DeepEpTimeoutException late) {
-            throw owner.masks().fail(late, observed.kind());
-        } catch (IllegalStateException failure) {
-            throw noted(failure);
         } catch (RuntimeException | Error failure) {
             note(failure);
             throw failure;
@@ -161,30 +153,31 @@ final class PreparedOperation<R> {
         }
     }
 
-    /** Of memory that goes during a call, the JDK says only that it is "already closed". */
-    private IllegalStateException noted(IllegalStateException failure) {
-        IllegalStateException explained = failure;
-        boolean known =
-                failure instanceof CallOrderException || Thread.currentThread().isInterrupted();
-        if (!known) {
-            try {
-                memory.requireUsable();
-            } catch (IllegalArgumentException gone) {
-                explained = new IllegalStateException(gone.getMessage(), failure);
-            }
-        }
-        note(explained);
-        return explained;
-    }
-
     /**
-     * After a failure of which every rank learned, or before anything was sent, all are in step.
+     * Notes a failure, and throws what tells more of it where there is such. After a failure of
+     * which every rank learned, or before anything was sent, all are in step.
      */
     private void note(Throwable failure) {
         switch (failure) {
+            case DeepEpTimeoutException late -> throw owner.masks().fail(late, observed.kind());
             case RankMismatchException _ -> owner.masks().adopt(observed.kind());
             case RoutingException _, CapacityExceededException _, CallOrderException _ -> {}
+            case IllegalStateException state when !Thread.currentThread().isInterrupted() -> {
+                IllegalStateException explained = explained(state);
+                owner.fail(explained);
+                throw explained;
+            }
             default -> owner.fail(failure);
+        }
+    }
+
+    /** Of memory that goes during a call, the JDK says only that it is "already closed". */
+    private IllegalStateException explained(IllegalStateException failure) {
+        try {
+            memory.requireUsable();
+            return failure;
+        } catch (IllegalArgumentException gone) {
+            return new IllegalStateException(gone.getMessage(), failure);
         }
     }
 
