@@ -80,7 +80,7 @@ final class IbgdaGroup implements AutoCloseable {
             tables =
                     undo.made(
                             VirtualMemory.allocate(
-                                    context, tablesBytes(), VirtualMemory.Export.NONE),
+                                    context, tablesBytes(group), VirtualMemory.Export.NONE),
                             VirtualMemory::close);
             slab =
                     undo.made(
@@ -196,7 +196,7 @@ final class IbgdaGroup implements AutoCloseable {
             }
         }
         try (Arena arena = Arena.ofConfined()) {
-            KernelParams image = KernelParams.struct(arena, tablesBytes());
+            KernelParams image = KernelParams.struct(arena, tablesBytes(group));
             write(image, addresses);
             tables.copyFrom(0, image.segment());
         }
@@ -220,10 +220,6 @@ final class IbgdaGroup implements AutoCloseable {
 
     private CardAddress.Port port(CardAddress peer, int queue) {
         return peer.ports().get(idxOf(queue) % peer.ports().size());
-    }
-
-    private long tablesBytes() {
-        return tablesBytes(group);
     }
 
     static long tablesBytes(IbgdaOptions.Group group) {
@@ -316,7 +312,7 @@ final class IbgdaGroup implements AutoCloseable {
             return false;
         }
         try (Arena arena = Arena.ofConfined()) {
-            MemorySegment image = arena.allocate(tablesBytes(), Long.BYTES);
+            MemorySegment image = arena.allocate(tablesBytes(group), Long.BYTES);
             tables.copyTo(0, image);
             boolean all = true;
             for (int queue = 0; queue < pairs.size(); queue++) {
