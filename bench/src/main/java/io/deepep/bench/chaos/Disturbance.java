@@ -53,15 +53,6 @@ final class Disturbance implements AutoCloseable {
         }
     }
 
-    /** The victim's code fails. */
-    static final class Thrown extends RuntimeException {
-        private static final long serialVersionUID = 1L;
-
-        private Thrown() {
-            super("thrown on purpose");
-        }
-    }
-
     /** The rank comes to a moment that belongs to no round. */
     void at(Moment moment) {
         at(moment, trial.round());
@@ -94,7 +85,7 @@ final class Disturbance implements AutoCloseable {
         switch (trial.action()) {
             case KILL -> after(signals::kill);
             case PAUSE, FREEZE -> after(signals::stop);
-            case THROW -> throw new Thrown();
+            case THROW -> throw new IllegalStateException("thrown on purpose");
             case LEAVE -> throw new Left();
             case STARVE -> starve();
             case SLOW -> throw new IllegalStateException("a slow rank is slow all the time");

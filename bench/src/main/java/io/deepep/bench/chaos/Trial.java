@@ -3,6 +3,7 @@ package io.deepep.bench.chaos;
 import io.deepep.bench.text.Names;
 import io.deepep.planner.Mode;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.random.RandomGenerator;
 import java.util.random.RandomGeneratorFactory;
@@ -67,7 +68,7 @@ record Trial(
         for (int i = 0; i < number && !kinds.isEmpty(); i++) {
             // Each pass in another order, so that a short run is no prefix of the same few.
             if (i % kinds.size() == 0) {
-                shuffle(kinds, random);
+                Collections.shuffle(kinds, random);
             }
             trials.add(kinds.get(i % kinds.size()).with(random, numRanks));
         }
@@ -83,12 +84,6 @@ record Trial(
 
     private static Trial kind(Mode mode, RankKind model, Action action, Moment moment) {
         return new Trial(0, mode, model, action, moment, 0, 0, 0);
-    }
-
-    private static void shuffle(List<Trial> kinds, RandomGenerator random) {
-        for (int i = kinds.size() - 1; i > 0; i--) {
-            kinds.set(i, kinds.set(random.nextInt(i + 1), kinds.get(i)));
-        }
     }
 
     private Trial with(RandomGenerator random, int numRanks) {

@@ -4,12 +4,11 @@ import io.deepep.bench.run.UsageException;
 import io.deepep.bench.text.Names;
 import io.deepep.planner.Mode;
 import io.deepep.spi.LoopbackPorts;
-import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
-import java.util.HexFormat;
 import java.util.List;
+import java.util.UUID;
 import java.util.function.IntFunction;
 
 /**
@@ -17,8 +16,6 @@ import java.util.function.IntFunction;
  * whose threads all ranks are. Those that are killed are missing until they are replaced.
  */
 final class World implements AutoCloseable {
-    private static final int SECRET_BYTES = 32;
-
     /** A process itself waits for the threads in it. */
     private static final Duration ANSWER = Duration.ofSeconds(20);
 
@@ -48,7 +45,7 @@ final class World implements AutoCloseable {
      * @return an outcome for each rank that took part, in order
      */
     List<Outcome> run(Trial trial) {
-        String secret = newSecret();
+        String secret = UUID.randomUUID().toString();
         int port = LoopbackPorts.free();
         Duration ifStopped =
                 trial.action() == Action.FREEZE
@@ -68,12 +65,6 @@ final class World implements AutoCloseable {
         return outcomes;
     }
 
-    private static String newSecret() {
-        byte[] random = new byte[SECRET_BYTES];
-        new SecureRandom().nextBytes(random);
-        return HexFormat.of().formatHex(random);
-    }
-
     /**
      * Has all ranks make a run in which the victim is killed, and a new process takes its place in
      * the buffers of the others.
@@ -87,7 +78,7 @@ final class World implements AutoCloseable {
         warmUp(List.of(spare));
         int port = LoopbackPorts.free();
         int nextPort = LoopbackPorts.free();
-        String secret = newSecret();
+        String secret = UUID.randomUUID().toString();
         for (int rank = 0; rank < numProcesses; rank++) {
             processes
                     .get(rank)
@@ -140,7 +131,7 @@ final class World implements AutoCloseable {
             int rank = ranksEach > 1 ? RankProgram.Order.ALL : 0;
             for (ChaosProcess process : fresh) {
                 int port = LoopbackPorts.free();
-                process.tell(trial, rank, 1, port, 0, newSecret(), Duration.ZERO);
+                process.tell(trial, rank, 1, port, 0, UUID.randomUUID().toString(), Duration.ZERO);
             }
             long deadline = deadline();
             for (ChaosProcess process : fresh) {
