@@ -78,7 +78,7 @@ public final class NormalBench {
             variants.add(NormalVariant.of(BF16, TOPK, COMBINE_BUFFER, FP8_HOME));
         }
         List<Case> cases = new ArrayList<>();
-        variants.forEach(variant -> cases.add(NormalTest.of(setup, setup.workload(), variant)));
+        variants.forEach(variant -> cases.add(new NormalCase(setup, setup.workload(), variant)));
         return cases;
     }
 

@@ -46,22 +46,12 @@ final class NormalCase implements Case {
     private final int worstRows;
     private long nanos;
 
-    /**
-     * A case.
-     *
-     * @param worstRows rows that a result has in worst-case mode
-     */
-    NormalCase(
-            Session session,
-            NormalWorkload workload,
-            TokenPool pool,
-            NormalVariant variant,
-            int worstRows) {
-        this.session = session;
+    NormalCase(NormalSetup setup, NormalWorkload workload, NormalVariant variant) {
+        this.session = setup.session();
         this.workload = workload;
-        this.pool = pool;
+        this.pool = setup.pool();
         this.variant = variant;
-        this.worstRows = worstRows;
+        this.worstRows = setup.worstRows();
     }
 
     @Override

@@ -10,6 +10,7 @@ import io.deepep.bench.run.RankSource;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntFunction;
+import java.util.stream.Stream;
 
 /** {@code test-intranode} and {@code test-internode}. */
 public final class NormalTest {
@@ -41,17 +42,17 @@ public final class NormalTest {
         boolean fp8 = setup.session().job().allowsFp8();
         List<Case> cases = new ArrayList<>();
         cases.add(new LayoutCase(setup.session(), setup.workload()));
-        NormalCases.matrix(fp8).forEach(variant -> cases.add(of(setup, setup.workload(), variant)));
-        NormalCases.others(fp8).forEach(variant -> cases.add(of(setup, setup.workload(), variant)));
+        Stream.of(NormalCases.matrix(fp8), NormalCases.others(fp8))
+                .flatMap(List::stream)
+                .map(variant -> new NormalCase(setup, setup.workload(), variant))
+                .forEach(cases::add);
         setup.others()
                 .forEach(
                         (note, workload) ->
-                                cases.add(of(setup, workload, NormalCases.ofRouting(note))));
+                                cases.add(
+                                        new NormalCase(
+                                                setup, workload, NormalCases.ofRouting(note))));
         return cases;
-    }
-
-    static NormalCase of(NormalSetup setup, NormalWorkload workload, NormalVariant variant) {
-        return new NormalCase(setup.session(), workload, setup.pool(), variant, setup.worstRows());
     }
 
     /**
