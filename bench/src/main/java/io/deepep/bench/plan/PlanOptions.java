@@ -18,7 +18,6 @@ import io.deepep.testkit.routing.Routing;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Objects;
-import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import picocli.CommandLine.Mixin;
@@ -195,7 +194,7 @@ final class PlanOptions {
                     "--sweep needs a random routing, for any number of ranks: uniform, zipf or"
                             + " group-limited");
         }
-        return asUsage(
+        return UsageException.unlessRefused(
                 () -> {
                     List<EpTopology> topologies = topologies();
                     Routing recorded =
@@ -286,7 +285,7 @@ final class PlanOptions {
 
     /** Makes one plan. */
     ModePlan plan(Job job) {
-        return asUsage(
+        return UsageException.unlessRefused(
                 () ->
                         ModePlan.of(
                                 job.mode(),
@@ -312,14 +311,5 @@ final class PlanOptions {
                     "--num-tokens and --num-topk do not go with a routing file, which gives both");
         }
         return file.forRanks(numRanks, numExperts);
-    }
-
-    /** What the library says about the user's values is for the user. */
-    private static <T> T asUsage(Supplier<T> work) {
-        try {
-            return work.get();
-        } catch (IllegalArgumentException | ArithmeticException refused) {
-            throw UsageException.of(refused);
-        }
     }
 }
