@@ -6,7 +6,6 @@ import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.PeerAccess;
 import io.deepep.cuda.memory.CudaMemory;
-import java.util.ArrayList;
 import java.util.List;
 
 /** Speed of copies between GPUs, one pair at a time. */
@@ -20,15 +19,9 @@ final class PeerBandwidth {
 
     /** GB/s from every GPU to every other; to itself, counting what is written. */
     static List<List<Double>> measure(List<CudaDevice> devices) {
-        List<List<Double>> rows = new ArrayList<>();
-        for (CudaDevice from : devices) {
-            List<Double> row = new ArrayList<>();
-            for (CudaDevice to : devices) {
-                row.add(measure(from, to));
-            }
-            rows.add(List.copyOf(row));
-        }
-        return rows;
+        return devices.stream()
+                .map(from -> devices.stream().map(to -> measure(from, to)).toList())
+                .toList();
     }
 
     private static double measure(CudaDevice from, CudaDevice to) {

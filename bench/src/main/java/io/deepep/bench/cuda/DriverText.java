@@ -16,8 +16,7 @@ public final class DriverText {
      * tell.
      */
     public static String get() {
-        int version = CudaDriver.version();
-        String cuda = "CUDA " + version / 1000 + "." + version % 1000 / 10;
+        String cuda = "CUDA " + CudaDriver.versionName(CudaDriver.version());
         try {
             return cuda + ", driver " + Files.readString(MODULE_VERSION).strip();
         } catch (IOException untold) {

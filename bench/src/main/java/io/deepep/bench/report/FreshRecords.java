@@ -24,8 +24,6 @@ import picocli.CommandLine;
  * come to stand side by side.
  */
 final class FreshRecords {
-    private static final int USAGE = 2;
-
     /** How rows come back where a record, or a command, does not say. */
     private static final String DEFAULT_COMBINE = "bf16";
 
@@ -110,7 +108,7 @@ final class FreshRecords {
             List<String> words = command(JsonRecords.parse(all.resolve(file)));
             console.line("deepep %s --json %s", String.join(" ", words), all.resolve(target));
             int code = run(words, all.resolve(target));
-            if (code == USAGE) {
+            if (code == CommandLine.ExitCode.USAGE) {
                 fresh.values().forEach(each -> OutputFile.discard(all.resolve(each)));
                 return Map.of();
             }

@@ -1,6 +1,7 @@
 package io.deepep.bench.run;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -111,10 +112,7 @@ public final class RankTeam implements AutoCloseable {
      * rank; ranks of other processes have none.
      */
     public <T> List<T> ask(Question<T> each) {
-        List<T> answers = new ArrayList<>();
-        for (int rank = 0; rank < numRanks; rank++) {
-            answers.add(null);
-        }
+        List<T> answers = new ArrayList<>(Collections.nCopies(numRanks, null));
         run(
                 rank -> {
                     T answer = each.ask(rank);
