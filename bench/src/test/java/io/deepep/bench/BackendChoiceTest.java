@@ -23,11 +23,8 @@ final class BackendChoiceTest {
     @ValueSource(strings = {"test-intranode", "test-low-latency", "bench normal"})
     void cudaWithoutADriverIsOneLineWithCauseAndCure(String command) {
         String reason = whyNoCuda();
-        Outcome outcome = runLine(command + " --backend cuda" + SMALL);
-        assertThat(outcome.errLines()).containsExactly("deepep: " + reason);
         assertThat(reason).contains("; ");
-        assertThat(outcome.outLines()).isEmpty();
-        assertThat(outcome.exitCode()).isEqualTo(2);
+        runLine(command + " --backend cuda" + SMALL).requireComplaint("deepep: " + reason);
     }
 
     @ParameterizedTest
@@ -57,8 +54,6 @@ final class BackendChoiceTest {
                 "test-intranode --sms 8,3 | deepep: --sms: numSms=3 must be 1 or an even number of at least 2",
             })
     void numbersAreCheckedWithoutADriver(String arguments, String complaint) {
-        Outcome outcome = runLine(arguments + SMALL);
-        assertThat(outcome.errLines()).containsExactly(complaint);
-        assertThat(outcome.exitCode()).isEqualTo(2);
+        runLine(arguments + SMALL).requireComplaint(complaint);
     }
 }

@@ -137,10 +137,7 @@ final class CommandLineTest {
                 "test-intranode --routing-weights w.npy | deepep: --routing-weights needs --routing",
             })
     void wrongUsageIsOneLineAndExitCode2(String arguments, String complaint) {
-        Outcome outcome = runLine(arguments);
-        assertThat(outcome.errLines()).containsExactly(complaint);
-        assertThat(outcome.outLines()).isEmpty();
-        assertThat(outcome.exitCode()).isEqualTo(2);
+        runLine(arguments).requireComplaint(complaint);
     }
 
     @ParameterizedTest
@@ -224,13 +221,11 @@ final class CommandLineTest {
     void unreadableRoutingIsRefused(@TempDir Path folder) throws Exception {
         Path file =
                 Files.writeString(folder.resolve("routing.npy"), "this is not a NumPy file at all");
-        Outcome outcome = runLine("test-intranode --routing " + file);
-        assertThat(outcome.errLines())
-                .containsExactly(
+        runLine("test-intranode --routing " + file)
+                .requireComplaint(
                         "deepep: --routing: "
                                 + file
                                 + ": not a .npy file, it does not begin with \\x93NUMPY");
-        assertThat(outcome.exitCode()).isEqualTo(2);
     }
 
     /** JMH prints to the standard output of the process, and knows only one of them. */

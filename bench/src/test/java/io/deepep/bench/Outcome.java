@@ -14,6 +14,17 @@ public record Outcome(int exitCode, String out, String err) {
         return err.lines().toList();
     }
 
+    /** It was refused for something in which all of {@code parts} are. */
+    public void requireRefused(String... parts) {
+        assertThat(exitCode).as(err).isEqualTo(2);
+        assertThat(err).contains(parts);
+    }
+
+    /** It was refused in this line, and printed nothing else. */
+    public void requireComplaint(String line) {
+        assertThat(this).isEqualTo(new Outcome(2, "", line + System.lineSeparator()));
+    }
+
     /** Nothing went wrong. */
     public Outcome requirePassed() {
         assertThat(err).isEmpty();

@@ -28,11 +28,8 @@ class DoctorCommandTest {
 
     @Test
     void wrongMappingIsWrongUsage() {
-        Outcome outcome = runLine("doctor --nic-mapping gpu0");
-        assertThat(outcome.exitCode()).isEqualTo(2);
-        assertThat(outcome.out()).isEmpty();
-        assertThat(outcome.err().strip())
-                .isEqualTo(
+        runLine("doctor --nic-mapping gpu0")
+                .requireComplaint(
                         "deepep: --nic-mapping: NIC mapping \"gpu0\": \"gpu0\" has no =; write GPU=HCA[:PORT],"
                                 + " as in gpu0=mlx5_0:1");
     }

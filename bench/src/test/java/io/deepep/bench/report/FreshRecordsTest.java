@@ -99,9 +99,8 @@ class FreshRecordsTest {
         show("times records=old/host.json", "times records=old/wrong.json");
         String before = readme();
         Outcome outcome = measure("new");
-        assertThat(outcome.exitCode()).isEqualTo(2);
+        outcome.requireRefused("7", "nothing could be measured");
         assertThat(outcome.out()).contains("records of the backend host stay as they were");
-        assertThat(outcome.err()).contains("7", "nothing could be measured");
         assertThat(readme()).isEqualTo(before);
         assertThat(records("new")).doesNotExist();
     }
@@ -127,17 +126,14 @@ class FreshRecordsTest {
     })
     void namesAreThoseOfNewFolders(String name, String complaint) throws IOException {
         String before = readme();
-        Outcome outcome = measure(name);
-        assertThat(outcome.exitCode()).isEqualTo(2);
-        assertThat(outcome.err()).contains(complaint);
+        measure(name).requireRefused(complaint);
         assertThat(readme()).isEqualTo(before);
     }
 
     @Test
     void checkingMeasuresNothing() {
-        Outcome outcome = run("report", "readme", "--root", root, "--check", "--measure", "new");
-        assertThat(outcome.exitCode()).isEqualTo(2);
-        assertThat(outcome.err()).contains("--check");
+        run("report", "readme", "--root", root, "--check", "--measure", "new")
+                .requireRefused("--check");
         assertThat(records("new")).doesNotExist();
     }
 
@@ -148,9 +144,8 @@ class FreshRecordsTest {
                 records("old/other.json"),
                 other.replaceAll("\"commit\" *: *\"[^\"]*\"", "\"commit\": \"0123\""));
         show("times records=old/host.json", "times records=old/other.json");
-        Outcome outcome = run("report", "readme", "--root", root);
-        assertThat(outcome.exitCode()).isEqualTo(2);
-        assertThat(outcome.err()).contains("old/other.json is of commit 0123", "--measure");
+        run("report", "readme", "--root", root)
+                .requireRefused("old/other.json is of commit 0123", "--measure");
     }
 
     /** What the project's own pages show is measured by commands that there are. */

@@ -155,10 +155,8 @@ class ReadmeCommandTest {
                 root.resolve("README.md"),
                 Files.readString(root.resolve("README.md"))
                         + "<!-- deepep:facts records=run/other.json -->\n<!-- deepep:end -->\n");
-        Outcome outcome = run("report", "readme", "--root", root);
-        assertThat(outcome.exitCode()).isEqualTo(2);
-        assertThat(outcome.err())
-                .contains("run/other.json is of commit 0123", "are of 2264fca0e8d8");
+        run("report", "readme", "--root", root)
+                .requireRefused("run/other.json is of commit 0123", "are of 2264fca0e8d8");
         Files.writeString(
                 records.resolve("other.json"), other.replace("\"op\" : \"", "\"op\" : \"ll-"));
         run("report", "readme", "--root", root).requirePassed();
@@ -176,8 +174,7 @@ class ReadmeCommandTest {
     })
     void wrongBlocksAreNamed(String block, String complaint, @TempDir Path folder)
             throws IOException {
-        Outcome outcome = run("report", "readme", "--root", checkout(folder, block));
-        assertThat(outcome.exitCode()).isEqualTo(2);
-        assertThat(outcome.err()).contains("README.md", complaint);
+        run("report", "readme", "--root", checkout(folder, block))
+                .requireRefused("README.md", complaint);
     }
 }

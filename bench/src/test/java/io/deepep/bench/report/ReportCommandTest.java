@@ -184,18 +184,15 @@ class ReportCommandTest {
     }
 
     private static void requireRefused(String complaint, Path file) {
-        Outcome outcome = run("report", file, "--out", folder.resolve("none"));
-        assertThat(outcome.exitCode()).isEqualTo(2);
-        assertThat(outcome.err()).contains(complaint, file.getFileName().toString());
+        run("report", file, "--out", folder.resolve("none"))
+                .requireRefused(complaint, file.getFileName().toString());
         assertThat(folder.resolve("none")).doesNotExist();
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"report", "report x.json", "report --out y"})
     void missingArgumentsAreNamed(String command) {
-        Outcome outcome = run((Object[]) command.split(" ", -1));
-        assertThat(outcome.exitCode()).isEqualTo(2);
-        assertThat(outcome.err()).contains("RECORDS", "--out");
+        run((Object[]) command.split(" ", -1)).requireRefused("RECORDS", "--out");
     }
 
     @Test
@@ -396,9 +393,7 @@ class ReportCommandTest {
 
     @Test
     void aRecordingNeedsAFolder() {
-        Outcome outcome =
-                run("bench", "normal", "--backend", "host", "--jfr", folder.resolve("no/x.jfr"));
-        assertThat(outcome.exitCode()).isEqualTo(2);
-        assertThat(outcome.err()).contains("--jfr=", "there is no folder");
+        run("bench", "normal", "--backend", "host", "--jfr", folder.resolve("no/x.jfr"))
+                .requireRefused("--jfr=", "there is no folder");
     }
 }
