@@ -7,6 +7,7 @@ import java.io.StringWriter;
 import java.io.Writer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
 import java.util.stream.Stream;
 import picocli.CommandLine;
 
@@ -29,6 +30,14 @@ public final class CommandLines {
     /** Runs {@code deepep} with arguments that spaces separate. */
     public static Outcome runLine(String arguments) {
         return run((Object[]) arguments.strip().split(" +"));
+    }
+
+    /** What {@code report} writes, complaints among the results. */
+    public static String printed(Consumer<Console> report) {
+        StringWriter out = new StringWriter();
+        PrintWriter lines = new PrintWriter(out);
+        report.accept(new Console(lines, lines, false));
+        return out.toString();
     }
 
     /** Fails if {@code args} are not a command with options that it has. */

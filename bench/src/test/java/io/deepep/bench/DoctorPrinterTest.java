@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.deepep.bench.measure.BenchReport;
-import io.deepep.bench.run.Console;
 import io.deepep.cuda.topology.PciDistance;
 import io.deepep.doctor.DoctorReport;
 import io.deepep.doctor.Finding;
@@ -13,8 +12,6 @@ import io.deepep.doctor.GpuFacts;
 import io.deepep.doctor.HostFacts;
 import io.deepep.doctor.NicFacts;
 import io.deepep.doctor.Way;
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -81,12 +78,7 @@ class DoctorPrinterTest {
     }
 
     private static String printed(DoctorReport report) {
-        StringWriter out = new StringWriter();
-        PrintWriter lines = new PrintWriter(out);
-        Console console = new Console(lines, lines, false);
-        new DoctorPrinter(console, report).print();
-        console.flush();
-        return out.toString();
+        return CommandLines.printed(console -> new DoctorPrinter(console, report).print());
     }
 
     @Test

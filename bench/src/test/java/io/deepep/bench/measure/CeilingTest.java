@@ -1,15 +1,12 @@
 package io.deepep.bench.measure;
 
+import static io.deepep.bench.CommandLines.printed;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 
 final class CeilingTest {
@@ -26,17 +23,9 @@ final class CeilingTest {
         assertThat(CEILING.best()).isEqualTo(341e9);
     }
 
-    private static String report(Consumer<Console> report) {
-        StringWriter out = new StringWriter();
-        PrintWriter writer = new PrintWriter(out);
-        report.accept(new Console(writer, writer, false));
-        writer.flush();
-        return out.toString();
-    }
-
     @Test
     void bothDirectionsAreReported() {
-        assertThat(report(console -> BenchReport.print(console, CEILING)))
+        assertThat(printed(console -> BenchReport.print(console, CEILING)))
                 .isEqualToIgnoringNewLines(
                         """
                         bare copy, rows of 7424 bytes, push: 8 SMs 310, 64 SMs 341 GB/s
@@ -76,7 +65,7 @@ final class CeilingTest {
     @Test
     void recordsWithoutABareCopyAreShownWithoutShares() {
         OperationRecord record = record(null, null, null, null);
-        assertThat(report(console -> BenchReport.print(console, List.of(record))))
+        assertThat(printed(console -> BenchReport.print(console, List.of(record))))
                 .containsPattern("dispatch +\\| bf16 .*\\| +200.0 \\|\\R")
                 .doesNotContain("copy", "%");
     }
@@ -84,7 +73,7 @@ final class CeilingTest {
     @Test
     void recordsOfGpusAreShownWithTheirShares() {
         OperationRecord record = record(400e9, 0.5, 250e9, 0.8);
-        assertThat(report(console -> BenchReport.print(console, List.of(record))))
+        assertThat(printed(console -> BenchReport.print(console, List.of(record))))
                 .contains("CUDA 13.0, commit abc; a buffer takes 1024.0 MiB")
                 .containsPattern(
                         "dispatch +\\| bf16 +\\| +2 \\| +24 \\| +101.0 \\| +130.0 \\| +130.0 \\| +99.5 \\| +30.0 \\| +140.0 \\|"

@@ -3,12 +3,10 @@ package io.deepep.bench.measure;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.deepep.bench.CommandLines;
 import io.deepep.bench.measure.PeerFigures.Figure;
-import io.deepep.bench.run.Console;
 import io.deepep.bench.run.UsageException;
 import java.io.IOException;
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -34,11 +32,8 @@ class PeerFiguresTest {
         return new Figure(null, op, "bf16", 4, 1, tokens, 7168, 8, 256, sms, micros);
     }
 
-    private String printed(PeerFigures peers, Figure... ours) {
-        StringWriter out = new StringWriter();
-        PrintWriter writer = new PrintWriter(out);
-        peers.print(new Console(writer, writer, false), List.of(ours));
-        return out.toString();
+    private static String printed(PeerFigures peers, Figure... ours) {
+        return CommandLines.printed(console -> peers.print(console, List.of(ours)));
     }
 
     @Test
