@@ -42,45 +42,42 @@ class CudaLowLatencySoakTest {
         "2, 4, 64, 256, 4"
     })
     void everyRowAndSumIsRight(int nodes, int ranksPerNode, int experts, int hidden, int topk) {
-        soak(Network.auto(), nodes, ranksPerNode, experts, hidden, topk, Long.MAX_VALUE);
+        RankSource ranks = RankSource.inProcess(nodes * ranksPerNode);
+        soak(Network.auto(), ranks, ranksPerNode, experts, hidden, topk, Long.MAX_VALUE);
     }
 
     @ParameterizedTest
     @CsvSource({"1, 2, 16, 256, 4", "1, 4, 32, 512, 4", "2, 2, 32, 384, 4"})
     void andAlsoWhileMasksChange(int nodes, int ranksPerNode, int experts, int hidden, int topk) {
         long pairsOfAMask = Long.getLong("deepep.soak.mask", 50);
-        soak(Network.auto(), nodes, ranksPerNode, experts, hidden, topk, pairsOfAMask);
-    }
-
-    private static long pairs() {
-        return Long.getLong("deepep.soak", 300);
+        RankSource ranks = RankSource.inProcess(nodes * ranksPerNode);
+        soak(Network.auto(), ranks, ranksPerNode, experts, hidden, topk, pairsOfAMask);
     }
 
     static void soak(
             Network network,
-            int nodes,
+            RankSource ranks,
             int ranksPerNode,
             int experts,
             int hidden,
             int topk,
             long pairsOfAMask) {
-        int ranks = nodes * ranksPerNode;
-        RoutingSpec recipe = RoutingSpec.of(ranks, 1, experts, topk);
+        RoutingSpec recipe = RoutingSpec.of(ranks.numRanks(), 1, experts, topk);
         Job job =
                 new Job(
                         Placement.cuda(0),
-                        new EpTopology(0, ranks, ranksPerNode),
+                        new EpTopology(0, ranks.numRanks(), ranksPerNode),
                         network,
                         recipe.generate(),
                         recipe,
                         hidden,
-                        Duration.ofSeconds(20),
+                        Duration.ofSeconds(30),
                         false,
                         List.of());
         LowLatencySoak.run(
                 job,
-                RankSource.inProcess(ranks),
-                pairs(),
+                ranks,
+                Long.getLong("deepep.soak", 300),
                 Long.getLong("deepep.soak.seed", 1),
                 pairsOfAMask);
     }

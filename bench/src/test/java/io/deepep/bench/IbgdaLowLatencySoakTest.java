@@ -1,6 +1,7 @@
 package io.deepep.bench;
 
 import io.deepep.Network;
+import io.deepep.bench.run.RankSource;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -20,7 +21,8 @@ class IbgdaLowLatencySoakTest {
                 System.getProperty("deepep.backends", "").contains("cuda-ibgda"),
                 "needs network cards: -Ddeepep.backends=cuda-ibgda");
         CudaLowLatencySoakTest.requireCuda();
+        RankSource ranks = RankSource.inProcess(nodes * ranksPerNode);
         CudaLowLatencySoakTest.soak(
-                Network.ibgda(), nodes, ranksPerNode, experts, hidden, topk, Long.MAX_VALUE);
+                Network.ibgda(), ranks, ranksPerNode, experts, hidden, topk, Long.MAX_VALUE);
     }
 }
