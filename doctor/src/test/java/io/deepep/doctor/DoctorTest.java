@@ -1,5 +1,7 @@
 package io.deepep.doctor;
 
+import static io.deepep.doctor.FixtureMachine.finding;
+import static io.deepep.doctor.FixtureMachine.way;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -28,46 +30,40 @@ class DoctorTest {
         machine = new FixtureMachine(root);
     }
 
-    private DoctorReport examine(String nicMapping) {
-        GpuFacts gpus = FixtureMachine.gpus(true);
-        return DoctorReport.of(machine.machine(), "1 (abc)", true, gpus, CARDS, nicMapping);
+    private DoctorReport examine() {
+        return examine(FixtureMachine.gpus(true));
     }
 
     private DoctorReport examine(GpuFacts gpus) {
-        return DoctorReport.of(machine.machine(), "1 (abc)", true, gpus, CARDS, "");
+        return machine.examine(gpus, CARDS);
     }
 
-    private static Finding finding(DoctorReport report, String topic, String item) {
-        return report.findings().stream()
-                .filter(f -> f.topic().equals(topic) && f.item().equals(item))
-                .findFirst()
-                .orElseThrow(() -> new AssertionError("no " + topic + " " + item));
+    private DoctorReport examine(List<NicFacts> cards) {
+        return machine.examine(FixtureMachine.gpus(true), cards);
     }
 
-    private static Way mode(DoctorReport report, String name) {
-        return report.modes().stream()
-                .filter(mode -> mode.name().equals(name))
-                .findFirst()
-                .orElseThrow(() -> new AssertionError("no " + name));
+    private DoctorReport examine(String nicMapping) {
+        GpuFacts gpus = FixtureMachine.gpus(true);
+        return DoctorReport.of(machine.machine(), "1 (abc)", true, gpus, CARDS, nicMapping);
     }
 
     /** Whether the host backend, one node, IBRC and IBGDA can run. */
     private static List<Boolean> possible(DoctorReport report) {
         return List.of(
                 report.modes().getFirst().possible(),
-                mode(report, Way.ONE_NODE).possible(),
-                mode(report, Way.severalNodes(NvshmemTransport.IBRC)).possible(),
-                mode(report, Way.severalNodes(NvshmemTransport.IBGDA)).possible());
+                way(report, Way.ONE_NODE).possible(),
+                way(report, Way.severalNodes(NvshmemTransport.IBRC)).possible(),
+                way(report, Way.severalNodes(NvshmemTransport.IBGDA)).possible());
     }
 
     @Test
     void machineWithEverythingIsHealthy() {
-        DoctorReport report = examine(FixtureMachine.gpus(true));
+        DoctorReport report = examine();
         assertThat(report.host().name()).isEqualTo("h20");
         assertThat(report.host().deepep()).isEqualTo("1 (abc)");
         assertThat(report.findings()).allMatch(Finding::isOk).allMatch(f -> f.cure().isEmpty());
         assertThat(report.modes()).allMatch(Way::possible);
-        assertThat(mode(report, Way.severalNodes(NvshmemTransport.IBGDA)).detail())
+        assertThat(way(report, Way.severalNodes(NvshmemTransport.IBGDA)).detail())
                 .isEqualTo("the GPUs drive the NICs");
         assertThat(finding(report, "GPU", "kernel module").detail()).isEqualTo("580.65.06, open");
         assertThat(finding(report, "network", "RDMA ports").detail())
@@ -106,7 +102,7 @@ class DoctorTest {
             boolean ibrc,
             boolean ibgda) {
         machine.without(path);
-        DoctorReport report = examine(FixtureMachine.gpus(true));
+        DoctorReport report = examine();
         Finding finding = finding(report, topic, item);
         assertThat(finding.status()).isEqualTo(status);
         assertThat(finding.detail()).contains(detail);
@@ -117,7 +113,7 @@ class DoctorTest {
     @Test
     void driverOptionsDecideWhoRingsTheDoorbell() {
         machine.file("proc/driver/nvidia/params", "EnableStreamMemOPs: 0\nRegistryDwords: \"\"");
-        DoctorReport report = examine(FixtureMachine.gpus(true));
+        DoctorReport report = examine();
         assertThat(finding(report, "GPUDirect", "EnableStreamMemOPs").cure())
                 .contains("NVreg_EnableStreamMemOPs=1")
                 .contains("PeerMappingOverride=1");
@@ -127,7 +123,7 @@ class DoctorTest {
                 .filteredOn(cure -> cure.contains("modprobe.d"))
                 .as("one cure for both")
                 .hasSize(1);
-        assertThat(mode(report, Way.severalNodes(NvshmemTransport.IBGDA)))
+        assertThat(way(report, Way.severalNodes(NvshmemTransport.IBGDA)))
                 .isEqualTo(
                         new Way(
                                 "several nodes over IBGDA",
@@ -138,8 +134,7 @@ class DoctorTest {
     @Test
     void eitherWayToGpuMemoryWillDo() {
         machine.without("sys/module/nvidia_peermem");
-        assertThat(finding(examine(FixtureMachine.gpus(true)), "GPUDirect", "RDMA").detail())
-                .isEqualTo("dma-buf");
+        assertThat(finding(examine(), "GPUDirect", "RDMA").detail()).isEqualTo("dma-buf");
         DoctorReport neither = examine(FixtureMachine.gpus(false));
         assertThat(finding(neither, "GPUDirect", "RDMA").cure())
                 .startsWith("sudo modprobe nvidia-peermem");
@@ -150,10 +145,10 @@ class DoctorTest {
     void olderNvshmemIsRefused() {
         String packages = "usr/local/lib/python3.12/dist-packages/";
         machine.without(packages + "nvidia_nvshmem_cu13-3.4.5.dist-info");
-        assertThat(finding(examine(FixtureMachine.gpus(true)), "NVSHMEM", "version").detail())
+        assertThat(finding(examine(), "NVSHMEM", "version").detail())
                 .isEqualTo("known only when it is loaded");
         machine.file(packages + "nvidia_nvshmem_cu13-3.3.20.dist-info/METADATA", "");
-        DoctorReport report = examine(FixtureMachine.gpus(true));
+        DoctorReport report = examine();
         assertThat(finding(report, "NVSHMEM", "version").detail())
                 .isEqualTo("3.3.20 does not support device code of 3.4.5");
         assertThat(possible(report)).containsExactly(true, true, false, false);
@@ -170,18 +165,18 @@ class DoctorTest {
     void everyTransportHasItsOwnNeeds(
             String path, NvshmemTransport stopped, String detail, String cure) {
         machine.without(path);
-        DoctorReport report = examine(FixtureMachine.gpus(true));
+        DoctorReport report = examine();
         assertThat(finding(report, "NVSHMEM", stopped.name()).detail()).contains(detail);
         assertThat(finding(report, "NVSHMEM", stopped.name()).cure()).contains(cure);
         for (NvshmemTransport each : NvshmemTransport.values()) {
             if (each != NvshmemTransport.NONE) {
-                assertThat(mode(report, Way.severalNodes(each)).possible())
+                assertThat(way(report, Way.severalNodes(each)).possible())
                         .as("%s", each)
                         .isEqualTo(each != stopped);
             }
         }
-        assertThat(mode(report, Way.VIRTUAL_NODES).possible()).isTrue();
-        assertThat(mode(report, Way.HOST).detail())
+        assertThat(way(report, Way.VIRTUAL_NODES).possible()).isTrue();
+        assertThat(way(report, Way.HOST).detail())
                 .endsWith(
                         "up to 2048 ranks, 72 per node; low-latency mode 2048 ranks, 72 per node");
     }
@@ -192,7 +187,7 @@ class DoctorTest {
     @Test
     void withoutNicsSomeThingsRun() {
         machine.without("sys/class/infiniband");
-        DoctorReport report = examine(FixtureMachine.gpus(true));
+        DoctorReport report = examine();
         assertThat(report.modes().stream().filter(Way::possible).map(Way::name))
                 .containsExactly(
                         Way.HOST,
@@ -210,7 +205,7 @@ class DoctorTest {
         assertThat(finding(report, "NVSHMEM", "kernels").cure()).contains("NVSHMEM_HOME=");
         assertThat(report.modes().stream().filter(Way::possible).map(Way::name))
                 .containsExactly(Way.HOST, "GPUs of one node", Way.OWN_IBGDA);
-        assertThat(mode(report, Way.VIRTUAL_NODES).detail()).isEqualTo("missing: NVSHMEM kernels");
+        assertThat(way(report, Way.VIRTUAL_NODES).detail()).isEqualTo("missing: NVSHMEM kernels");
     }
 
     @Test
@@ -227,7 +222,7 @@ class DoctorTest {
     @Test
     void domainsAcrossHostsNeedAChannel() {
         String domain = "0123456789abcdef0123456789abcdef.7";
-        assertThat(finding(examine(FixtureMachine.gpus(true)), "GPU", "NVLink domain").detail())
+        assertThat(finding(examine(), "GPU", "NVLink domain").detail())
                 .isEqualTo(
                         "this host is one: cuda:0 cuda:1 cuda:2 cuda:3 cuda:4 cuda:5 cuda:6 cuda:7");
         DoctorReport without = examine(FixtureMachine.gpus(true, domain));
@@ -271,7 +266,7 @@ class DoctorTest {
         for (int i = 0; i < 45; i++) {
             machine.file("sys/class/infiniband/rxe" + i + "/fw_ver", "");
         }
-        DoctorReport report = examine(FixtureMachine.gpus(true));
+        DoctorReport report = examine();
         assertThat(finding(report, "NVSHMEM", "RDMA devices").detail())
                 .isEqualTo("49 are more than the 48 that it has room for");
         assertThat(possible(report)).containsExactly(true, true, false, false);
@@ -301,7 +296,7 @@ class DoctorTest {
         other.without("sys").without("proc/driver");
         other.file("sys/bus/pci/devices/0000:00:00.0/vendor", "0x8086");
         GpuFacts none = GpuFacts.unavailable("libcuda.so.1 cannot be loaded", "install the driver");
-        DoctorReport report = DoctorReport.of(other.machine(), "1 (abc)", true, none, CARDS, "");
+        DoctorReport report = other.examine(none, CARDS);
         assertThat(report.findings())
                 .singleElement()
                 .satisfies(
@@ -309,23 +304,23 @@ class DoctorTest {
                             assertThat(finding.detail()).isEqualTo("no NVIDIA GPU on the PCI bus");
                             assertThat(finding.cure()).doesNotContain("driver");
                         });
-        assertThat(mode(report, Way.ONE_NODE).detail()).isEqualTo("missing: GPU device");
+        assertThat(way(report, Way.ONE_NODE).detail()).isEqualTo("missing: GPU device");
         assertThat(report.modes().stream().filter(Way::possible)).hasSize(1);
     }
 
     @Test
     void requirementsAreMetOrSayWhatIsMissing() {
-        DoctorReport healthy = examine(FixtureMachine.gpus(true));
+        DoctorReport healthy = examine();
         for (Requirement each : Requirement.values()) {
             assertThat(each.unmet(healthy)).as("%s", each).isEmpty();
         }
         machine.without(NVSHMEM_FOLDER + "nvshmem_transport_ibgda.so.3");
-        DoctorReport withoutIbgda = examine(FixtureMachine.gpus(true));
+        DoctorReport withoutIbgda = examine();
         assertThat(Requirement.CUDA.unmet(withoutIbgda)).isEmpty();
         assertThat(Requirement.RDMA.unmet(withoutIbgda)).isEmpty();
         assertThat(Requirement.IBGDA.unmet(withoutIbgda)).as("our own").isEmpty();
         machine.without("dev/infiniband");
-        DoctorReport withoutDevices = examine(FixtureMachine.gpus(true));
+        DoctorReport withoutDevices = examine();
         assertThat(Requirement.RDMA.unmet(withoutDevices)).isPresent();
         assertThat(Requirement.IBGDA.unmet(withoutDevices))
                 .hasValue(
@@ -339,24 +334,23 @@ class DoctorTest {
     @Test
     void smallPacketsAreNamed() {
         machine.file("sys/class/infiniband/mlx5_bond_0/device/net/eth0/mtu", "1500");
-        Finding mtu = finding(examine(FixtureMachine.gpus(true)), "network", "MTU");
+        Finding mtu = finding(examine(), "network", "MTU");
         assertThat(mtu.status()).isEqualTo(Finding.Status.WARN);
         assertThat(mtu.detail()).isEqualTo("eth0 1500");
         assertThat(mtu.cure()).startsWith("sudo ip link set dev eth0 mtu 9000");
         machine.file("sys/class/infiniband/mlx5_bond_0/device/net/eth0/mtu", "9000");
-        assertThat(finding(examine(FixtureMachine.gpus(true)), "network", "MTU").detail())
-                .isEqualTo("9000");
+        assertThat(finding(examine(), "network", "MTU").detail()).isEqualTo("9000");
     }
 
     @Test
     void aPortOfRoceNeedsAnAddress() {
         String gids = "sys/class/infiniband/mlx5_bond_0/ports/1/gids/";
         machine.file(gids + "0", "0000:0000:0000:0000:0000:0000:0000:0000");
-        Finding none = finding(examine(FixtureMachine.gpus(true)), "network", "GIDs");
+        Finding none = finding(examine(), "network", "GIDs");
         assertThat(none.status()).isEqualTo(Finding.Status.MISSING);
         assertThat(none.detail()).isEqualTo("none at mlx5_bond_0:1");
         machine.file(gids + "3", "0000:0000:0000:0000:0000:ffff:0a00:0001");
-        assertThat(finding(examine(FixtureMachine.gpus(true)), "network", "GIDs").isOk()).isTrue();
+        assertThat(finding(examine(), "network", "GIDs").isOk()).isTrue();
     }
 
     /** 24 queue pairs to each of 255 other nodes. */
@@ -387,10 +381,5 @@ class DoctorTest {
         assertThat(finding(report, "network", "RDMA devices").detail())
                 .isEqualTo("libibverbs cannot open mlx5_bond_1: Permission denied");
         assertThat(possible(report)).containsExactly(true, true, false, false);
-    }
-
-    private DoctorReport examine(List<NicFacts> cards) {
-        GpuFacts gpus = FixtureMachine.gpus(true);
-        return DoctorReport.of(machine.machine(), "1 (abc)", true, gpus, cards, "");
     }
 }

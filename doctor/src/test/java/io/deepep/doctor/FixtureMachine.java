@@ -84,6 +84,25 @@ final class FixtureMachine {
         return new Machine(root, Map.of());
     }
 
+    /** What the doctor says of it with these GPUs and cards. */
+    DoctorReport examine(GpuFacts gpus, List<NicFacts> cards) {
+        return DoctorReport.of(machine(), "1 (abc)", true, gpus, cards, "");
+    }
+
+    static Finding finding(DoctorReport report, String topic, String item) {
+        return report.findings().stream()
+                .filter(f -> f.topic().equals(topic) && f.item().equals(item))
+                .findFirst()
+                .orElseThrow(() -> new AssertionError("no " + topic + " " + item));
+    }
+
+    static Way way(DoctorReport report, String name) {
+        return report.modes().stream()
+                .filter(way -> way.name().equals(name))
+                .findFirst()
+                .orElseThrow(() -> new AssertionError("no " + name));
+    }
+
     /** Eight Hopper GPUs behind NVSwitches. */
     static GpuFacts gpus(boolean dmaBuf) {
         return gpus(dmaBuf, "");

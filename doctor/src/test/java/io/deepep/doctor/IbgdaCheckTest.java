@@ -24,8 +24,7 @@ class IbgdaCheckTest {
     private DoctorReport with(NicFacts second) {
         List<NicFacts> cards = new ArrayList<>(FixtureMachine.cards());
         cards.set(1, second);
-        return DoctorReport.of(
-                machine.machine(), "1 (abc)", true, FixtureMachine.gpus(true), cards, "");
+        return machine.examine(FixtureMachine.gpus(true), cards);
     }
 
     private static NicFacts tried(NicFacts.Trial trial) {
@@ -33,17 +32,11 @@ class IbgdaCheckTest {
     }
 
     private static Finding finding(DoctorReport report, String item) {
-        return report.findings().stream()
-                .filter(f -> f.topic().equals("IBGDA") && f.item().equals(item))
-                .findFirst()
-                .orElseThrow(() -> new AssertionError("no " + item));
+        return FixtureMachine.finding(report, "IBGDA", item);
     }
 
     private static Way ownWay(DoctorReport report) {
-        return report.modes().stream()
-                .filter(way -> way.name().equals(Way.OWN_IBGDA))
-                .findFirst()
-                .orElseThrow();
+        return FixtureMachine.way(report, Way.OWN_IBGDA);
     }
 
     private static void assertStops(DoctorReport report, String item) {
@@ -142,9 +135,7 @@ class IbgdaCheckTest {
     void withoutATrialTheReasonIsGiven() {
         NicFacts.Trial none = NicFacts.Trial.none("not asked for");
         List<NicFacts> cards = List.of(tried(none));
-        DoctorReport report =
-                DoctorReport.of(
-                        machine.machine(), "1 (abc)", true, FixtureMachine.gpus(true), cards, "");
+        DoctorReport report = machine.examine(FixtureMachine.gpus(true), cards);
         assertThat(finding(report, "GPU").detail()).isEqualTo("not tried: not asked for");
         assertThat(ownWay(report).possible()).isTrue();
     }
