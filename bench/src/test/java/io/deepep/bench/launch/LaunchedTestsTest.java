@@ -32,17 +32,8 @@ class LaunchedTestsTest {
     }
 
     private static List<String> rank(List<String> options, String... command) {
-        List<String> arguments = new ArrayList<>();
-        arguments.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        arguments.addAll(Programs.SHORT_LIVED);
-        arguments.addAll(
-                List.of(
-                        "-Xmx512m",
-                        "--enable-native-access=ALL-UNNAMED",
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        Main.class.getName()));
-        arguments.addAll(List.of(command));
+        List<String> arguments = Programs.java(Main.class, Programs.SHORT_LIVED, command).command();
+        arguments.add(1, "-Xmx512m");
         arguments.addAll(options);
         return arguments;
     }
