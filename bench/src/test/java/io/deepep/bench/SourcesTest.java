@@ -1,13 +1,14 @@
 package io.deepep.bench;
 
+import static io.deepep.bench.docs.Checkout.ROOT;
 import static java.util.stream.Collectors.counting;
 import static java.util.stream.Collectors.groupingBy;
 import static java.util.stream.Collectors.mapping;
 import static java.util.stream.Collectors.toCollection;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.bench.docs.Checkout;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -21,7 +22,6 @@ import org.junit.jupiter.api.Test;
 /** What neither the formatter nor the compiler asks of the sources. */
 @Tag("checkout")
 class SourcesTest {
-    private static final Path ROOT = Path.of("..");
     private static final int COLUMNS = 120;
     private static final int SIBLINGS = 25;
 
@@ -35,26 +35,9 @@ class SourcesTest {
     private static final Set<String> PROTOCOLS = Set.of("kernels-normal", "kernels-lowlatency");
 
     private static Stream<Path> sources(String endings) {
-        try (Stream<Path> modules = Files.list(ROOT)) {
-            return modules
-                    .map(module -> module.resolve("src"))
-                    .filter(Files::isDirectory)
-                    .toList()
-                    .stream()
-                    .flatMap(SourcesTest::files)
-                    .filter(file -> file.toString().matches(".*\\.(" + endings + ")"))
-                    .map(ROOT::relativize);
-        } catch (IOException unreadable) {
-            throw new UncheckedIOException(unreadable);
-        }
-    }
-
-    private static Stream<Path> files(Path folder) {
-        try (Stream<Path> files = Files.walk(folder)) {
-            return files.toList().stream();
-        } catch (IOException unreadable) {
-            throw new UncheckedIOException(unreadable);
-        }
+        return Checkout.files()
+                .map(ROOT::relativize)
+                .filter(file -> file.toString().matches("[^/]+/src/.*\\.(" + endings + ")"));
     }
 
     private static Stream<Path> mainTypes() {

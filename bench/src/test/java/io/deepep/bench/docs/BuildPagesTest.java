@@ -1,5 +1,6 @@
 package io.deepep.bench.docs;
 
+import static io.deepep.bench.docs.Checkout.ROOT;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
@@ -18,7 +19,6 @@ import org.junit.jupiter.api.Test;
 /** What the pages say about builds is true of this one. */
 @Tag("checkout")
 class BuildPagesTest {
-    private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
 
     /** Maven runs no test and reports success where a pattern matches nothing. */
     private static final Pattern SELECTION =
@@ -31,7 +31,7 @@ class BuildPagesTest {
     void testsThatPagesSelectExist() throws IOException {
         List<String> missing = new ArrayList<>();
         int found = 0;
-        for (MarkdownPage page : MarkdownPage.all(ROOT)) {
+        for (MarkdownPage page : MarkdownPage.all()) {
             for (MatchResult match :
                     SELECTION.matcher(Files.readString(page.path())).results().toList()) {
                 found++;

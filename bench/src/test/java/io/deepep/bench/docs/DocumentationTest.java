@@ -28,8 +28,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 @Tag("checkout")
 class DocumentationTest {
-    private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
-    private static final List<MarkdownPage> PAGES = MarkdownPage.all(ROOT);
+    private static final List<MarkdownPage> PAGES = MarkdownPage.all();
     private static final Pattern WEB = Pattern.compile("https?://.*");
 
     /** A line of a shell block that starts the command, up to a comment, a pipe or what follows. */

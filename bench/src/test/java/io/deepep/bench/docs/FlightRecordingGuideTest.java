@@ -1,12 +1,13 @@
 package io.deepep.bench.docs;
 
+import static io.deepep.bench.docs.Checkout.ROOT;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.bench.Main;
 import io.deepep.testkit.Programs;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.regex.Pattern;
@@ -24,7 +25,6 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Timeout(120)
 @Tag("checkout")
 class FlightRecordingGuideTest {
-    private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
     private static final Path GUIDE = ROOT.resolve("docs/guides/observability.md");
     private static final Pattern OPTION =
             Pattern.compile("^java (-XX:StartFlightRecording:\\S+)", Pattern.MULTILINE);
@@ -45,16 +45,13 @@ class FlightRecordingGuideTest {
     @MethodSource("options")
     void allEventsAreRecordedAndNoSecret(String option, @TempDir Path folder) throws Exception {
         Path file = folder.resolve("run.jfr");
-        List<String> command = new ArrayList<>();
-        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        command.add(option.replace("filename=run.jfr", "filename=" + file));
-        command.addAll(List.of("-cp", absolute(System.getProperty("java.class.path"))));
-        command.add("io.deepep.bench.Main");
         String small =
                 "test-intranode --backend host --ranks 2 --num-tokens 4 --hidden 256 --num-experts 8"
                         + " --num-topk 2";
-        command.addAll(List.of(small.split(" ")));
-        ProcessBuilder builder = new ProcessBuilder(command).directory(ROOT.toFile());
+        String recording = option.replace("filename=run.jfr", "filename=" + file);
+        ProcessBuilder builder =
+                Programs.java(Main.class, List.of(recording), small.split(" "))
+                        .directory(ROOT.toFile());
         builder.environment().put("DEEPEP_SECRET", "not for recordings");
         Programs.run(builder).requireSuccess();
         List<RecordedEvent> events = RecordingFile.readAllEvents(file);
@@ -62,12 +59,5 @@ class FlightRecordingGuideTest {
                 events.stream().map(e -> e.getEventType().getName()).collect(Collectors.toSet());
         assertThat(names).contains("io.deepep.Operation", "io.deepep.Peer", "io.deepep.ExpertLoad");
         assertThat(names).doesNotContain("jdk.InitialEnvironmentVariable");
-    }
-
-    private static String absolute(String classPath) {
-        return Pattern.compile(":")
-                .splitAsStream(classPath)
-                .map(entry -> Path.of(entry).toAbsolutePath().toString())
-                .collect(Collectors.joining(":"));
     }
 }

@@ -8,7 +8,6 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.stream.Stream;
 import org.commonmark.ext.heading.anchor.IdGenerator;
 import org.commonmark.node.AbstractVisitor;
 import org.commonmark.node.Code;
@@ -25,42 +24,28 @@ record MarkdownPage(Path path, List<String> links, Set<String> anchors, List<Blo
     /** A fenced code block and its language, empty if it names none. */
     record Block(String language, String text) {}
 
-    private static final Set<String> NOT_DOCS = Set.of("target", "node_modules");
-
     @Override
     public String toString() {
         return path.toString();
     }
 
     /** All pages of the repository. */
-    static List<MarkdownPage> all(Path root) {
-        List<MarkdownPage> pages = new ArrayList<>();
-        collect(root, pages);
-        return pages;
+    static List<MarkdownPage> all() {
+        return Checkout.files()
+                .filter(file -> file.toString().endsWith(".md"))
+                .map(MarkdownPage::read)
+                .toList();
     }
 
-    private static void collect(Path folder, List<MarkdownPage> pages) {
-        try (Stream<Path> entries = Files.list(folder)) {
-            for (Path entry : entries.sorted().toList()) {
-                String name = entry.getFileName().toString();
-                if (Files.isDirectory(entry)) {
-                    if (!name.startsWith(".") && !NOT_DOCS.contains(name)) {
-                        collect(entry, pages);
-                    }
-                } else if (name.endsWith(".md")) {
-                    pages.add(read(entry));
-                }
-            }
+    private static MarkdownPage read(Path path) {
+        MarkdownPage page =
+                new MarkdownPage(path, new ArrayList<>(), new HashSet<>(), new ArrayList<>());
+        try {
+            Node document = Parser.builder().build().parse(Files.readString(path));
+            document.accept(page.new Collector());
         } catch (IOException unreadable) {
             throw new UncheckedIOException(unreadable);
         }
-    }
-
-    private static MarkdownPage read(Path path) throws IOException {
-        MarkdownPage page =
-                new MarkdownPage(path, new ArrayList<>(), new HashSet<>(), new ArrayList<>());
-        Node document = Parser.builder().build().parse(Files.readString(path));
-        document.accept(page.new Collector());
         return page;
     }
 

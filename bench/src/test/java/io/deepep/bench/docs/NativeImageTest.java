@@ -1,5 +1,6 @@
 package io.deepep.bench.docs;
 
+import static io.deepep.bench.docs.Checkout.ROOT;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
@@ -58,7 +59,6 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(value = 120, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 @Tag("checkout")
 class NativeImageTest {
-    private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
     private static final Pattern EXAMPLE =
             Pattern.compile("```java\\n(.*?class Example .*?)```", Pattern.DOTALL);
     private static final Map<String, String> TYPES =

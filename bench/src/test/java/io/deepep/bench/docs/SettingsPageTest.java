@@ -1,5 +1,6 @@
 package io.deepep.bench.docs;
 
+import static io.deepep.bench.docs.Checkout.ROOT;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
@@ -7,16 +8,15 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.function.Predicate;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** {@code docs/settings.md} names what the sources read, all of it and nothing else. */
 @Tag("checkout")
 class SettingsPageTest {
-    private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
 
     /** A variable; the names of C++ macros, which have arguments, are left out. */
     private static final Pattern VARIABLE =
@@ -50,27 +50,14 @@ class SettingsPageTest {
         return script || name.endsWith(".java") || name.endsWith(".cpp") || name.endsWith(".py");
     }
 
-    private static Set<String> read(Pattern pattern, java.util.function.Predicate<Path> sources)
-            throws IOException {
+    private static Set<String> read(Pattern pattern, Predicate<Path> sources) throws IOException {
         Set<String> names = new TreeSet<>();
-        try (Stream<Path> files = Files.walk(ROOT)) {
-            for (Path file : files.filter(Files::isRegularFile).filter(sources).toList()) {
-                if (isOfTheProject(file)) {
-                    names.addAll(found(pattern, Files.readString(file)));
-                }
+        for (Path file : Checkout.files().filter(sources).toList()) {
+            if (!file.endsWith("SettingsPageTest.java")) {
+                names.addAll(found(pattern, Files.readString(file)));
             }
         }
         return names;
-    }
-
-    private static boolean isOfTheProject(Path file) {
-        for (Path part : ROOT.relativize(file)) {
-            String name = part.toString();
-            if (name.equals("target") || name.startsWith(".")) {
-                return false;
-            }
-        }
-        return !file.endsWith("SettingsPageTest.java");
     }
 
     private static Set<String> found(Pattern pattern, String text) {
