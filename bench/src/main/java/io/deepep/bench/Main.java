@@ -38,13 +38,7 @@ public final class Main {
         return console != null && console.isTerminal();
     }
 
-    /** Runs the command in this process and returns its exit code. */
-    public static int run(String[] args, PrintWriter out, PrintWriter err) {
-        Console console = new Console(out, err, false);
-        return run(commandLine(console), console, args);
-    }
-
-    /** What {@link #run(CommandLine, Console, String...)} runs, any number of times. */
+    /** What {@link #run} runs, any number of times. */
     static CommandLine commandLine(Console console) {
         CommandLine command = DeepEpCommand.create(console);
         command.setOut(console.out());
@@ -56,6 +50,7 @@ public final class Main {
         return command;
     }
 
+    /** Runs the command in this process and returns its exit code. */
     static int run(CommandLine command, Console console, String... args) {
         int code = execute(command, console, args);
         console.flush();

@@ -3,6 +3,7 @@ package io.deepep.bench;
 import static io.deepep.bench.CommandLines.runLine;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.bench.run.Console;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -178,8 +179,8 @@ final class CommandLineTest {
                     public void close() {}
                 };
         StringWriter err = new StringWriter();
-        int exitCode =
-                Main.run(new String[] {"--help"}, new PrintWriter(full), new PrintWriter(err));
+        Console console = new Console(new PrintWriter(full), new PrintWriter(err), false);
+        int exitCode = Main.run(Main.commandLine(console), console, "--help");
         assertThat(err).hasToString("deepep: standard output could not be written to its end\n");
         assertThat(exitCode).isEqualTo(2);
     }

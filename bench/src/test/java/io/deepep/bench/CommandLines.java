@@ -19,11 +19,10 @@ public final class CommandLines {
     public static Outcome run(Object... arguments) {
         StringWriter out = new StringWriter();
         StringWriter err = new StringWriter();
-        int exitCode =
-                Main.run(
-                        Stream.of(arguments).map(Object::toString).toArray(String[]::new),
-                        new PrintWriter(out, true),
-                        new PrintWriter(err, true));
+        Console console =
+                new Console(new PrintWriter(out, true), new PrintWriter(err, true), false);
+        String[] words = Stream.of(arguments).map(Object::toString).toArray(String[]::new);
+        int exitCode = Main.run(Main.commandLine(console), console, words);
         return new Outcome(exitCode, out.toString(), err.toString());
     }
 
