@@ -32,15 +32,7 @@ final class JsonRecords {
         return records;
     }
 
-    /**
-     * Whether a file has records, each with {@code field}.
-     *
-     * @throws UsageException if it is not JSON
-     */
-    static boolean have(String field, Path file) {
-        return have(field, parse(file));
-    }
-
+    /** Whether there are records, each with {@code field}. */
     static boolean have(String field, List<JsonNode> records) {
         return !records.isEmpty() && records.stream().allMatch(each -> each.has(field));
     }

@@ -1,5 +1,6 @@
 package io.deepep.bench.report;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.OutputFile;
@@ -98,9 +99,10 @@ public final class ReportCommand implements Runnable {
             }
         }
         for (Path file : records) {
-            if (JsonRecords.have(DecodeRun.MARK, file)) {
+            List<JsonNode> nodes = JsonRecords.parse(file);
+            if (JsonRecords.have(DecodeRun.MARK, nodes)) {
                 loops.add(DecodeRun.read(file, records));
-            } else if (JsonRecords.have(LayerRun.MARK, file)) {
+            } else if (JsonRecords.have(LayerRun.MARK, nodes)) {
                 layers.add(file);
             } else {
                 runs.add(BenchRun.read(file, records));
