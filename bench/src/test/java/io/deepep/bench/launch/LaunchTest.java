@@ -5,7 +5,6 @@ import static io.deepep.bench.CommandLines.runLine;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.bench.CommandLines;
-import io.deepep.bench.Main;
 import io.deepep.bench.Outcome;
 import io.deepep.testkit.Programs;
 import java.io.BufferedReader;
@@ -172,9 +171,7 @@ class LaunchTest {
 
     @Test
     void thePathMayHoldWhatTheLocaleCannotSpell() throws IOException, InterruptedException {
-        ProcessBuilder launch =
-                Programs.java(
-                        Main.class, Programs.SHORT_LIVED, "launch", "-n", "1", "--", "echo", "hi");
+        ProcessBuilder launch = CommandLines.process("launch -n 1 -- echo hi");
         launch.environment().put("LC_ALL", "C");
         launch.environment().merge("PATH", "/home/jürgen/bin:", (old, first) -> first + old);
         assertThat(Programs.run(launch).requireSuccess()).contains("[0] hi");

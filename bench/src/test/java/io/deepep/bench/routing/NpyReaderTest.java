@@ -1,5 +1,6 @@
 package io.deepep.bench.routing;
 
+import static io.deepep.bench.routing.RoutingFiles.dictionary;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -10,16 +11,6 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 final class NpyReaderTest {
-    private static String dictionary(String descr, String order, String shape) {
-        return "{'descr': '"
-                + descr
-                + "', 'fortran_order': "
-                + order
-                + ", 'shape': "
-                + shape
-                + ", }";
-    }
-
     private static NamedArray read(byte[] file) {
         return NpyReader.read("f.npy", ByteBuffer.wrap(file));
     }

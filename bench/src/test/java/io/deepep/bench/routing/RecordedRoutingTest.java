@@ -18,12 +18,7 @@ final class RecordedRoutingTest {
     @TempDir private Path folder;
 
     private Path npy(String name, String descr, long[] shape, byte[] data) throws IOException {
-        String header =
-                "{'descr': '"
-                        + descr
-                        + "', 'fortran_order': False, 'shape': "
-                        + RoutingFiles.tuple(shape)
-                        + "}";
+        String header = RoutingFiles.dictionary(descr, "False", RoutingFiles.tuple(shape));
         return Files.write(folder.resolve(name), RoutingFiles.npy(1, header, data));
     }
 

@@ -16,12 +16,12 @@ public final class RoutingFiles {
 
     /** A version 1 {@code .npy} file of 64-bit integers. */
     public static Path npyI64(Path file, long[] shape, long... values) throws IOException {
-        return Files.write(
-                file,
-                npy(
-                        1,
-                        "{'descr': '<i8', 'fortran_order': False, 'shape': " + tuple(shape) + ", }",
-                        i64(values)));
+        return Files.write(file, npy(1, dictionary("<i8", "False", tuple(shape)), i64(values)));
+    }
+
+    /** The header of a {@code .npy} file. */
+    static String dictionary(String descr, String order, String shape) {
+        return "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }".formatted(descr, order, shape);
     }
 
     /** A {@code .npy} file. */
