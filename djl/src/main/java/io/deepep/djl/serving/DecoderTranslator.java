@@ -60,8 +60,10 @@ final class DecoderTranslator implements Translator<Input, Output> {
             if (request.has("inputs")) {
                 return request;
             }
-        } catch (JsonParseException | IllegalStateException wrong) {
-            throw new IllegalArgumentException("the request is not a JSON object", wrong);
+        } catch (JsonParseException | IllegalStateException _) {
+            // Without a cause: the server answers with the message of the innermost.
+            throw new IllegalArgumentException(
+                    "the request is not a JSON object; send {\"inputs\": \"text\"}");
         }
         throw new IllegalArgumentException("the request has no inputs");
     }
@@ -105,7 +107,7 @@ final class DecoderTranslator implements Translator<Input, Output> {
             return JSON.fromJson(parameters, Generation.class);
         } catch (JsonParseException wrong) {
             throw new IllegalArgumentException(
-                    "parameters=" + given + " are not numbers: " + wrong.getMessage(), wrong);
+                    "parameters=" + given + " are not numbers: " + wrong.getMessage());
         }
     }
 
