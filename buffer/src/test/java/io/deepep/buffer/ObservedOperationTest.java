@@ -5,10 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
 import io.deepep.BufferOptions;
-import io.deepep.CallOptions;
-import io.deepep.Communicator;
 import io.deepep.Config;
-import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.Event;
@@ -16,19 +13,15 @@ import io.deepep.InProcessGroup;
 import io.deepep.Network;
 import io.deepep.NormalDefaults;
 import io.deepep.NormalLimits;
-import io.deepep.Stream;
-import io.deepep.Tensor;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
-import io.deepep.lowlatency.LowLatencyKernels;
-import io.deepep.normal.NormalKernels;
 import io.deepep.observe.BufferObserver;
 import io.deepep.observe.CallKind;
 import io.deepep.observe.ObservedCall;
-import io.deepep.spi.HeapRanks;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
 import java.lang.management.ManagementFactory;
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -41,9 +34,24 @@ import org.junit.jupiter.api.Test;
 class ObservedOperationTest {
     private final InProcessGroup group = InProcessGroup.of(1);
     private final List<ObservedCall> told = new ArrayList<>();
-    private final Resources stage = new Stage();
     private long waited;
     private boolean capturing;
+
+    /** What a run asks of a backend; there is nothing else. */
+    private final Resources stage =
+            (Resources)
+                    Proxy.newProxyInstance(
+                            Resources.class.getClassLoader(),
+                            new Class<?>[] {Resources.class},
+                            (_, method, _) ->
+                                    switch (method.getName()) {
+                                        case "isCapturing" -> capturing;
+                                        case "waits" -> new long[] {waited};
+                                        case "timer" -> null;
+                                        default ->
+                                                throw new UnsupportedOperationException(
+                                                        method.getName());
+                                    });
 
     @AfterEach
     void close() {
@@ -92,102 +100,6 @@ class ObservedOperationTest {
         @Override
         public DeviceEvent event() {
             throw new UnsupportedOperationException();
-        }
-    }
-
-    /** Only what observation asks for. */
-    private final class Stage implements Resources {
-        @Override
-        public void requireReplaceable() {
-            throw new UnsupportedOperationException();
-        }
-
-        @Override
-        public void admit(HeapRanks ranks) {
-            throw new UnsupportedOperationException();
-        }
-
-        @Override
-        public void moveTo(Communicator group) {
-            throw new UnsupportedOperationException();
-        }
-
-        @Override
-        public KnownDepartures departures() {
-            throw new UnsupportedOperationException();
-        }
-
-        @Override
-        public void updateMask(int rank, boolean masked) {
-            throw new UnsupportedOperationException();
-        }
-
-        @Override
-        public boolean isCapturing() {
-            return capturing;
-        }
-
-        @Override
-        public long[] waits() {
-            return new long[] {waited};
-        }
-
-        @Override
-        public DeviceTimer timer() {
-            return null;
-        }
-
-        @Override
-        public NormalKernels normal() {
-            throw new UnsupportedOperationException();
-        }
-
-        @Override
-        public LowLatencyKernels lowLatency() {
-            throw new UnsupportedOperationException();
-        }
-
-        @Override
-        public void becomeIdle() {}
-
-        @Override
-        public Stream communicationStream() {
-            throw new UnsupportedOperationException();
-        }
-
-        @Override
-        public void requirePreparable(CallOptions options) {
-            throw new UnsupportedOperationException();
-        }
-
-        @Override
-        public <R> R run(PreparedOperation<R> operation, CallOptions options) {
-            throw new UnsupportedOperationException();
-        }
-
-        @Override
-        public void receive(PreparedOperation<?> operation) {
-            throw new UnsupportedOperationException();
-        }
-
-        @Override
-        public void await(CallOptions options) {
-            throw new UnsupportedOperationException();
-        }
-
-        @Override
-        public OwnMemory ownMemory() {
-            throw new UnsupportedOperationException();
-        }
-
-        @Override
-        public Tensor localTensor(DType dtype, long numElements, long offset, boolean rdma) {
-            throw new UnsupportedOperationException();
-        }
-
-        @Override
-        public void close() {
-            // Nothing was opened.
         }
     }
 
