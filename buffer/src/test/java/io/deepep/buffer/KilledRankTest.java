@@ -6,7 +6,6 @@ import io.deepep.spi.LoopbackPorts;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
 import io.deepep.testkit.conformance.BesideOthers;
-import io.deepep.testkit.conformance.lowlatency.KilledRank;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -36,16 +35,16 @@ class KilledRankTest {
     @ParameterizedTest
     @MethodSource("backends")
     void othersLearnOfIt(TestBackend backend, boolean masks) throws Exception {
-        List<String> survivors = kill(KilledRank.NUM_RANKS, backend, masks, false);
+        List<String> survivors = kill(3, backend, masks, false);
         if (masks) {
-            requireAll(survivors, KilledRank.WENT_ON, KilledRank.NUM_RANKS - 1);
+            requireAll(survivors, KilledRankProgram.WENT_ON, 2);
         } else {
             // Also by those who wait for a survivor that has stopped.
             assertThat(survivors)
-                    .filteredOn(line -> line.startsWith(KilledRank.TIMED_OUT))
+                    .filteredOn(line -> line.startsWith(KilledRankProgram.TIMED_OUT))
                     .as("%s", survivors)
-                    .hasSize(KilledRank.NUM_RANKS - 1)
-                    .allMatch((KilledRank.TIMED_OUT + KilledRank.VICTIM)::equals);
+                    .hasSize(2)
+                    .allMatch((KilledRankProgram.TIMED_OUT + KilledRankProgram.VICTIM)::equals);
         }
     }
 
@@ -58,8 +57,8 @@ class KilledRankTest {
     @ParameterizedTest(allowZeroInvocations = true)
     @MethodSource("maskingBackends")
     void othersGoOnInNormalMode(TestBackend backend) throws Exception {
-        List<String> survivors = kill(KilledPeer.NUM_RANKS, backend, true, true);
-        requireAll(survivors, KilledRank.WENT_ON, KilledPeer.NUM_RANKS - 1);
+        List<String> survivors = kill(4, backend, true, true);
+        requireAll(survivors, KilledRankProgram.WENT_ON, 3);
     }
 
     private static void requireAll(List<String> said, String word, int times) {
@@ -73,17 +72,23 @@ class KilledRankTest {
         List<Process> ranks = new ArrayList<>();
         try {
             for (int rank = 0; rank < numRanks; rank++) {
-                RankJvm jvm = new RankJvm(rank, numRanks, port);
-                ranks.add(start(jvm, backend, masks, normal));
+                ranks.add(
+                        new RankJvm(rank, numRanks, port)
+                                .of(
+                                        KilledRankProgram.class,
+                                        backend.name(),
+                                        Boolean.toString(masks),
+                                        Boolean.toString(normal))
+                                .start());
             }
-            Process victim = ranks.get(KilledRank.VICTIM);
+            Process victim = ranks.get(KilledRankProgram.VICTIM);
             List<String> said = new ArrayList<>();
-            assertThat(waitFor(victim, KilledRank.LOOPING, said)).as("%s", said).isTrue();
+            assertThat(waitFor(victim, KilledRankProgram.LOOPING, said)).as("%s", said).isTrue();
             victim.destroyForcibly().waitFor();
             List<String> survivors = new ArrayList<>();
             int failed = 0;
             for (int rank = 0; rank < numRanks; rank++) {
-                if (rank != KilledRank.VICTIM) {
+                if (rank != KilledRankProgram.VICTIM) {
                     survivors.addAll(ranks.get(rank).inputReader().lines().toList());
                     assertThat(ranks.get(rank).waitFor(10, TimeUnit.SECONDS)).isTrue();
                     failed += ranks.get(rank).exitValue() == 0 ? 0 : 1;
@@ -94,16 +99,6 @@ class KilledRankTest {
         } finally {
             ranks.forEach(Process::destroyForcibly);
         }
-    }
-
-    private static Process start(RankJvm jvm, TestBackend backend, boolean masks, boolean normal)
-            throws IOException {
-        return jvm.of(
-                        KilledRankProgram.class,
-                        backend.name(),
-                        Boolean.toString(masks),
-                        Boolean.toString(normal))
-                .start();
     }
 
     /** Reads until the process says {@code word}; false if it ends without. */
