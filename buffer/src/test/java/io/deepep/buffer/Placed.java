@@ -15,6 +15,7 @@ import java.util.List;
 
 /** A process's place in a group that it does not talk to: all say what this one says. */
 public record Placed(int rank, int size, int localSize) implements Communicator {
+    /** Of the rank in its {@code place}, which may also be that of a group. */
     public static BufferOptions options(
             Communicator place,
             int ranksPerNode,
@@ -34,7 +35,7 @@ public record Placed(int rank, int size, int localSize) implements Communicator 
                 Config.recommended(place.size()),
                 Config.recommended(place.size()),
                 NormalDefaults.recommended(place.size()),
-                Duration.ofSeconds(5),
+                Duration.ofMinutes(1),
                 null,
                 false,
                 List.of());

@@ -2,9 +2,7 @@ package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.cuda.topology.HostTopology;
 import io.deepep.spi.LoopbackPorts;
-import io.deepep.testkit.Programs;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
 import java.io.IOException;
@@ -47,7 +45,8 @@ record ProcessSuites(Path folder, List<String> options) {
         List<Outcome> outcomes = new ArrayList<>();
         try {
             for (int process = 0; process < processes; process++) {
-                started.add(start(process, processes, port, ranksPerProcess, backend, suites));
+                RankJvm jvm = new RankJvm(process, processes, port);
+                started.add(start(jvm, ranksPerProcess, backend, suites));
             }
             for (int process = 0; process < processes; process++) {
                 int status = started.get(process).waitFor();
@@ -60,44 +59,22 @@ record ProcessSuites(Path folder, List<String> options) {
     }
 
     private Process start(
-            int process,
-            int processes,
-            int port,
-            int ranksPerProcess,
-            TestBackend backend,
-            List<Class<?>> suites)
+            RankJvm jvm, int ranksPerProcess, TestBackend backend, List<Class<?>> suites)
             throws IOException {
-        List<String> command = new ArrayList<>();
-        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        command.addAll(options);
-        command.addAll(Programs.SHORT_LIVED);
-        command.addAll(
-                List.of(
-                        "-Xmx512m",
-                        "--enable-native-access=ALL-UNNAMED",
-                        "-Ddeepep.sysfs=" + HostTopology.SYSFS,
-                        "-Ddeepep.ranksPerProcess=" + ranksPerProcess,
-                        "-D" + TestBackends.SELECT + "=" + backend.name(),
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        ConsoleLauncher.class.getName(),
-                        "execute",
-                        "--disable-banner",
-                        "--details=summary",
-                        "--fail-if-no-tests",
-                        "--include-engine=junit-jupiter"));
-        suites.forEach(suite -> command.add("--select-class=" + suite.getName()));
-        String transport = System.getProperty("deepep.transport"); // see TestNetworks
-        if (transport != null) {
-            command.add(1 + options.size(), "-Ddeepep.transport=" + transport);
-        }
+        List<String> more = new ArrayList<>(options);
+        more.add("-Ddeepep.ranksPerProcess=" + ranksPerProcess);
+        more.add("-D" + TestBackends.SELECT + "=" + backend.name());
+        List<String> arguments = new ArrayList<>();
+        arguments.addAll(List.of("execute", "--disable-banner", "--details=summary"));
+        arguments.addAll(List.of("--fail-if-no-tests", "--include-engine=junit-jupiter"));
+        suites.forEach(suite -> arguments.add("--select-class=" + suite.getName()));
         String excludedTag = System.getProperty("deepep.excludedTag"); // the emulator's profile
         if (excludedTag != null) {
-            command.add("--exclude-tag=" + excludedTag);
+            arguments.add("--exclude-tag=" + excludedTag);
         }
-        ProcessBuilder builder = new ProcessBuilder(command);
-        builder.environment().putAll(new RankJvm(process, processes, port).environment());
-        return builder.redirectErrorStream(true).redirectOutput(output(process).toFile()).start();
+        return jvm.of(more, ConsoleLauncher.class, arguments.toArray(String[]::new))
+                .redirectOutput(output(jvm.rank()).toFile())
+                .start();
     }
 
     private Path output(int process) {

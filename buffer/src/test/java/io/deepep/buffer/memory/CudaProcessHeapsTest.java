@@ -2,6 +2,8 @@ package io.deepep.buffer.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.buffer.RankJvm;
+import io.deepep.spi.LoopbackPorts;
 import io.deepep.testkit.Programs;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -10,7 +12,6 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.ThreadLocalRandom;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -30,8 +31,6 @@ import org.junit.jupiter.params.provider.CsvSource;
 class CudaProcessHeapsTest {
     private static final Map<String, String> NO_IPC = Map.of("FAKE_CUDA_NO_IPC", "1");
     private static final Map<String, String> NO_FD = Map.of("FAKE_CUDA_NO_FD", "1");
-    private static final int FIRST_PORT = 20_000;
-    private static final int LAST_PORT = 32_767;
 
     @TempDir private static Path folder;
 
@@ -45,17 +44,19 @@ class CudaProcessHeapsTest {
     private List<Programs.Ended> run(
             int ranksPerProcess, boolean inTurn, List<Map<String, String>> each)
             throws IOException, InterruptedException {
-        int port = ThreadLocalRandom.current().nextInt(FIRST_PORT, LAST_PORT + 1);
+        int port = LoopbackPorts.free();
         List<Process> started = new ArrayList<>();
         try {
             for (int process = 0; process < each.size(); process++) {
-                Map<String, String> environment = new HashMap<>(each.get(process));
-                environment.put("RANK", Integer.toString(process));
-                environment.put("WORLD_SIZE", Integer.toString(each.size()));
-                environment.put("MASTER_ADDR", "127.0.0.1");
-                environment.put("MASTER_PORT", Integer.toString(port));
-                environment.put("LD_LIBRARY_PATH", folder.toString());
-                started.add(start(ranksPerProcess, inTurn, environment));
+                ProcessBuilder builder =
+                        new RankJvm(process, each.size(), port)
+                                .of(
+                                        HeapProgram.class,
+                                        Integer.toString(ranksPerProcess),
+                                        Boolean.toString(inTurn));
+                builder.environment().putAll(each.get(process));
+                builder.environment().put("LD_LIBRARY_PATH", folder.toString());
+                started.add(builder.start());
             }
             List<Programs.Ended> ended = new ArrayList<>();
             for (Process process : started) {
@@ -66,21 +67,6 @@ class CudaProcessHeapsTest {
         } finally {
             started.forEach(Process::destroyForcibly);
         }
-    }
-
-    private static Process start(
-            int ranksPerProcess, boolean inTurn, Map<String, String> environment)
-            throws IOException {
-        List<String> options = new ArrayList<>(Programs.SHORT_LIVED);
-        options.add("-Xmx128m");
-        ProcessBuilder builder =
-                Programs.java(
-                        HeapProgram.class,
-                        options,
-                        Integer.toString(ranksPerProcess),
-                        Boolean.toString(inTurn));
-        builder.environment().putAll(environment);
-        return builder.start();
     }
 
     private static void assumeDescriptorsCanBeFetched(Programs.Ended ended) {

@@ -2,18 +2,16 @@ package io.deepep.buffer.memory;
 
 import io.deepep.BufferOptions;
 import io.deepep.Communicator;
-import io.deepep.Config;
-import io.deepep.Device;
-import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
 import io.deepep.Network;
-import io.deepep.NormalDefaults;
 import io.deepep.NormalLimits;
+import io.deepep.buffer.Placed;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.CommunicatorProvider;
 import io.deepep.spi.HeapRanks;
+import io.deepep.testkit.conformance.ProcessRanks;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -21,9 +19,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
 
 /**
  * A process with one or several ranks that open heaps on the stand-in driver, write into each
@@ -51,7 +46,9 @@ final class HeapProgram {
                     thread -> {
                         try (Communicator communicator =
                                 CommunicatorProvider.load()
-                                        .open(variables(perProcess, thread.rank()), LONG)) {
+                                        .open(
+                                                ProcessRanks.variables(perProcess, thread.rank()),
+                                                LONG)) {
                             run(communicator, inTurn);
                         }
                     });
@@ -59,20 +56,13 @@ final class HeapProgram {
         System.out.println("live " + live());
     }
 
-    private static Map<String, String> variables(int perProcess, int thread) {
-        Map<String, String> variables = new HashMap<>(System.getenv());
-        int rank = Integer.parseInt(variables.get("RANK")) * perProcess + thread;
-        int size = Integer.parseInt(variables.get("WORLD_SIZE")) * perProcess;
-        variables.put("RANK", Integer.toString(rank));
-        variables.put("WORLD_SIZE", Integer.toString(size));
-        return variables;
-    }
-
     private static void run(Communicator communicator, boolean inTurn) {
         int rank = communicator.rank();
         int numRanks = communicator.size();
         CudaContext context = CudaContext.shared(CudaDevice.of(rank % NUM_DEVICES));
-        BufferOptions options = options(communicator);
+        NormalLimits limits = NormalLimits.of(8, 128, 2, numRanks);
+        BufferOptions options =
+                Placed.options(communicator, numRanks, Network.auto(), limits, null);
         int sharing =
                 GpuSharing.agree(communicator, options, context.cudaDevice()).mostRanksPerGpu();
         require(sharing, Math.ceilDiv(numRanks, NUM_DEVICES));
@@ -80,8 +70,7 @@ final class HeapProgram {
         try {
             heaps =
                     CudaHeaps.open(
-                            new HeapRanks(
-                                    options.communicator(), options.topology(), options.timeout()),
+                            new HeapRanks(communicator, options.topology(), LONG),
                             context,
                             NUM_BYTES,
                             CudaHeaps.Reach.GROUP);
@@ -123,27 +112,6 @@ final class HeapProgram {
             }
             communicator.barrier(LONG);
         }
-    }
-
-    private static BufferOptions options(Communicator communicator) {
-        int numRanks = communicator.size();
-        return new BufferOptions(
-                communicator,
-                new EpTopology(communicator.rank(), numRanks, numRanks),
-                Device.cuda(communicator.rank() % NUM_DEVICES),
-                null,
-                Network.auto(),
-                NormalLimits.of(8, 128, 2, numRanks),
-                null,
-                NUM_BYTES,
-                0,
-                Config.recommended(numRanks),
-                Config.recommended(numRanks),
-                NormalDefaults.recommended(numRanks),
-                LONG,
-                null,
-                false,
-                List.of());
     }
 
     /** What the stand-in calls device memory is host memory. */

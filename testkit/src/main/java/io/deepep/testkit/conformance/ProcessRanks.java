@@ -19,7 +19,7 @@ import java.util.Map;
  * everywhere, and they meet again in a new group, as they may have left the old one at different
  * places.
  */
-final class ProcessRanks {
+public final class ProcessRanks {
     /** The system property. */
     static final String PROPERTY = "deepep.ranksPerProcess";
 
@@ -132,7 +132,7 @@ final class ProcessRanks {
     }
 
     /** Those of the process, with ranks and sizes for its threads. */
-    private static Map<String, String> variables(int perProcess, int thread) {
+    public static Map<String, String> variables(int perProcess, int thread) {
         Map<String, String> variables = new HashMap<>(System.getenv());
         variables.computeIfPresent("RANK", (name, rank) -> times(rank, perProcess, thread));
         variables.computeIfPresent("LOCAL_RANK", (name, rank) -> times(rank, perProcess, thread));
