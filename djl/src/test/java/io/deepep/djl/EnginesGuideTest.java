@@ -2,10 +2,10 @@ package io.deepep.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.djl.decoder.Golden;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
-import java.net.URISyntaxException;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.charset.StandardCharsets;
@@ -87,13 +87,8 @@ class EnginesGuideTest {
 
     @Test
     void modelRunsOnFourRanks() throws Exception {
-        assertThat(runMain("GenerateTokens", folderOf("mixtral")).strip())
+        assertThat(runMain("GenerateTokens", Golden.folder("mixtral").toString()).strip())
                 .isEqualTo("20 new tokens");
-    }
-
-    private static String folderOf(String checkpoint) throws URISyntaxException {
-        return Path.of(EnginesGuideTest.class.getResource("/checkpoints/" + checkpoint).toURI())
-                .toString();
     }
 
     @Test

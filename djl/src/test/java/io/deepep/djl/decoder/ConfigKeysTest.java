@@ -283,13 +283,7 @@ class ConfigKeysTest {
     }
 
     private void copy(String family, Consumer<JsonObject> change) throws IOException {
-        Path from = Golden.folder(family);
-        Files.copy(from.resolve("model.safetensors"), folder.resolve("model.safetensors"));
-        JsonObject config =
-                JsonParser.parseString(Files.readString(from.resolve("config.json")))
-                        .getAsJsonObject();
-        change.accept(config);
-        Files.writeString(folder.resolve("config.json"), config.toString());
+        Golden.copy(family, folder, change);
     }
 
     private void requireGolden(String family) throws Exception {

@@ -3,8 +3,6 @@ package io.deepep.djl.decoder;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import com.google.gson.JsonObject;
-import com.google.gson.JsonParser;
 import io.deepep.DType;
 import io.deepep.InProcessGroup;
 import io.deepep.djl.CheckpointConfig;
@@ -263,19 +261,16 @@ class WrongCheckpointTest {
     }
 
     private void write(String family, String key, String value) throws IOException {
-        Path from = Golden.folder(family);
-        Files.copy(from.resolve("model.safetensors"), folder.resolve("model.safetensors"));
-        JsonObject config =
-                JsonParser.parseString(Files.readString(from.resolve("config.json")))
-                        .getAsJsonObject();
-        config.remove(key);
-        if (!value.equals("null")) {
-            if (value.matches("\\d+")) {
-                config.addProperty(key, Integer.parseInt(value));
-            } else {
-                config.addProperty(key, value);
-            }
-        }
-        Files.writeString(folder.resolve("config.json"), config.toString());
+        Golden.copy(
+                family,
+                folder,
+                config -> {
+                    config.remove(key);
+                    if (value.matches("\\d+")) {
+                        config.addProperty(key, Integer.parseInt(value));
+                    } else if (!value.equals("null")) {
+                        config.addProperty(key, value);
+                    }
+                });
     }
 }

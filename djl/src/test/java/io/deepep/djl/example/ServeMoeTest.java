@@ -3,12 +3,12 @@ package io.deepep.djl.example;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.gson.JsonParser;
+import io.deepep.djl.decoder.Golden;
 import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -19,12 +19,7 @@ import org.junit.jupiter.api.Timeout;
 class ServeMoeTest {
     @Test
     void answersOverHttp() throws Exception {
-        Path checkpoints = Path.of(ServeMoeTest.class.getResource("/checkpoints").toURI());
-        try (ServeMoe serving =
-                        new ServeMoe(
-                                checkpoints.resolve("deepseek_v3"),
-                                checkpoints.resolve("tokenizer.json"),
-                                0);
+        try (ServeMoe serving = new ServeMoe(Golden.folder("deepseek_v3"), Golden.tokenizer(), 0);
                 HttpClient client = HttpClient.newHttpClient()) {
             String right =
                     "{\"prompts\": [\"Prefill reads\", \"Dear reader,\"], \"maxNewTokens\": 30}";

@@ -9,8 +9,8 @@ import ai.djl.modality.Output;
 import ai.djl.repository.zoo.Criteria;
 import ai.djl.repository.zoo.ZooModel;
 import com.google.gson.JsonParser;
+import io.deepep.djl.decoder.Golden;
 import java.io.IOException;
-import java.net.URISyntaxException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
@@ -188,12 +188,11 @@ class DecoderServingTest {
                 .build();
     }
 
-    private void writeModel(String properties) throws IOException, URISyntaxException {
-        Path checkpoints = Path.of(DecoderServingTest.class.getResource("/checkpoints").toURI());
+    private void writeModel(String properties) throws IOException {
         for (String file : new String[] {"config.json", "model.safetensors"}) {
-            Files.copy(checkpoints.resolve("qwen3_moe").resolve(file), folder.resolve(file));
+            Files.copy(Golden.folder("qwen3_moe").resolve(file), folder.resolve(file));
         }
-        Files.copy(checkpoints.resolve("tokenizer.json"), folder.resolve("tokenizer.json"));
+        Files.copy(Golden.tokenizer(), folder.resolve("tokenizer.json"));
         Files.writeString(
                 folder.resolve("serving.properties"),
                 """
