@@ -16,6 +16,7 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.djl.exchange.ExpertExchange;
+import io.deepep.djl.exchange.ExpertRows;
 import io.deepep.djl.exchange.Transport;
 import io.deepep.djl.gate.ExpertGate;
 import io.deepep.djl.gate.SoftmaxGate;
@@ -93,6 +94,17 @@ public final class Moe {
     /** The tokens of a rank. */
     public static NDArray tokens(NDManager manager, int rank, int numTokens) {
         return random(manager, 100 + rank, 1, numTokens, HIDDEN);
+    }
+
+    /** Sends tokens to the first expert, which returns them. */
+    public static void exchangeTokens(ExpertExchange exchange, NDManager manager, int numTokens) {
+        exchange.exchange(
+                tokens(manager, 0, numTokens),
+                manager.zeros(new Shape(numTokens, 1), DataType.INT64),
+                manager.ones(new Shape(numTokens, 1)),
+                EXPERTS,
+                ExpertRows::x,
+                () -> {});
     }
 
     public static NDArray random(NDManager manager, long seed, float scale, long... shape) {

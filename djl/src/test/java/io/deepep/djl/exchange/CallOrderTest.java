@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
-import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import io.deepep.CallOptions;
@@ -124,26 +123,16 @@ class CallOrderTest {
                     try (StagedExchange exchange = new NormalExchange(buffer, Transport.BF16)) {
                         exchange.awaitLast(); // nothing yet
                         exchange.order = new Failing(manager.getDevice());
-                        exchangeOnce(exchange, manager);
+                        Moe.exchangeTokens(exchange, manager, 4);
                         assertThat(ExchangeCountersTest.read(0, "Healthy")).isEqualTo(true);
                         assertThatThrownBy(exchange::awaitLast).hasMessage("a peer did not come");
                         assertThat(ExchangeCountersTest.read(0, "Healthy")).isEqualTo(false);
                         exchange.order = new CallOrder(manager.getDevice());
-                        exchangeOnce(exchange, manager);
+                        Moe.exchangeTokens(exchange, manager, 4);
                         exchange.awaitLast();
                         assertThat(ExchangeCountersTest.read(0, "Healthy")).isEqualTo(true);
                     }
                 });
-    }
-
-    private static void exchangeOnce(ExpertExchange exchange, NDManager manager) {
-        exchange.exchange(
-                Moe.tokens(manager, 0, 4),
-                manager.ones(new Shape(4, 1), DataType.INT64),
-                manager.ones(new Shape(4, 1)),
-                Moe.EXPERTS,
-                ExpertRows::x,
-                () -> {});
     }
 
     /** Every combine fails, once it is over. */

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.ndarray.NDArray;
-import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import io.deepep.djl.Moe;
@@ -83,26 +82,19 @@ public class ExchangeCountersTest {
                 1,
                 (_, buffer, manager) -> {
                     try (ExpertExchange exchange = Moe.open(buffer, Transport.BF16, lowLatency)) {
-                        assertThatThrownBy(() -> send(exchange, manager, Moe.MAX_TOKENS + 1))
+                        assertThatThrownBy(
+                                        () ->
+                                                Moe.exchangeTokens(
+                                                        exchange, manager, Moe.MAX_TOKENS + 1))
                                 .isInstanceOf(IllegalArgumentException.class)
                                 .hasMessageContaining("maxTokens=" + Moe.MAX_TOKENS);
                         assertThat(read(0, "TokensSent")).isEqualTo(0L);
                         assertThat(read(0, "Failures")).isEqualTo(1L);
-                        send(exchange, manager, Moe.MAX_TOKENS);
+                        Moe.exchangeTokens(exchange, manager, Moe.MAX_TOKENS);
                         assertThat(read(0, "TokensSent")).isEqualTo((long) Moe.MAX_TOKENS);
                         assertThat(read(0, "Exchanges")).isEqualTo(2L);
                     }
                 });
-    }
-
-    private static void send(ExpertExchange exchange, NDManager manager, int numTokens) {
-        exchange.exchange(
-                Moe.tokens(manager, 0, numTokens),
-                manager.zeros(new Shape(numTokens, 1), DataType.INT64),
-                manager.ones(new Shape(numTokens, 1)),
-                Moe.EXPERTS,
-                ExpertRows::x,
-                () -> {});
     }
 
     /**

@@ -3,22 +3,16 @@ package io.deepep.djl.serving;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import ai.djl.Device;
 import ai.djl.ndarray.NDManager;
-import ai.djl.ndarray.types.DataType;
-import ai.djl.ndarray.types.Shape;
 import ai.djl.serving.plugins.RequestHandler;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
-import io.deepep.Buffer;
-import io.deepep.InProcessGroup;
-import io.deepep.NormalLimits;
-import io.deepep.djl.TorchDevices;
+import io.deepep.djl.Moe;
 import io.deepep.djl.decoder.DecoderOptions;
 import io.deepep.djl.decoder.DecoderService;
+import io.deepep.djl.decoder.Golden;
 import io.deepep.djl.decoder.Sampler;
 import io.deepep.djl.exchange.ExpertExchange;
-import io.deepep.djl.exchange.LocalExperts;
 import io.deepep.djl.exchange.Transport;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.channel.Channel;
@@ -41,7 +35,6 @@ import io.netty.handler.codec.http.HttpVersion;
 import io.netty.handler.codec.http.QueryStringDecoder;
 import java.io.IOException;
 import java.io.InputStream;
-import java.io.OutputStream;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.URI;
@@ -50,27 +43,21 @@ import java.net.URLClassLoader;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Properties;
 import java.util.concurrent.TimeUnit;
-import java.util.jar.JarOutputStream;
-import java.util.stream.Stream;
-import java.util.zip.ZipEntry;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
 /**
- * The plugin's jar found, loaded and asked as DJL Serving does it: {@code
- * META-INF/plugin.definition} names the classes, a class loader of the plugin folder makes them,
- * and whoever accepts a request answers it on Netty.
+ * The plugin found, loaded and asked as DJL Serving does it: {@code META-INF/plugin.definition}
+ * names the classes, a class loader of the plugin folder makes them, and whoever accepts a request
+ * answers it on Netty.
  */
 class PluginTest {
-    @TempDir static Path plugins;
+    private static final Duration PATIENCE = Duration.ofSeconds(20);
     private static final EventLoopGroup THREADS = new NioEventLoopGroup(1);
     private static URLClassLoader loader;
     private static RequestHandler<?> handler;
@@ -78,8 +65,12 @@ class PluginTest {
 
     @BeforeAll
     static void startServer() throws Exception {
-        URL jar = jar().toUri().toURL();
-        loader = new PluginLoader(jar);
+        loader =
+                new PluginLoader(
+                        ExpertExchangeHandler.class
+                                .getProtectionDomain()
+                                .getCodeSource()
+                                .getLocation());
         Properties definition = new Properties();
         try (InputStream in = loader.findResource("META-INF/plugin.definition").openStream()) {
             definition.load(in);
@@ -107,57 +98,27 @@ class PluginTest {
 
     @Test
     void healthAndMetricsOfRunningExchanges() throws InterruptedException {
-        runRanks(
-                (rank, exchange, manager) -> {
-                    exchangeTokens(exchange, manager, 3 + rank);
-                    exchangeTokens(exchange, manager, 2);
+        Moe.run(
+                2,
+                (communicator, buffer, manager) -> {
+                    try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
+                        Moe.exchangeTokens(exchange, manager, 3 + communicator.rank());
+                        Moe.exchangeTokens(exchange, manager, 2);
+                        communicator.barrier(PATIENCE);
+                        if (communicator.rank() == 0) {
+                            checkHealthy();
+                            checkMetrics();
+                        }
+                        communicator.barrier(PATIENCE);
+                        if (communicator.rank() == 1) {
+                            checkFailing(exchange, manager);
+                        }
+                    }
                 });
         // Nobody is left.
         JsonObject health = JsonParser.parseString(get("/deepep/health").body()).getAsJsonObject();
         assertThat(health.get("status").getAsString()).isEqualTo("healthy");
         assertThat(health.getAsJsonArray("exchanges")).isEmpty();
-    }
-
-    private static void exchangeTokens(ExpertExchange exchange, NDManager manager, int numTokens) {
-        exchange.exchange(
-                manager.ones(new Shape(numTokens, 128)),
-                manager.zeros(new Shape(numTokens, 1), DataType.INT64),
-                manager.ones(new Shape(numTokens, 1)),
-                4,
-                LocalExperts.each((_, rows) -> rows),
-                () -> {});
-    }
-
-    private interface Body {
-        void run(int rank, ExpertExchange exchange, NDManager manager);
-    }
-
-    private static void runRanks(Body body) throws InterruptedException {
-        try (InProcessGroup group = InProcessGroup.of(2)) {
-            group.run(
-                    communicator -> {
-                        Device device = TorchDevices.ofRank(communicator.rank());
-                        try (NDManager manager = NDManager.newBaseManager(device, "PyTorch");
-                                Buffer buffer =
-                                        Buffer.builder(communicator)
-                                                .device(TorchDevices.deviceOf(device))
-                                                .normal(NormalLimits.of(16, 128, 1, 4))
-                                                .open();
-                                ExpertExchange exchange =
-                                        ExpertExchange.normal(buffer, Transport.BF16)) {
-                            body.run(communicator.rank(), exchange, manager);
-                            communicator.barrier(Duration.ofSeconds(20));
-                            if (communicator.rank() == 0) {
-                                checkHealthy();
-                                checkMetrics();
-                            }
-                            communicator.barrier(Duration.ofSeconds(20));
-                            if (communicator.rank() == 1) {
-                                checkFailing(exchange, manager);
-                            }
-                        }
-                    });
-        }
     }
 
     private static void checkHealthy() {
@@ -208,21 +169,18 @@ class PluginTest {
 
     /** A wrong argument is the caller's affair, but a server whose rank throws is not well. */
     private static void checkFailing(ExpertExchange exchange, NDManager manager) {
-        try {
-            exchangeTokens(exchange, manager, 17);
-            throw new AssertionError("17 tokens passed a limit of 16");
-        } catch (IllegalArgumentException tooMany) {
-            HttpResponse<String> response = get("/deepep/health");
-            assertThat(response.statusCode()).isEqualTo(503);
-            assertThat(response.body()).contains("\"failing\"").contains("maxTokens=16");
-        }
+        assertThatThrownBy(() -> Moe.exchangeTokens(exchange, manager, Moe.MAX_TOKENS + 1))
+                .isInstanceOf(IllegalArgumentException.class);
+        HttpResponse<String> response = get("/deepep/health");
+        assertThat(response.statusCode()).isEqualTo(503);
+        assertThat(response.body()).contains("\"failing\"", "maxTokens=" + Moe.MAX_TOKENS);
     }
 
     /** When nothing is left of its ranks, and with them of its exchanges. */
     @Test
     void aServiceThatFailedIsNotHealthyUntilItIsClosed() throws Exception {
-        Path model = Path.of(PluginTest.class.getResource("/checkpoints/mixtral").toURI());
-        try (DecoderService service = DecoderService.start(model, 2, DecoderOptions.DEFAULT)) {
+        try (DecoderService service =
+                DecoderService.start(Golden.folder("mixtral"), 2, DecoderOptions.DEFAULT)) {
             assertThat(get("/deepep/health").statusCode()).isEqualTo(200);
             Sampler failing =
                     _ -> {
@@ -274,36 +232,10 @@ class PluginTest {
         }
     }
 
-    /** The module's jar: its classes without DJL Serving's interface. */
-    private static Path jar() throws IOException {
-        Path classes =
-                Path.of(
-                        URI.create(
-                                ExpertExchangeHandler.class
-                                        .getProtectionDomain()
-                                        .getCodeSource()
-                                        .getLocation()
-                                        .toString()));
-        Path jar = plugins.resolve("deepep-djl.jar");
-        try (OutputStream out = Files.newOutputStream(jar);
-                JarOutputStream entries = new JarOutputStream(out);
-                Stream<Path> files = Files.walk(classes)) {
-            for (Path file : files.filter(Files::isRegularFile).toList()) {
-                String name = classes.relativize(file).toString();
-                if (!name.startsWith("ai/")) {
-                    entries.putNextEntry(new ZipEntry(name));
-                    Files.copy(file, entries);
-                    entries.closeEntry();
-                }
-            }
-        }
-        return jar;
-    }
-
-    /** Takes the plugin from its jar, though the test's class path has it too. */
+    /** Makes the plugin's classes itself, though the test's class path has them too. */
     private static final class PluginLoader extends URLClassLoader {
-        PluginLoader(URL jar) {
-            super(new URL[] {jar});
+        PluginLoader(URL plugin) {
+            super(new URL[] {plugin});
         }
 
         @Override
