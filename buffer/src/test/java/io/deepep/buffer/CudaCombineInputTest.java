@@ -1,14 +1,14 @@
 package io.deepep.buffer;
 
-import io.deepep.CallOptions;
+import io.deepep.Buffer;
 import io.deepep.CombinePlan;
 import io.deepep.DType;
-import io.deepep.DispatchHandle;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.normal.NormalRank;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -20,76 +20,77 @@ class CudaCombineInputTest {
     private static final int ALLOCATION_ALIGNMENT = 256;
 
     @Test
-    void plainMemory() throws InterruptedException {
+    void plainMemory() {
         inPlainMemory(ALLOCATION_ALIGNMENT);
     }
 
     @Test
-    void misalignedPlainMemory() throws InterruptedException {
+    void misalignedPlainMemory() {
         inPlainMemory(DType.BF16.sizeBytes());
     }
 
     @Test
-    void memoryThatPeersHaveNoAccessTo() throws InterruptedException {
-        CudaExchange.run((_, exchange) -> requireHome(exchange, exchange.outputs()));
+    void memoryThatPeersHaveNoAccessTo() {
+        CudaExchange.run(rank -> requireHome(rank, rank.outputs()));
     }
 
     @Test
-    void rankByRankInAnotherPlace() throws InterruptedException {
+    void rankByRankInAnotherPlace() {
         CudaExchange.run(
-                (communicator, exchange) -> {
-                    try (CudaMemory plain = plainMemory(exchange)) {
-                        Tensor elsewhere = copyTo(exchange, plain, 0);
-                        communicator.barrier(CudaExchange.TIMEOUT);
-                        boolean even = communicator.rank() % 2 == 0;
-                        requireHome(exchange, even ? elsewhere : exchange.outputs());
-                        communicator.barrier(CudaExchange.TIMEOUT);
+                rank -> {
+                    try (CudaMemory plain = plainMemory(rank)) {
+                        Tensor elsewhere = copyTo(rank, plain, 0);
+                        rank.context().meet();
+                        boolean even = rank.context().rank() % 2 == 0;
+                        requireHome(rank, even ? elsewhere : rank.outputs());
+                        rank.context().meet();
                     }
                 });
     }
 
-    private static void inPlainMemory(int offset) throws InterruptedException {
+    private static void inPlainMemory(int offset) {
         CudaExchange.run(
-                (communicator, exchange) -> {
-                    try (CudaMemory memory = plainMemory(exchange)) {
-                        Tensor rows = copyTo(exchange, memory, offset);
-                        communicator.barrier(CudaExchange.TIMEOUT);
-                        requireHome(exchange, rows);
+                rank -> {
+                    try (CudaMemory memory = plainMemory(rank)) {
+                        Tensor rows = copyTo(rank, memory, offset);
+                        rank.context().meet();
+                        requireHome(rank, rows);
                         // Freeing waits for kernels, also for one that waits for this rank.
-                        communicator.barrier(CudaExchange.TIMEOUT);
+                        rank.context().meet();
                     }
                 });
     }
 
-    private static CudaMemory plainMemory(CudaExchange exchange) {
-        CudaContext context = CudaContext.shared(CudaDevice.of(exchange.device.index()));
-        Tensor rows = exchange.outputs();
+    private static CudaMemory plainMemory(NormalRank rank) {
+        CudaContext context = CudaContext.shared(CudaDevice.of(rank.context().device().index()));
+        Tensor rows = rank.outputs();
         long bytes = rows.numElements() * rows.dtype().sizeBytes();
         return CudaMemory.allocate(context, bytes + ALLOCATION_ALIGNMENT);
     }
 
     /** The expert outputs, {@code offset} bytes into {@code memory}. */
-    private static Tensor copyTo(CudaExchange exchange, CudaMemory memory, int offset) {
-        Tensor rows = exchange.outputs();
+    private static Tensor copyTo(NormalRank rank, CudaMemory memory, int offset) {
+        Tensor rows = rank.outputs();
         Tensor copy =
                 Tensor.onDevice(
-                        exchange.device,
+                        rank.context().device(),
                         memory.address() + offset,
                         memory.numBytes() - offset,
                         rows.dtype(),
                         rows.shape(),
                         rows.strides());
-        exchange.write(rows, copy);
+        rank.context().copy(rows, copy);
         return copy;
     }
 
     /** Again and again, since what one call leaves behind must not serve the next. */
-    private static void requireHome(CudaExchange exchange, Tensor rows) {
-        DispatchHandle handle =
-                exchange.buffer.dispatch(exchange.dispatch(), CallOptions.sync()).handle();
-        CombinePlan plan = CombinePlan.builder(rows, handle).build();
+    private static void requireHome(NormalRank rank, Tensor rows) {
+        Buffer buffer = rank.context().buffer();
+        CombinePlan plan =
+                CombinePlan.builder(rows, buffer.dispatch(CudaExchange.worstCase(rank)).handle())
+                        .build();
         for (int call = 0; call < 3; call++) {
-            exchange.verify(exchange.buffer.combine(plan, CallOptions.sync()));
+            rank.verify(buffer.combine(plan));
         }
     }
 }

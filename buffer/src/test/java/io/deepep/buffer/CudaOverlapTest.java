@@ -8,7 +8,6 @@ import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
-import io.deepep.Communicator;
 import io.deepep.DType;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
@@ -22,6 +21,7 @@ import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.memory.PinnedMemory;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.RankContext;
 import java.lang.foreign.Arena;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Tag;
@@ -36,24 +36,20 @@ import org.junit.jupiter.api.Test;
 @BackendSuite(only = "cuda")
 class CudaOverlapTest {
     @Test
-    void callsRunBesideAnEnginesKernel() throws InterruptedException {
+    void callsRunBesideAnEnginesKernel() {
         CudaExchange.run(
-                (communicator, exchange) -> {
-                    try (Multiplication engine = new Multiplication(exchange)) {
-                        communicator.barrier(CudaExchange.TIMEOUT);
-                        Buffer buffer = exchange.buffer;
-                        DispatchPlan plan = exchange.dispatch();
+                rank -> {
+                    try (Multiplication engine = new Multiplication(rank.context())) {
+                        rank.context().meet();
+                        Buffer buffer = rank.context().buffer();
+                        DispatchPlan plan = CudaExchange.worstCase(rank);
                         DispatchResult received =
-                                engine.beside(
-                                        communicator,
-                                        () -> buffer.dispatch(plan, CallOptions.async()));
-                        exchange.verify(received);
-                        CombinePlan back = exchange.combine(received.handle());
+                                engine.beside(() -> buffer.dispatch(plan, CallOptions.async()));
+                        rank.verify(received);
+                        CombinePlan back = rank.home(received.handle()).build();
                         CombineResult home =
-                                engine.beside(
-                                        communicator,
-                                        () -> buffer.combine(back, CallOptions.async()));
-                        exchange.verify(home);
+                                engine.beside(() -> buffer.combine(back, CallOptions.async()));
+                        rank.verify(home);
                     }
                 });
     }
@@ -73,6 +69,7 @@ class CudaOverlapTest {
         private static final long AFTER_CALL = 48;
 
         private final Arena arena = Arena.ofShared();
+        private final RankContext context;
         private final CudaStream communication;
         private final CudaStream stream;
         private final CudaFunction multiply;
@@ -80,30 +77,31 @@ class CudaOverlapTest {
         private final PinnedMemory report;
         private final Tensor memory;
 
-        Multiplication(CudaExchange exchange) {
-            communication = (CudaStream) exchange.buffer.communicationStream();
-            CudaContext context = communication.context();
-            stream = CudaStream.create(context);
+        Multiplication(RankContext context) {
+            this.context = context;
+            communication = (CudaStream) context.buffer().communicationStream();
+            CudaContext gpu = communication.context();
+            stream = CudaStream.create(gpu);
             CudaModule module =
                     CudaModule.loadResource(
-                            context,
+                            gpu,
                             "overlap_checks.ptx",
                             CudaOverlapTest.class.getResource("overlap_checks.ptx"));
             multiply = module.function("multiply_until");
             stamp = module.function("stamp");
-            report = PinnedMemory.allocate(context, 64);
+            report = PinnedMemory.allocate(gpu, 64);
             int floats = 2 * DEPTH * TILE + NUM_BLOCKS * TILE * TILE;
-            memory = exchange.upload(HostTensors.allocate(DType.F32, floats));
+            memory = context.upload(HostTensors.allocate(DType.F32, floats));
         }
 
         /** Enqueues {@code call} on the communication stream while the kernels of all ranks run. */
-        <R> R beside(Communicator communicator, Supplier<R> call) {
+        <R> R beside(Supplier<R> call) {
             report.segment().fill((byte) 0);
             start();
             while (word(RUNNING) < NUM_BLOCKS) {
                 Thread.onSpinWait();
             }
-            communicator.barrier(CudaExchange.TIMEOUT);
+            context.meet();
             stamp(communication, BEFORE_CALL);
             R result = call.get();
             stamp(communication, AFTER_CALL);

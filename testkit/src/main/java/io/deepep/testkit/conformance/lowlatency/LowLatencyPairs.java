@@ -16,6 +16,7 @@ import io.deepep.testkit.conformance.RepeatedCalls;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 import java.util.IdentityHashMap;
 import java.util.function.BiConsumer;
+import java.util.function.Function;
 
 /**
  * Dispatches and combines of one rank. The combine of each handle is prepared by the first call
@@ -25,11 +26,11 @@ public final class LowLatencyPairs implements RepeatedCalls<LowLatencyWorld> {
     private final RankContext context;
     private final LowLatencyFormat format;
     private final CallOptions options;
-    private final boolean hook;
     private final boolean preReduced;
     private final CombineFormat homeFormat;
     private final LowLatencyRank memory;
     private final LowLatencyDispatchPlan plan;
+    private final Function<LowLatencyHandle, LowLatencyCombinePlan> planHome;
     private final IdentityHashMap<LowLatencyHandle, LowLatencyCombinePlan> homes =
             new IdentityHashMap<>();
     private LowLatencyRank expected;
@@ -47,7 +48,6 @@ public final class LowLatencyPairs implements RepeatedCalls<LowLatencyWorld> {
         this.context = memory.context();
         this.format = format;
         this.options = options;
-        this.hook = hook;
         this.preReduced = preReduced;
         this.homeFormat = homeFormat;
         this.memory = memory;
@@ -56,10 +56,16 @@ public final class LowLatencyPairs implements RepeatedCalls<LowLatencyWorld> {
                 (preReduced ? memory.weighted(format) : memory.plan(format))
                         .receiveHook(hook)
                         .build();
+        this.planHome =
+                handle ->
+                        (preReduced ? memory.preReduced(handle) : memory.home(handle))
+                                .receiveHook(hook)
+                                .format(homeFormat)
+                                .build();
     }
 
     /** Of which each rank gets all its rows back, as BF16. */
-    LowLatencyPairs(
+    public LowLatencyPairs(
             LowLatencyRank memory, LowLatencyFormat format, CallOptions options, boolean hook) {
         this(memory, format, options, hook, false, CombineFormat.BF16);
     }
@@ -101,14 +107,7 @@ public final class LowLatencyPairs implements RepeatedCalls<LowLatencyWorld> {
 
     void sendHome() {
         experts.accept(received.recvX(), memory.outputs());
-        LowLatencyCombinePlan back =
-                homes.computeIfAbsent(
-                        received.handle(),
-                        handle ->
-                                (preReduced ? memory.preReduced(handle) : memory.home(handle))
-                                        .receiveHook(hook)
-                                        .format(homeFormat)
-                                        .build());
+        LowLatencyCombinePlan back = homes.computeIfAbsent(received.handle(), planHome);
         home = context.buffer().lowLatencyCombine(back, options);
     }
 
