@@ -17,7 +17,6 @@ import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.ConcurrentHashMap;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -57,7 +56,6 @@ class FabricHeapsTest {
             EpTopology topology = SHAPE.topology();
             int numRanks = topology.numRanks();
             NormalWorld world = NormalWorld.of(RoutingSpec.of(numRanks, 8, 16, 4), 256, DType.BF16);
-            ConcurrentHashMap<Object, Object> common = new ConcurrentHashMap<>();
             Ranks.runBare(
                     backend,
                     topology,
@@ -69,13 +67,7 @@ class FabricHeapsTest {
                                         .normal(world.limits())
                                         .lowLatency(SHAPE.limits());
                         try (Buffer buffer = builder.open()) {
-                            RankContext context =
-                                    new RankContext(
-                                            backend,
-                                            buffer.topology(),
-                                            communicator,
-                                            buffer,
-                                            common);
+                            RankContext context = new RankContext(backend, communicator, buffer);
                             SHAPE.rank(context, 0).roundTrip(LowLatencyFormat.FP8);
                             context.meet();
                             System.out.println(SAID + "exchanged");

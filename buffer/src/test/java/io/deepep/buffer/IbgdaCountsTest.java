@@ -51,7 +51,7 @@ class IbgdaCountsTest {
 
     @BeforeAll
     static void requireCard() {
-        folder = CardBackends.requireCard();
+        folder = CardCases.requireCard();
     }
 
     private interface Calls {

@@ -8,7 +8,6 @@ import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
-import io.deepep.testkit.CardFolder;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
@@ -18,35 +17,19 @@ import io.deepep.testkit.conformance.normal.NormalRank;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /**
  * What is left in the queues to a rank that was given up is not waited for. A kernel that waits for
  * it until the time-out fails the queue pair, and the rank says so.
  */
-class IbgdaGivenUpTest {
+class IbgdaGivenUpTest extends CardCases {
     private static final int LOST = 1;
     private static final int NO_EXPERT = 8;
     private static final Duration TIMEOUT = Duration.ofSeconds(2);
 
     /** One queue stops for longer than all time-outs of a test: the next that is used. */
     private static final String STOP = "stall 0 60000";
-
-    private CardFolder card;
-
-    @BeforeEach
-    void requireCard() {
-        card = CardBackends.requireCard();
-    }
-
-    @AfterEach
-    void withoutFaults() {
-        if (card != null) {
-            card.faults("");
-        }
-    }
 
     @Test
     void byTheCallThatGivesItUp() {

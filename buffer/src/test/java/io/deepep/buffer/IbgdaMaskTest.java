@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.error.DeepEpTimeoutException;
-import io.deepep.testkit.CardFolder;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
@@ -15,28 +14,12 @@ import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
 import java.util.Arrays;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /** Masks of normal mode over cards: what becomes of queue pairs to a rank that is left out. */
-class IbgdaMaskTest {
+class IbgdaMaskTest extends CardCases {
     private static final int LOST = 1;
     private static final int ROUNDS = 2;
-
-    private CardFolder card;
-
-    @BeforeEach
-    void requireCard() {
-        card = CardBackends.requireCard();
-    }
-
-    @AfterEach
-    void withoutFaults() {
-        if (card != null) {
-            card.faults("");
-        }
-    }
 
     private static NormalWorld world(EpTopology topology) {
         int ranks = topology.numRanks();

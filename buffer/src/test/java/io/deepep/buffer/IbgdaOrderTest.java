@@ -1,34 +1,17 @@
 package io.deepep.buffer;
 
 import io.deepep.LowLatencyFormat;
-import io.deepep.testkit.CardFolder;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /** Writes that come late, after later ones, change nothing. */
-class IbgdaOrderTest {
+class IbgdaOrderTest extends CardCases {
     private static final int NUM_PAIRS = 12;
 
     /** Far longer than a call takes. */
     private static final int HOLD_MICROS = 150_000;
-
-    private CardFolder card;
-
-    @BeforeEach
-    void requireCard() {
-        card = CardBackends.requireCard();
-    }
-
-    @AfterEach
-    void withoutFaults() {
-        if (card != null) {
-            card.faults("");
-        }
-    }
 
     /**
      * A rank whose header of a combine is held back begins the next dispatch meanwhile, whose

@@ -28,7 +28,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class IbgdaSameBitsTest {
     @BeforeAll
     static void requireCard() {
-        CardBackends.requireCard();
+        CardCases.requireCard();
     }
 
     /** What ranks received, by name. */

@@ -26,7 +26,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeAll;
@@ -52,7 +51,7 @@ class IbgdaStartTest {
 
     @BeforeAll
     static void requireCard() {
-        CardBackends.requireCard();
+        CardCases.requireCard();
     }
 
     /** With several ports, the queue pairs to a peer use them in turn. */
@@ -160,7 +159,6 @@ class IbgdaStartTest {
             EpTopology topology = SHAPE.topology();
             NormalWorld world = NormalWorld.of(RoutingSpec.of(8, 64, 64, 8), 1024, DType.BF16);
             AtomicLong slowest = new AtomicLong();
-            ConcurrentHashMap<Object, Object> common = new ConcurrentHashMap<>();
             Ranks.runBare(
                     backend,
                     topology,
@@ -173,13 +171,7 @@ class IbgdaStartTest {
                         try (Buffer buffer = builder.open()) {
                             long took = System.nanoTime() - start;
                             slowest.accumulateAndGet(took, Math::max);
-                            RankContext context =
-                                    new RankContext(
-                                            backend,
-                                            buffer.topology(),
-                                            communicator,
-                                            buffer,
-                                            common);
+                            RankContext context = new RankContext(backend, communicator, buffer);
                             if (mode == Mode.NORMAL) {
                                 NormalRank rank = new NormalRank(context, world);
                                 rank.dispatch();

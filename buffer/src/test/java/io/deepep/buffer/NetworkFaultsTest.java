@@ -3,7 +3,6 @@ package io.deepep.buffer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.spi.LoopbackPorts;
-import io.deepep.testkit.CardFolder;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
 import java.io.IOException;
@@ -20,7 +19,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.random.RandomGenerator;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Assumptions;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -30,7 +28,7 @@ import org.junit.jupiter.api.Test;
  * {@code -Ddeepep.firstFault} numbers, ten of twelve of the first kind; {@code
  * -Ddeepep.faultsAtOnce} groups at a time.
  */
-class NetworkFaultsTest {
+class NetworkFaultsTest extends CardCases {
     /** Errors of an entry, of its queue pair, and of the port. */
     private static final List<String> SPOILING =
             List.of(
@@ -54,13 +52,6 @@ class NetworkFaultsTest {
     private static final int MAX_ENTRIES = 60;
 
     private static final int END_SECONDS = 60;
-
-    private CardFolder card;
-
-    @BeforeEach
-    void requireCard() {
-        card = CardBackends.requireCard();
-    }
 
     private record Fault(int number, String text, int rank, boolean spoils) {
         static Fault of(int number) {
