@@ -8,7 +8,8 @@ import io.deepep.NormalLimits;
 import io.deepep.RankFailedException;
 import io.deepep.Tensor;
 import io.deepep.testkit.TestBackend;
-import java.util.Arrays;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 
@@ -25,7 +26,7 @@ final class CaseRunner {
     /** What each rank gets, host tensors by name. */
     List<Map<String, Tensor>> run() throws InterruptedException {
         int numRanks = parity.topology().numRanks();
-        List<Map<String, Tensor>> outputs = Arrays.asList(newMaps(numRanks));
+        List<Map<String, Tensor>> outputs = new ArrayList<>(Collections.nCopies(numRanks, null));
         try (InProcessGroup group = InProcessGroup.of(numRanks)) {
             group.run(
                     communicator -> {
@@ -43,11 +44,6 @@ final class CaseRunner {
             throw new AssertionError("rank " + failed.rank() + ": " + failed.getCause(), failed);
         }
         return outputs;
-    }
-
-    @SuppressWarnings({"unchecked", "rawtypes"}) // arrays know no type parameters
-    private static Map<String, Tensor>[] newMaps(int number) {
-        return new Map[number];
     }
 
     private Buffer open(Communicator communicator) {

@@ -10,6 +10,7 @@ import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -109,10 +110,7 @@ final class JavaVectors {
         List<Map<String, Tensor>> inputs = new ArrayList<>();
         for (int rank = 0; rank < routing.numRanks(); rank++) {
             Tokens tokens = Tokens.bf16(rank, routing.numTokens(rank), hidden, spec.seed());
-            int rows = 0;
-            for (int count : oracle.counts(rank)) {
-                rows += count;
-            }
+            int rows = Arrays.stream(oracle.counts(rank)).sum();
             Map<String, Tensor> given = inputs(routing, rank, tokens, rows, spec.seed());
             given.put(
                     "cumulative_stats", HostTensors.allocate(DType.I32, routing.numLocalExperts()));

@@ -88,11 +88,7 @@ public final class NormalWorld implements ExchangeWorld {
 
     /** Rows of the rank that receives most, at least one. */
     public int mostRows() {
-        int most = 1;
-        for (int rank = 0; rank < routing.numRanks(); rank++) {
-            most = Math.max(most, oracle.rows(rank).size());
-        }
-        return most;
+        return check().mostRows();
     }
 
     @Override

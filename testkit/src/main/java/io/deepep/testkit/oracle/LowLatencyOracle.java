@@ -11,7 +11,6 @@ import java.util.function.IntPredicate;
 /** What each rank must receive in a low-latency dispatch of a global routing. */
 public final class LowLatencyOracle {
     private final Routing routing;
-    private final BiPredicate<Integer, Integer> lost;
     private final List<List<List<SourceRow>>> rows = new ArrayList<>();
 
     /** The oracle for one dispatch among all ranks. */
@@ -31,17 +30,17 @@ public final class LowLatencyOracle {
      */
     public LowLatencyOracle(Routing routing, BiPredicate<Integer, Integer> lost) {
         this.routing = routing;
-        this.lost = lost;
         for (int rank = 0; rank < routing.numRanks(); rank++) {
             List<List<SourceRow>> experts = new ArrayList<>();
             for (int expert = 0; expert < routing.numLocalExperts(); expert++) {
-                experts.add(receivedBy(rank, expert));
+                experts.add(receivedBy(rank, expert, lost));
             }
             rows.add(experts);
         }
     }
 
-    private List<SourceRow> receivedBy(int rank, int localExpert) {
+    private List<SourceRow> receivedBy(
+            int rank, int localExpert, BiPredicate<Integer, Integer> lost) {
         List<SourceRow> received = new ArrayList<>();
         for (int src = 0; src < routing.numRanks(); src++) {
             if (lost.test(src, rank)) {

@@ -8,6 +8,7 @@ import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.Tokens;
 import java.util.List;
 import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
 
 /**
  * Compares the result of a normal-mode dispatch with the oracle, bit for bit.
@@ -66,6 +67,11 @@ public record NormalDispatchCheck(
     /** Rows of the result at {@code rank}. */
     public int numRows(int rank) {
         return worstRows > 0 ? worstRows : sources(rank).size();
+    }
+
+    /** Rows of the rank that receives most, at least one. */
+    public int mostRows() {
+        return IntStream.range(0, tokens.size()).map(this::numRows).reduce(1, Math::max);
     }
 
     /** Where the rows of the result at {@code rank} come from. */

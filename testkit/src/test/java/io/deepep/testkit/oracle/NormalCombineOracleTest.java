@@ -83,7 +83,7 @@ class NormalCombineOracleTest {
                                                 HostTensors.allocate(DType.FP8_E4M3, rows.shape()),
                                                 HostTensors.allocate(DType.F32, rows.size(0), 1)))
                         .toList();
-        requireMisshapen(() -> combine.checkFp8Rows(0, given, List.of(), wrong));
+        requireMisshapen(() -> combine.checkFp8Rows(0, given, wrong));
         Tensor ofRank0 = HostTensors.f32(new float[][] {{1, 2}, {0, 3}, {4, 5}}, 2);
         Tensor ofRank1 = HostTensors.f32(new float[][] {{6, 0}, {7, 0}, {8, 9}}, 2);
         Tensor home = HostTensors.f32(new float[][] {{1, 2}, {6, 0}, {7, 3}}, 2);

@@ -116,18 +116,14 @@ public record NormalDispatchConformance(TestBackend backend) implements NormalSu
     public void expandedWorstCaseWithoutWeights(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         NormalWorld world = rank.world();
-        int most = 1;
-        for (int peer = 0; peer < world.routing().numRanks(); peer++) {
-            most = Math.max(most, world.oracle().expandedRows(peer, 4).size());
-        }
-        int rows = most + 3;
-        NormalDispatchCheck check = world.check().expanded(4).worstCase(rows).withoutWeights();
+        NormalDispatchCheck exact = world.check().expanded(4).withoutWeights();
+        int rows = exact.mostRows() + 3;
         DispatchPlan.Builder plan =
                 rank.bare()
                         .topk(rank.topkIdx(), null, shape.experts())
                         .expanded(true)
                         .expertAlignment(4)
                         .numWorstTokens(rows);
-        rank.roundTrip(plan, check);
+        rank.roundTrip(plan, exact.worstCase(rows));
     }
 }

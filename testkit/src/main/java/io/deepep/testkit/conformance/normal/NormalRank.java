@@ -206,7 +206,7 @@ public final class NormalRank extends ExchangeRank<NormalWorld, DispatchHandle> 
 
     /** Compares a combine of any FP8 rows, bit for bit. */
     void verifyFp8Rows(CombineResult result, List<ScaledRows> rows) {
-        combineOracle().checkFp8Rows(context().rank(), rows, List.of(), fetch(result));
+        combineOracle().checkFp8Rows(context().rank(), rows, fetch(result));
     }
 
     /** Compares the weights of a combine that was given those of {@code given}. */

@@ -28,7 +28,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.IntStream;
 import org.junit.jupiter.api.Timeout;
 
 /**
@@ -276,8 +275,7 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
         private static int enough(
                 NormalDispatchCheck check, NormalLimits limits, SplittableRandom random) {
             int numRanks = check.tokens().size();
-            int most = IntStream.range(0, numRanks).map(check::numRows).max().orElseThrow();
-            int rows = Math.max(1, most + random.nextInt(40));
+            int rows = check.mostRows() + random.nextInt(40);
             return check.expanded() ? rows : Math.min(rows, limits.recvCapacity(numRanks));
         }
 
