@@ -12,9 +12,9 @@ final class CountsWait {
     private static final long GRACE_NANOS = 10_000_000_000L;
 
     private final CudaNormalState state;
-    private final StatusBlock status;
+    private final NormalStatus status;
 
-    CountsWait(CudaNormalState state, StatusBlock status) {
+    CountsWait(CudaNormalState state, NormalStatus status) {
         this.state = state;
         this.status = status;
     }

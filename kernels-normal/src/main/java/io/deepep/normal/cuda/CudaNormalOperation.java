@@ -30,7 +30,7 @@ abstract class CudaNormalOperation<R> implements CudaOperation<R> {
     /** Of the status, and what a kernel tells besides. */
     final PinnedSlots.Slot slot;
 
-    final StatusBlock status;
+    final NormalStatus status;
     final Arena arena = Arena.ofAuto();
 
     /** Those of one node, which come first also where there are several. */

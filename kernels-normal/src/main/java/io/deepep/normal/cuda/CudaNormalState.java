@@ -178,21 +178,21 @@ final class CudaNormalState extends NormalState implements AutoCloseable {
     }
 
     /** The status of an operation, in its slot. */
-    StatusBlock status(PinnedSlots.Slot slot, NormalCall call, Plan plan, int numExperts) {
-        return new StatusBlock(slot, messages(call, plan, numExperts), masks);
+    NormalStatus status(PinnedSlots.Slot slot, NormalCall call, Plan plan, int numExperts) {
+        return new NormalStatus(slot, messages(call, plan, numExperts), masks);
     }
 
     /** Fills the group at the beginning of {@code params}. */
-    void setGroup(Params params, StatusBlock status) {
+    void setGroup(Params params, NormalStatus status) {
         setGroup(new Params(structs.group, params.memory()), true, status);
     }
 
     /** The same where kernels look at no peers, which are those of all groups. */
-    void setOwnGroup(Params params, StatusBlock status) {
+    void setOwnGroup(Params params, NormalStatus status) {
         setGroup(new Params(NormalStructs.NARROW.group, params.memory()), false, status);
     }
 
-    private void setGroup(Params p, boolean peers, StatusBlock status) {
+    private void setGroup(Params p, boolean peers, NormalStatus status) {
         int firstRank = topology.rankOf(topology.rdmaRank(), 0);
         if (peers) {
             setLayout(p, nvlLayout, heaps.subList(firstRank, firstRank + topology.numNvlRanks()));

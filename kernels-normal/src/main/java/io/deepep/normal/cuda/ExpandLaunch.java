@@ -33,7 +33,7 @@ final class ExpandLaunch {
             DispatchPlan plan,
             Config config,
             CudaDispatchOutputs outputs,
-            StatusBlock status) {
+            NormalStatus status) {
         this.state = state;
         this.outputs = outputs;
         this.expanded = handle.expanded();

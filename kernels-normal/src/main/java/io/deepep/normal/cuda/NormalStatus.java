@@ -10,14 +10,14 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 
 /** What the launches of a call in normal mode tell the host: also their counts, and their end. */
-final class StatusBlock extends LaunchStatus {
+final class NormalStatus extends LaunchStatus {
     private static final KernelStruct STRUCT = StatusStruct.BLOCK;
     private static final long READY = STRUCT.offset("ready");
     private static final long DONE = STRUCT.offset("done");
     private static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
 
     /** The block at the beginning of {@code slot}. */
-    StatusBlock(PinnedSlots.Slot slot, FaultMessages messages, Masks masks) {
+    NormalStatus(PinnedSlots.Slot slot, FaultMessages messages, Masks masks) {
         super(
                 slot,
                 messages.timeouts(),
