@@ -7,6 +7,7 @@ import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import io.deepep.Buffer;
+import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.djl.CheckpointConfig;
 import io.deepep.djl.MoeLayers;
@@ -23,6 +24,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import java.util.stream.IntStream;
 import java.util.zip.CRC32;
 
@@ -33,6 +35,9 @@ import java.util.zip.CRC32;
  * prompts, or none.
  */
 public final class Decoder implements AutoCloseable {
+    /** Ranks ask so seldom whether all answers have ended: the host waits for the GPU then. */
+    private static final int ENDS_EVERY = 16;
+
     private final DecoderOptions options;
 
     /** Owns the weights and caches; passes leave nothing here. */
@@ -136,6 +141,17 @@ public final class Decoder implements AutoCloseable {
      * @return the new tokens of each prompt
      */
     public List<long[]> generate(List<long[]> prompts, int numNewTokens, Sampler sampler) {
+        return generate(prompts, numNewTokens, sampler, Set.of());
+    }
+
+    /**
+     * The same, which stops soon after every prompt of every rank has got one of the tokens that
+     * end an answer: then all get fewer new tokens.
+     *
+     * @param endTokens the same on every rank
+     */
+    public List<long[]> generate(
+            List<long[]> prompts, int numNewTokens, Sampler sampler, Set<Integer> endTokens) {
         limits.check(prompts, numNewTokens);
         int numSlots = options.maxSequences();
         try (NDManager run = manager.newSubManager()) {
@@ -147,17 +163,41 @@ public final class Decoder implements AutoCloseable {
                     run.arange(0, numSlots, 1, DataType.INT64).muli(options.maxLength());
             // Kept on the device, so that the host can run ahead.
             NDArray added = run.create(new Shape(numSlots, numNewTokens), DataType.INT64);
-            for (int step = 0; step < numNewTokens; step++) {
-                added.set(new NDIndex(":, {}", step), next);
-                if (step + 1 < numNewTokens) {
-                    step(next, positions, firstRows, sampler);
-                }
+            added.set(new NDIndex(":, 0"), next);
+            int made = 1;
+            while (made < numNewTokens
+                    && !(made % ENDS_EVERY == 0
+                            && haveEnded(made(added, prompts.size(), made), endTokens))) {
+                step(next, positions, firstRows, sampler);
+                added.set(new NDIndex(":, {}", made++), next);
             }
             exchange.awaitLast();
-            return IntStream.range(0, prompts.size())
-                    .mapToObj(i -> added.get(i).toLongArray())
-                    .toList();
+            return made(added, prompts.size(), made);
         }
+    }
+
+    private static List<long[]> made(NDArray added, int numPrompts, int numTokens) {
+        return IntStream.range(0, numPrompts)
+                .mapToObj(i -> Arrays.copyOf(added.get(i).toLongArray(), numTokens))
+                .toList();
+    }
+
+    /** Whether no rank needs another token. Collective, if there are tokens that end an answer. */
+    private boolean haveEnded(List<long[]> answers, Set<Integer> endTokens) {
+        if (endTokens.isEmpty()) {
+            return false;
+        }
+        boolean own =
+                answers.stream()
+                        .allMatch(
+                                tokens ->
+                                        Arrays.stream(tokens)
+                                                .anyMatch(
+                                                        token -> endTokens.contains((int) token)));
+        byte[] told = {(byte) (own ? 1 : 0)};
+        BufferOptions of = buffer.options();
+        return of.communicator().allGather(told, of.timeout()).stream()
+                .allMatch(all -> all[0] == 1);
     }
 
     /** Computes the logits [V] after each prompt. Collective. */

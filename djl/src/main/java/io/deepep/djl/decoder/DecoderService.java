@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -153,6 +154,8 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
      *
      * @param prompts the tokens of each prompt, at least one
      * @param samplers makes the sampler of each rank, given its number
+     * @param endTokens stops soon after every prompt has got one of these: then all get fewer new
+     *     tokens
      * @return the new tokens of each prompt
      * @throws IllegalArgumentException if a prompt or a sampler is refused; the next request is
      *     served
@@ -160,7 +163,10 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
      * @throws CompletionException if a rank has failed, with the cause; then all ranks end
      */
     public synchronized List<long[]> generate(
-            List<long[]> prompts, int numNewTokens, IntFunction<Sampler> samplers) {
+            List<long[]> prompts,
+            int numNewTokens,
+            IntFunction<Sampler> samplers,
+            Set<Integer> endTokens) {
         check(prompts, numNewTokens);
         // Made here, because what a rank throws ends it.
         List<Sampler> ofRanks =
@@ -174,7 +180,17 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
         return gathered(
                 prompts.size(),
                 (decoder, rank) ->
-                        decoder.generate(dealtTo(rank, prompts), numNewTokens, ofRanks.get(rank)));
+                        decoder.generate(
+                                dealtTo(rank, prompts),
+                                numNewTokens,
+                                ofRanks.get(rank),
+                                endTokens));
+    }
+
+    /** The same with as many new tokens as are asked for. */
+    public List<long[]> generate(
+            List<long[]> prompts, int numNewTokens, IntFunction<Sampler> samplers) {
+        return generate(prompts, numNewTokens, samplers, Set.of());
     }
 
     /** Computes the logits [V] after each prompt. */

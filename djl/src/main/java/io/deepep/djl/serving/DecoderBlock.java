@@ -9,6 +9,7 @@ import ai.djl.training.ParameterStore;
 import ai.djl.util.PairList;
 import io.deepep.djl.decoder.DecoderService;
 import java.util.List;
+import java.util.Set;
 
 /**
  * A model on all ranks as DJL's block: prompts INT64 [T] and last the {@link Generation} as an
@@ -16,9 +17,11 @@ import java.util.List;
  */
 final class DecoderBlock extends AbstractBlock {
     private final DecoderService service;
+    private final Set<Integer> endTokens;
 
-    DecoderBlock(DecoderService service) {
+    DecoderBlock(DecoderService service, Set<Integer> endTokens) {
         this.service = service;
+        this.endTokens = endTokens;
     }
 
     @Override
@@ -34,7 +37,8 @@ final class DecoderBlock extends AbstractBlock {
         NDManager manager = inputs.get(numPrompts).getManager();
         NDList added = new NDList();
         for (long[] tokens :
-                service.generate(prompts, wanted.numNewTokens(), wanted::samplerOfRank)) {
+                service.generate(
+                        prompts, wanted.numNewTokens(), wanted::samplerOfRank, endTokens)) {
             added.add(manager.create(tokens));
         }
         return added;

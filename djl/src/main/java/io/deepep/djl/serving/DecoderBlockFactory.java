@@ -4,6 +4,7 @@ import ai.djl.Model;
 import ai.djl.nn.Block;
 import ai.djl.nn.BlockFactory;
 import io.deepep.DType;
+import io.deepep.djl.CheckpointConfig;
 import io.deepep.djl.TorchDevices;
 import io.deepep.djl.decoder.DecoderOptions;
 import io.deepep.djl.decoder.DecoderService;
@@ -13,6 +14,7 @@ import java.nio.file.Path;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 
 /**
  * Loads a Hugging Face checkpoint on all GPUs of the host, for DJL and DJL Serving. In {@code
@@ -28,9 +30,10 @@ public final class DecoderBlockFactory implements BlockFactory {
     public Block newBlock(Model model, Path modelPath, Map<String, ?> arguments)
             throws IOException {
         int numRanks = number(arguments, "ranks", Math.max(1, TorchDevices.numGpus()));
+        Set<Integer> endTokens = CheckpointConfig.endTokens(modelPath);
         DecoderService service = DecoderService.start(modelPath, numRanks, options(arguments));
         model.getNDManager().attachInternal("deepep-decoder", service); // closed with the model
-        return new DecoderBlock(service);
+        return new DecoderBlock(service, endTokens);
     }
 
     private static DecoderOptions options(Map<String, ?> arguments) {

@@ -136,7 +136,7 @@ final class DecoderTranslator implements Translator<Input, Output> {
         return output;
     }
 
-    /** The model has been asked for more, in as many passes as the request says. */
+    /** The model goes on for some tokens after an answer has ended. */
     private String text(long[] tokens) {
         long[] answer =
                 LongStream.of(tokens)

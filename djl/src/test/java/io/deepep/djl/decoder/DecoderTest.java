@@ -9,7 +9,9 @@ import io.deepep.djl.TorchDevices;
 import io.deepep.djl.decoder.Golden.Prompt;
 import io.deepep.djl.exchange.Transport;
 import java.io.IOException;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -140,6 +142,35 @@ class DecoderTest {
         return largest;
     }
 
+    /** Two ranks have a prompt each, and two have none. */
+    @Test
+    void endsSoonAfterTheLongestAnswer() throws Exception {
+        List<long[]> prompts =
+                Golden.of("mixtral").prompts().stream().limit(2).map(Prompt::ids).toList();
+        try (DecoderService service =
+                DecoderService.start(Golden.folder("mixtral"), 4, DecoderOptions.DEFAULT)) {
+            List<long[]> whole = service.generate(prompts, 60, _ -> Sampler.greedy());
+            Set<Integer> ends = Set.of((int) whole.get(0)[2], (int) whole.get(1)[20]);
+            int longest = 0;
+            for (long[] tokens : whole) {
+                int answer = 1;
+                while (!ends.contains((int) tokens[answer - 1])) {
+                    answer++;
+                }
+                longest = Math.max(longest, answer);
+            }
+            int made = (longest + 15) / 16 * 16;
+            assertThat(made).isLessThan(60);
+            List<long[]> ended = service.generate(prompts, 60, _ -> Sampler.greedy(), ends);
+            for (int i = 0; i < prompts.size(); i++) {
+                assertThat(ended.get(i)).containsExactly(Arrays.copyOf(whole.get(i), made));
+            }
+            Set<Integer> never = Set.of(319);
+            assertThat(service.generate(prompts, 40, _ -> Sampler.greedy(), never))
+                    .allMatch(tokens -> tokens.length == 40);
+        }
+    }
+
     /** Also after requests that were refused. */
     @Test
     void wrongRequestsAreRefusedAndTheNextIsServed() throws Exception {
@@ -168,7 +199,7 @@ class DecoderTest {
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("p=0.0");
             assertThat(service.generate(List.of(prompt.ids()), 10, _ -> Sampler.greedy()).get(0))
-                    .containsExactly(java.util.Arrays.copyOf(prompt.tokens(), 10));
+                    .containsExactly(Arrays.copyOf(prompt.tokens(), 10));
         }
     }
 
