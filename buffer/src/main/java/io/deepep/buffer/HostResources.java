@@ -49,6 +49,9 @@ final class HostResources implements Resources {
                 ownsStream
                         ? new HostStream("deepep-comm-" + topology.rank())
                         : (HostStream) options.communicationStream();
+        if (ownsStream) {
+            heaps.whenUnreachable(stream::close); // its thread, if nobody closes the buffer
+        }
         HostHeap normalRdma = heaps.rdma().window(0, sizes.normalRdmaBytes());
         normal =
                 options.normal() == null

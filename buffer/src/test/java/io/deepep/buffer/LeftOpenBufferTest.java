@@ -8,6 +8,7 @@ import io.deepep.Communicator;
 import io.deepep.DType;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
+import io.deepep.host.HostStream;
 import io.deepep.testkit.LogMessages;
 import java.lang.foreign.MemorySegment;
 import java.util.Queue;
@@ -89,5 +90,24 @@ class LeftOpenBufferTest {
             }
         }
         assertThat(memories).hasSize(2);
+    }
+
+    /** The thread of asynchronous calls goes as the memory does. */
+    @Test
+    void endTheirThreadsWhenNobodyReachesThem() throws InterruptedException {
+        Queue<Thread> threads = new ConcurrentLinkedQueue<>();
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator ->
+                            ((HostStream) open(communicator).communicationStream())
+                                    .submit(() -> threads.add(Thread.currentThread()))
+                                    .synchronize());
+            assertThat(threads).hasSize(2);
+            for (int i = 0; i < 1000 && threads.stream().anyMatch(Thread::isAlive); i++) {
+                System.gc();
+                Thread.sleep(10);
+            }
+        }
+        assertThat(threads).noneMatch(Thread::isAlive);
     }
 }

@@ -42,6 +42,11 @@ final class HeapLease implements AutoCloseable {
         }
     }
 
+    /** Runs {@code action}, which must not refer to heaps, when nobody can reach these any more. */
+    void whenUnreachable(Runnable action) {
+        CLEANER.register(this, action);
+    }
+
     /** Idempotent. */
     @Override
     public void close() {

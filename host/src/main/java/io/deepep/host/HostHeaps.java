@@ -129,6 +129,16 @@ public final class HostHeaps implements AutoCloseable {
         return doorbell;
     }
 
+    /**
+     * Runs {@code action} when nobody can reach these heaps or their memory any more, closed or
+     * not.
+     *
+     * @param action must not refer to them
+     */
+    public void whenUnreachable(Runnable action) {
+        lease.whenUnreachable(action);
+    }
+
     @Override
     public void close() {
         lease.close();
