@@ -167,7 +167,7 @@ public final class Decoder implements AutoCloseable {
             int made = 1;
             while (made < numNewTokens
                     && !(made % ENDS_EVERY == 0
-                            && haveEnded(made(added, prompts.size(), made), endTokens))) {
+                            && haveEnded(added, prompts.size(), made, endTokens))) {
                 step(next, positions, firstRows, sampler);
                 added.set(new NDIndex(":, {}", made++), next);
             }
@@ -183,17 +183,17 @@ public final class Decoder implements AutoCloseable {
     }
 
     /** Whether no rank needs another token. Collective, if there are tokens that end an answer. */
-    private boolean haveEnded(List<long[]> answers, Set<Integer> endTokens) {
+    private boolean haveEnded(NDArray added, int numPrompts, int made, Set<Integer> endTokens) {
         if (endTokens.isEmpty()) {
             return false;
         }
         boolean own =
-                answers.stream()
+                made(added, numPrompts, made).stream()
                         .allMatch(
                                 tokens ->
                                         Arrays.stream(tokens)
-                                                .anyMatch(
-                                                        token -> endTokens.contains((int) token)));
+                                                .mapToInt(Math::toIntExact)
+                                                .anyMatch(endTokens::contains));
         byte[] told = {(byte) (own ? 1 : 0)};
         BufferOptions of = buffer.options();
         return of.communicator().allGather(told, of.timeout()).stream()
