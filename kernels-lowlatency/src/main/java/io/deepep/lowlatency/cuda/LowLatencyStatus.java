@@ -3,7 +3,6 @@ package io.deepep.lowlatency.cuda;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.kernel.LaunchStatus;
-import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.PinnedSlots;
 
@@ -15,8 +14,6 @@ import io.deepep.cuda.memory.PinnedSlots;
  * memory. The host looks there only once something has failed.
  */
 final class LowLatencyStatus extends LaunchStatus {
-    private static final long DONE = StatusStruct.BLOCK.offset("done");
-
     private final DevicePool.Block ran;
     private final CudaStream stream;
 

@@ -1,6 +1,5 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.kernel.LaunchStatus;
 import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.cuda.memory.PinnedSlots;
@@ -11,9 +10,7 @@ import java.lang.invoke.VarHandle;
 
 /** What the launches of a call in normal mode tell the host: also their counts, and their end. */
 final class NormalStatus extends LaunchStatus {
-    private static final KernelStruct STRUCT = StatusStruct.BLOCK;
-    private static final long READY = STRUCT.offset("ready");
-    private static final long DONE = STRUCT.offset("done");
+    private static final long READY = StatusStruct.BLOCK.offset("ready");
     private static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
 
     /** The block at the beginning of {@code slot}. */

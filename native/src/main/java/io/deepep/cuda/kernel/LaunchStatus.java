@@ -17,7 +17,7 @@ import java.util.function.Function;
  */
 public class LaunchStatus {
     private static final KernelStruct STRUCT = StatusStruct.BLOCK;
-    private static final long DONE = STRUCT.offset("done");
+    protected static final long DONE = STRUCT.offset("done");
     private static final long CODE = STRUCT.offset("code");
     private static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
     private static final VarHandle INT = ValueLayout.JAVA_INT.varHandle();
