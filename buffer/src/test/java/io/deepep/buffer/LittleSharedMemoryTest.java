@@ -3,16 +3,13 @@ package io.deepep.buffer;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.Buffer;
 import io.deepep.CombineFormat;
-import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.testkit.Programs;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
-import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
@@ -20,7 +17,6 @@ import io.deepep.testkit.conformance.normal.NormalRank;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.List;
-import java.util.concurrent.ConcurrentHashMap;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -48,33 +44,19 @@ class LittleSharedMemoryTest {
 
         public static void main(String[] args) {
             TestBackend backend = TestBackends.load().named(BufferTestBackends.CUDA.name());
-            EpTopology topology = new EpTopology(0, NUM_RANKS, NUM_RANKS);
+            EpTopology topology = Ranks.topology(1, NUM_RANKS);
             LowLatencyShape shape = LowLatencyShape.of(topology, 4, 7168, 4, 8);
-            NormalWorld world =
-                    NormalWorld.of(RoutingSpec.of(NUM_RANKS, 8, 8, 4), 9216, DType.BF16);
-            ConcurrentHashMap<Object, Object> common = new ConcurrentHashMap<>();
-            Ranks.runBare(
+            NormalWorld world = NormalWorld.bf16(RoutingSpec.of(NUM_RANKS, 8, 8, 4), 9216);
+            Ranks.run(
                     backend,
                     topology,
-                    communicator -> {
-                        Buffer.Builder builder =
-                                Ranks.builder(backend, communicator, topology)
-                                        .normal(world.limits())
-                                        .lowLatency(shape.limits());
-                        try (Buffer buffer = builder.open()) {
-                            RankContext context =
-                                    new RankContext(
-                                            backend,
-                                            buffer.topology(),
-                                            communicator,
-                                            buffer,
-                                            common);
-                            NormalRank rank = new NormalRank(context, world);
-                            rank.combineFp8(rank.dispatch().handle());
-                            rank.roundTrip(rank.plan());
-                            check(shape.rank(context, 0));
-                            context.meet();
-                        }
+                    builder -> builder.normal(world.limits()).lowLatency(shape.limits()),
+                    context -> {
+                        NormalRank rank = new NormalRank(context, world);
+                        rank.combineFp8(rank.dispatch().handle());
+                        rank.roundTrip(rank.plan());
+                        check(shape.rank(context, 0));
+                        context.meet();
                         System.out.println(SAID);
                     });
         }
