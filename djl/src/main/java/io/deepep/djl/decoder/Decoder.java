@@ -13,7 +13,6 @@ import io.deepep.djl.CheckpointConfig;
 import io.deepep.djl.MoeLayers;
 import io.deepep.djl.Safetensors;
 import io.deepep.djl.TorchDevices;
-import io.deepep.djl.TorchTensors;
 import io.deepep.djl.Weights;
 import io.deepep.djl.decoder.Pass.Sequence;
 import io.deepep.error.RankMismatchException;
@@ -26,6 +25,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 import java.util.zip.CRC32;
 
 /**
@@ -36,7 +36,7 @@ import java.util.zip.CRC32;
  */
 public final class Decoder implements AutoCloseable {
     /** Ranks ask so seldom whether all answers have ended: the host waits for the GPU then. */
-    private static final int ENDS_EVERY = 16;
+    static final int ENDS_EVERY = 16;
 
     private final DecoderOptions options;
 
@@ -47,6 +47,9 @@ public final class Decoder implements AutoCloseable {
     final TwoModes exchange;
     private Model model;
     private final PromptLimits limits;
+
+    /** INT64 [slots], the last token of each; on the device, so that the host can run ahead. */
+    private final NDArray last;
 
     /**
      * Loads the model. Collective.
@@ -125,6 +128,7 @@ public final class Decoder implements AutoCloseable {
         this.buffer = buffer;
         this.limits = limits;
         options = limits.options();
+        last = manager.create(new long[options.maxSequences()]);
         try {
             exchange = new TwoModes(buffer, options.transport());
         } catch (Throwable failure) {
@@ -153,117 +157,174 @@ public final class Decoder implements AutoCloseable {
     public List<long[]> generate(
             List<long[]> prompts, int numNewTokens, Sampler sampler, Set<Integer> endTokens) {
         limits.check(prompts, numNewTokens);
-        int numSlots = options.maxSequences();
-        try (NDManager run = manager.newSubManager()) {
-            NDArray next = first(prompts, sampler, run);
-            long[] lengths = new long[numSlots];
-            Arrays.setAll(lengths, i -> i < prompts.size() ? prompts.get(i).length : 0);
-            NDArray positions = ids(run, lengths);
-            NDArray firstRows =
-                    run.arange(0, numSlots, 1, DataType.INT64).muli(options.maxLength());
-            // Kept on the device, so that the host can run ahead.
-            NDArray added = run.create(new Shape(numSlots, numNewTokens), DataType.INT64);
-            added.set(new NDIndex(":, 0"), next);
-            int made = 1;
-            while (made < numNewTokens
-                    && !(made % ENDS_EVERY == 0
-                            && haveEnded(added, prompts.size(), made, endTokens))) {
-                step(next, positions, firstRows, sampler);
-                added.set(new NDIndex(":, {}", made++), next);
-            }
-            exchange.awaitLast();
-            return made(added, prompts.size(), made);
+        List<Share> shares = shares(prompts, sampler);
+        read(shares);
+        long[][] added = new long[prompts.size()][numNewTokens];
+        copy(step(shares, 0), 0, added, 0);
+        int made = 1;
+        while (made < numNewTokens
+                && (made % ENDS_EVERY != 0 || !haveEnded(added, made, endTokens))) {
+            int left = numNewTokens - made;
+            // At once if nothing ends it, so that the host can run ahead.
+            int steps = endTokens.isEmpty() ? left : Math.min(left, ENDS_EVERY - made % ENDS_EVERY);
+            copy(step(shares, steps), 1, added, made);
+            made += steps;
         }
+        int numMade = made;
+        return Arrays.stream(added).map(tokens -> Arrays.copyOf(tokens, numMade)).toList();
     }
 
-    private static List<long[]> made(NDArray added, int numPrompts, int numTokens) {
-        return IntStream.range(0, numPrompts)
-                .mapToObj(i -> Arrays.copyOf(added.get(i).toLongArray(), numTokens))
-                .toList();
+    /** All prompts in the first slots; none for a rank without. */
+    private static List<Share> shares(List<long[]> prompts, Sampler sampler) {
+        int[] slots = IntStream.range(0, prompts.size()).toArray();
+        return prompts.isEmpty() ? List.of() : List.of(new Share(sampler, slots, prompts));
+    }
+
+    private static void copy(long[][] slots, int first, long[][] to, int made) {
+        for (int i = 0; i < to.length; i++) {
+            System.arraycopy(slots[i], first, to[i], made, slots[i].length - first);
+        }
     }
 
     /** Whether no rank needs another token. Collective, if there are tokens that end an answer. */
-    private boolean haveEnded(NDArray added, int numPrompts, int made, Set<Integer> endTokens) {
+    private boolean haveEnded(long[][] added, int made, Set<Integer> endTokens) {
         if (endTokens.isEmpty()) {
             return false;
         }
-        boolean own =
-                made(added, numPrompts, made).stream()
-                        .allMatch(
-                                tokens ->
-                                        Arrays.stream(tokens)
-                                                .mapToInt(Math::toIntExact)
-                                                .anyMatch(endTokens::contains));
-        byte[] told = {(byte) (own ? 1 : 0)};
+        byte[] own = {(byte) (haveAllEnded(added, made, endTokens) ? 1 : 0)};
         BufferOptions of = buffer.options();
-        return of.communicator().allGather(told, of.timeout()).stream()
-                .allMatch(all -> all[0] == 1);
+        return of.communicator().allGather(own, of.timeout()).stream().allMatch(all -> all[0] == 1);
+    }
+
+    /** Whether each of the answers has one of the tokens among its first {@code made}. */
+    static boolean haveAllEnded(long[][] answers, int made, Set<Integer> endTokens) {
+        return Arrays.stream(answers)
+                .allMatch(
+                        tokens ->
+                                Arrays.stream(tokens, 0, made)
+                                        .mapToInt(Math::toIntExact)
+                                        .anyMatch(endTokens::contains));
     }
 
     /** Computes the logits [V] after each prompt. Collective. */
     public List<float[]> logits(List<long[]> prompts) {
         limits.check(prompts, 1);
         try (NDManager scope = manager.newSubManager()) {
-            NDArray logits = prefill(prompts, scope);
+            NDArray logits = prefill(shares(prompts, Sampler.greedy()), scope);
             return IntStream.range(0, prompts.size())
                     .mapToObj(i -> logits.get(i).toFloatArray())
                     .toList();
         }
     }
 
-    /** Reads the prompts. INT64 [slots], the first new token of each; 0 in slots without. */
-    private NDArray first(List<long[]> prompts, Sampler sampler, NDManager run) {
-        NDArray next = run.create(new long[options.maxSequences()]);
+    /**
+     * Reads prompts into their slots, and chooses the first new token of each. What other slots
+     * hold stays. Collective: a rank without prompts has no shares.
+     */
+    void read(List<Share> shares) {
         try (NDManager scope = manager.newSubManager()) {
-            NDArray logits = prefill(prompts, scope);
-            if (!prompts.isEmpty()) {
-                next.set(new NDIndex(":{}", prompts.size()), sampler.next(logits));
+            NDArray logits = prefill(shares, scope);
+            int first = 0;
+            for (Share share : shares) {
+                int end = first + share.slots.length;
+                last.set(
+                        new NDIndex("{}", slots(share, scope)),
+                        share.sampler.next(logits.get(new NDIndex("{}:{}", first, end))));
+                first = end;
+                share.made = 1;
             }
         }
-        return next;
     }
 
-    private NDArray prefill(List<long[]> prompts, NDManager scope) {
+    private static NDArray slots(Share share, NDManager scope) {
+        return ids(scope, Arrays.stream(share.slots).asLongStream().toArray());
+    }
+
+    private NDArray prefill(List<Share> shares, NDManager scope) {
         exchange.decoding(false);
         List<Sequence> sequences = new ArrayList<>();
+        LongStream.Builder tokens = LongStream.builder();
+        LongStream.Builder positions = LongStream.builder();
+        LongStream.Builder rows = LongStream.builder();
+        LongStream.Builder wanted = LongStream.builder();
         int numTokens = 0;
-        for (int i = 0; i < prompts.size(); i++) {
-            sequences.add(new Sequence(i, numTokens, prompts.get(i).length));
-            numTokens += prompts.get(i).length;
-        }
-        long[] tokens = new long[numTokens];
-        long[] positions = new long[numTokens];
-        long[] rows = new long[numTokens];
-        long[] last = new long[prompts.size()];
-        for (Sequence sequence : sequences) {
-            for (int i = 0; i < sequence.length(); i++) {
-                tokens[sequence.first() + i] = prompts.get(sequence.slot())[i];
-                positions[sequence.first() + i] = i;
-                rows[sequence.first() + i] = (long) sequence.slot() * options.maxLength() + i;
+        for (Share share : shares) {
+            for (int i = 0; i < share.slots.length; i++) {
+                long[] prompt = share.prompts.get(i);
+                sequences.add(new Sequence(share.slots[i], numTokens, prompt.length));
+                for (int at = 0; at < prompt.length; at++) {
+                    tokens.add(prompt[at]);
+                    positions.add(at);
+                    rows.add((long) share.slots[i] * options.maxLength() + at);
+                }
+                numTokens += prompt.length;
+                wanted.add(numTokens - 1L);
             }
-            last[sequence.slot()] = sequence.first() + sequence.length() - 1L;
         }
         Pass pass = new Pass(scope, ids(scope, positions), ids(scope, rows), sequences);
-        NDArray logits = model.logits(ids(scope, tokens), pass, ids(scope, last));
+        NDArray logits = model.logits(ids(scope, tokens), pass, ids(scope, wanted));
         exchange.awaitLast(); // or a failure would be told to the next request
         return logits;
+    }
+
+    private static NDArray ids(NDManager scope, LongStream.Builder values) {
+        return ids(scope, values.build().toArray());
     }
 
     private static NDArray ids(NDManager scope, long[] values) {
         return scope.create(values, new Shape(values.length));
     }
 
-    /** Adds a token to every slot, used or not: the same shapes in every step. */
-    private void step(NDArray next, NDArray positions, NDArray firstRows, Sampler sampler) {
+    /**
+     * Adds tokens to every slot, used or not: the same shapes in every step. Collective, with the
+     * same number of steps on every rank.
+     *
+     * @return of each slot, its last token before, and the new ones
+     */
+    long[][] step(List<Share> shares, int numSteps) {
         exchange.decoding(true);
+        int numSlots = options.maxSequences();
+        try (NDManager run = manager.newSubManager()) {
+            long[] next = new long[numSlots];
+            for (Share share : shares) {
+                for (int i = 0; i < share.slots.length; i++) {
+                    next[share.slots[i]] = share.position(i);
+                }
+                share.made += numSteps;
+            }
+            NDArray positions = ids(run, next);
+            NDArray firstRows =
+                    run.arange(0, numSlots, 1, DataType.INT64).muli(options.maxLength());
+            NDArray added = run.create(new Shape(numSlots, numSteps + 1L), DataType.INT64);
+            added.set(new NDIndex(":, 0"), last);
+            for (int step = 1; step <= numSteps; step++) {
+                step(shares, positions, firstRows);
+                added.set(new NDIndex(":, {}", step), last);
+            }
+            exchange.awaitLast();
+            long[] tokens = added.toLongArray();
+            int each = numSteps + 1;
+            return IntStream.range(0, numSlots)
+                    .mapToObj(slot -> Arrays.copyOfRange(tokens, slot * each, (slot + 1) * each))
+                    .toArray(long[][]::new);
+        }
+    }
+
+    private void step(List<Share> shares, NDArray positions, NDArray firstRows) {
         try (NDManager scope = manager.newSubManager()) {
             NDArray now = positions.duplicate();
             now.attach(scope);
-            NDArray tokens = next.duplicate();
+            NDArray tokens = last.duplicate();
             tokens.attach(scope);
             Pass pass = new Pass(scope, now, now.add(firstRows), null);
-            NDArray all = scope.arange(0, options.maxSequences(), 1, next.getDataType());
-            TorchTensors.cast(sampler.next(model.logits(tokens, pass, all)), next);
+            NDArray all = scope.arange(0, options.maxSequences(), 1, DataType.INT64);
+            NDArray logits = model.logits(tokens, pass, all);
+            for (Share share : shares) {
+                NDArray slots = slots(share, scope);
+                last.set(
+                        new NDIndex("{}", slots),
+                        share.sampler.next(logits.get(new NDIndex("{}", slots))));
+            }
             positions.addi(1);
         }
     }

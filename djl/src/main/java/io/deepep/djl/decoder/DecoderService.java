@@ -12,18 +12,19 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
-import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import javax.management.ObjectName;
 
 /**
  * A model on the ranks of one process. Each rank has a thread, its own experts, and a GPU if there
  * are any. Prompts are distributed to the ranks in turn; ranks without prompts run their experts
- * for the others. Thread-safe; requests run one at a time.
+ * for the others. Thread-safe; requests that are made at the same time are served together, as far
+ * as {@link DecoderOptions#maxSequences} allows.
  *
  * <p>It is a platform MXBean, see {@link DecoderServiceMXBean}.
  */
@@ -31,31 +32,11 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
     private final int numRanks;
     private final PromptLimits limits;
 
-    /**
-     * Of each rank; whoever adds to them locks them, so that a job runs on all ranks or on none.
-     */
-    private final List<BlockingQueue<Job>> jobs = new ArrayList<>();
-
-    /** Whether all have their last job. */
-    private boolean ending;
-
-    /** Fails as the first rank does. */
-    private final CompletableFuture<Void> failed = new CompletableFuture<>();
-
+    private final BatchScheduler scheduler;
     private final ObjectName name;
 
     /** Completes when no rank runs any more. */
     private final CompletableFuture<Void> ended = new CompletableFuture<>();
-
-    /** What a rank does next; {@link #LAST} ends it. */
-    private record Job(Work<?> work, CompletableFuture<Object> result) {
-        private static final Job LAST = new Job(null, null);
-    }
-
-    @FunctionalInterface
-    private interface Work<R> {
-        R on(Decoder decoder, int rank);
-    }
 
     /**
      * Starts the ranks and loads the model; returns when it is loaded.
@@ -89,7 +70,7 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
                 .daemon()
                 .start(() -> service.runRanks(folder, options));
         try {
-            service.onAllRanks((_, _) -> null); // what fails while loading is thrown here
+            service.scheduler.awaitLoaded();
             return service;
         } catch (RuntimeException failure) {
             service.close();
@@ -100,9 +81,7 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
     private DecoderService(int numRanks, PromptLimits limits) {
         this.numRanks = numRanks;
         this.limits = limits;
-        for (int rank = 0; rank < numRanks; rank++) {
-            jobs.add(new LinkedBlockingQueue<>());
-        }
+        scheduler = new BatchScheduler(numRanks, limits.options());
         name = Beans.register("type=DecoderService", this);
     }
 
@@ -110,7 +89,7 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
         try (InProcessGroup group = InProcessGroup.of(numRanks)) {
             group.run(communicator -> serve(communicator, folder, options));
         } catch (Throwable failure) {
-            fail(failure);
+            scheduler.fail(failure);
         } finally {
             ended.complete(null);
         }
@@ -124,28 +103,10 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
                         communicator,
                         TorchDevices.ofRank(communicator.localRank()),
                         options)) {
-            BlockingQueue<Job> own = jobs.get(communicator.rank());
-            for (Job job = own.take(); !job.equals(Job.LAST); job = own.take()) {
-                job.result.complete(job.work.on(decoder, communicator.rank()));
-            }
+            scheduler.serve(decoder, communicator.rank());
         } catch (Throwable failure) {
-            fail(failure);
+            scheduler.fail(failure);
             throw failure;
-        }
-    }
-
-    /** Ends the other ranks too: they can do nothing without this one. */
-    private void fail(Throwable failure) {
-        failed.completeExceptionally(failure);
-        end();
-    }
-
-    private void end() {
-        synchronized (jobs) {
-            if (!ending) {
-                ending = true;
-                jobs.forEach(queue -> queue.add(Job.LAST));
-            }
         }
     }
 
@@ -153,23 +114,26 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
      * Continues prompts by new tokens.
      *
      * @param prompts the tokens of each prompt, at least one
-     * @param samplers makes the sampler of each rank, given its number
+     * @param samplers makes the samplers: of prompts 0, {@code numRanks}, {@code 2 * numRanks} and
+     *     so on given 0, of the prompts after these given 1, and so on. A sampler is called by one
+     *     rank at a time
      * @param endTokens stops soon after every prompt has got one of these: then all get fewer new
      *     tokens
      * @return the new tokens of each prompt
-     * @throws IllegalArgumentException if a prompt or a sampler is refused; the next request is
-     *     served
+     * @throws IllegalArgumentException if a prompt or a sampler is refused; others are served
      * @throws IllegalStateException if the service is closed
      * @throws CompletionException if a rank has failed, with the cause; then all ranks end
      */
-    public synchronized List<long[]> generate(
+    public List<long[]> generate(
             List<long[]> prompts,
             int numNewTokens,
             IntFunction<Sampler> samplers,
             Set<Integer> endTokens) {
-        check(prompts, numNewTokens);
+        List<List<long[]>> dealt =
+                IntStream.range(0, numRanks).mapToObj(rank -> dealtTo(rank, prompts)).toList();
+        dealt.forEach(ofRank -> limits.check(ofRank, numNewTokens));
         // Made here, because what a rank throws ends it.
-        List<Sampler> ofRanks =
+        List<Sampler> made =
                 IntStream.range(0, numRanks)
                         .mapToObj(
                                 rank ->
@@ -177,14 +141,16 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
                                                 samplers.apply(rank),
                                                 () -> "samplers made null for rank " + rank))
                         .toList();
-        return gathered(
-                prompts.size(),
-                (decoder, rank) ->
-                        decoder.generate(
-                                dealtTo(rank, prompts),
-                                numNewTokens,
-                                ofRanks.get(rank),
-                                endTokens));
+        if (prompts.isEmpty()) {
+            return List.of();
+        }
+        Request request = new Request(dealt, numNewTokens, made, Set.copyOf(endTokens));
+        scheduler.add(request);
+        try {
+            return request.answer.join();
+        } catch (CancellationException _) {
+            throw new IllegalStateException("the service is closed; start another");
+        }
     }
 
     /** The same with as many new tokens as are asked for. */
@@ -194,58 +160,30 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
     }
 
     /** Computes the logits [V] after each prompt. */
-    public synchronized List<float[]> logits(List<long[]> prompts) {
-        check(prompts, 1);
-        return gathered(prompts.size(), (decoder, rank) -> decoder.logits(dealtTo(rank, prompts)));
+    public List<float[]> logits(List<long[]> prompts) {
+        List<List<float[]>> ofRanks =
+                Stream.generate(() -> (List<float[]>) new ArrayList<float[]>())
+                        .limit(numRanks)
+                        .toList();
+        generate(prompts, 1, rank -> recorded(ofRanks.get(rank)));
+        return IntStream.range(0, prompts.size())
+                .mapToObj(i -> ofRanks.get(i % numRanks).get(i / numRanks))
+                .toList();
     }
 
-    private void check(List<long[]> prompts, int numNewTokens) {
-        for (int rank = 0; rank < numRanks; rank++) {
-            limits.check(dealtTo(rank, prompts), numNewTokens);
-        }
-    }
-
-    private <P> List<P> dealtTo(int rank, List<P> prompts) {
-        List<P> dealt = new ArrayList<>();
-        for (int i = rank; i < prompts.size(); i += numRanks) {
-            dealt.add(prompts.get(i));
-        }
-        return dealt;
-    }
-
-    private <R> List<R> gathered(int count, Work<List<R>> work) {
-        if (count == 0) {
-            return List.of();
-        }
-        List<List<R>> perRank = onAllRanks(work);
-        List<R> all = new ArrayList<>();
-        for (int i = 0; i < count; i++) {
-            all.add(perRank.get(i % numRanks).get(i / numRanks));
-        }
-        return all;
-    }
-
-    /** Runs the same work on every rank; a rank's failure is everyone's. */
-    @SuppressWarnings("unchecked") // a job's result is what its work returns
-    private <R> List<R> onAllRanks(Work<R> work) {
-        List<CompletableFuture<Object>> results = new ArrayList<>();
-        synchronized (jobs) {
-            if (ending) {
-                throw failed.isDone()
-                        ? new CompletionException(failed.exceptionNow())
-                        : new IllegalStateException("the service is closed; start another");
+    private static Sampler recorded(List<float[]> seen) {
+        return logits -> {
+            for (long i = 0; i < logits.getShape().get(0); i++) {
+                seen.add(logits.get(i).toFloatArray());
             }
-            for (BlockingQueue<Job> queue : jobs) {
-                Job job = new Job(work, new CompletableFuture<>());
-                queue.add(job);
-                results.add(job.result);
-            }
-        }
-        List<R> values = new ArrayList<>();
-        for (CompletableFuture<Object> result : results) {
-            values.add((R) CompletableFuture.anyOf(result, failed).join());
-        }
-        return values;
+            return Sampler.greedy().next(logits);
+        };
+    }
+
+    private List<long[]> dealtTo(int rank, List<long[]> prompts) {
+        return IntStream.iterate(rank, i -> i < prompts.size(), i -> i + numRanks)
+                .mapToObj(prompts::get)
+                .toList();
     }
 
     @Override
@@ -255,18 +193,19 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
 
     @Override
     public boolean isHealthy() {
-        return !failed.isDone();
+        return scheduler.failure() == null;
     }
 
     @Override
     public String getLastFailure() {
-        return failed.isDone() ? failed.exceptionNow().toString() : "";
+        Throwable failure = scheduler.failure();
+        return failure == null ? "" : failure.toString();
     }
 
-    /** Ends the threads of the ranks, after the request that runs, and closes the model. */
+    /** Ends the threads of the ranks, after the requests that run, and closes the model. */
     @Override
     public void close() {
-        end();
+        scheduler.close();
         ended.join();
         Beans.unregister(name);
     }

@@ -5,7 +5,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
-import io.deepep.djl.TorchTensors;
+import io.deepep.djl.decoder.Pass.Sequence;
 
 /**
  * What one layer remembers of every token: FLOAT32 [slots*maxLength, heads, channels], a slot per
@@ -25,12 +25,16 @@ final class KvCache {
                         DataType.FLOAT32);
     }
 
-    /** Writes [T,heads,channels] where the tokens of a pass belong; a prefill begins anew. */
+    /** Writes [T,heads,channels] where the tokens of a pass belong; a prefill clears its slots. */
     void write(Pass pass, NDArray values) {
         if (pass.sequences() != null) {
-            // Masks hide what other sequences left, but not NaN.
-            NDArray zeros = pass.scope().zeros(new Shape(1)).broadcast(rows.getShape());
-            TorchTensors.cast(zeros, rows);
+            // Masks hide what earlier sequences left, but not NaN.
+            NDArray zeros =
+                    pass.scope().zeros(new Shape(maxLength).addAll(rows.getShape().slice(1)));
+            for (Sequence sequence : pass.sequences()) {
+                long first = (long) sequence.slot() * maxLength;
+                rows.set(new NDIndex("{}:{}", first, first + maxLength), zeros);
+            }
         }
         rows.set(new NDIndex("{}", pass.cacheRows()), values);
     }

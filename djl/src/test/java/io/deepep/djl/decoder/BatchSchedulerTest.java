@@ -1,0 +1,184 @@
+package io.deepep.djl.decoder;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import ai.djl.ndarray.NDArray;
+import io.deepep.DType;
+import io.deepep.djl.decoder.Golden.Prompt;
+import io.deepep.djl.exchange.Transport;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Set;
+import java.util.SplittableRandom;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Requests of several clients at once get what each would have got alone. */
+@Timeout(value = 120, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class BatchSchedulerTest {
+    private static final int NUM_RANKS = 2;
+
+    /** Of which a rank has two sequences at a time, so that requests wait for each other. */
+    private static final DecoderOptions FEW =
+            new DecoderOptions(2, 128, 64, DType.F32, Transport.BF16);
+
+    private static DecoderService start(DecoderOptions options) throws Exception {
+        return DecoderService.start(Golden.folder("mixtral"), NUM_RANKS, options);
+    }
+
+    /** The long one waits within a step for the end of the short one, which came later. */
+    @Test
+    void aShortRequestDoesNotWaitForALongOne() throws Exception {
+        Prompt prompt = Golden.of("mixtral").prompts().get(1);
+        CountDownLatch begun = new CountDownLatch(1);
+        CountDownLatch answered = new CountDownLatch(1);
+        try (DecoderService service = start(FEW)) {
+            Thread later =
+                    Thread.ofPlatform()
+                            .unstarted(
+                                    () -> {
+                                        assertThat(generate(service, prompt, 3, Sampler.greedy()))
+                                                .containsExactly(first(prompt, 3));
+                                        answered.countDown();
+                                    });
+            Sampler waiting =
+                    new Sampler() {
+                        private int numTokens;
+
+                        @Override
+                        public NDArray next(NDArray logits) {
+                            switch (++numTokens) {
+                                case 2 -> {
+                                    begun.countDown();
+                                    awaitWaiting(later);
+                                }
+                                case 40 -> await(answered);
+                                default -> {}
+                            }
+                            return Sampler.greedy().next(logits);
+                        }
+                    };
+            Thread starting =
+                    Thread.ofPlatform()
+                            .start(
+                                    () -> {
+                                        await(begun);
+                                        later.start();
+                                    });
+            assertThat(generate(service, prompt, 60, waiting)).containsExactly(first(prompt, 60));
+            starting.join();
+            later.join();
+        }
+    }
+
+    @Test
+    void manyClients() throws Exception {
+        List<Prompt> prompts = Golden.of("mixtral").prompts();
+        try (DecoderService service = start(FEW);
+                ExecutorService clients = Executors.newFixedThreadPool(6)) {
+            Sampler sampler = Sampler.topP(2, 0.9, 7);
+            long[] sampled = generate(service, prompts.getFirst(), 30, sampler);
+            List<Future<?>> all = new ArrayList<>();
+            for (int client = 0; client < 6; client++) {
+                SplittableRandom random = new SplittableRandom(client);
+                all.add(
+                        clients.submit(
+                                () -> {
+                                    for (int i = 0; i < 8; i++) {
+                                        check(service, prompts, random);
+                                    }
+                                }));
+            }
+            for (int i = 0; i < 5; i++) {
+                sampler = Sampler.topP(2, 0.9, 7);
+                assertThat(generate(service, prompts.getFirst(), 30, sampler)).isEqualTo(sampled);
+            }
+            for (Future<?> each : all) {
+                each.get();
+            }
+        }
+    }
+
+    /** A request of one to four prompts; every third one ends early. */
+    private static void check(
+            DecoderService service, List<Prompt> prompts, SplittableRandom random) {
+        List<Prompt> chosen =
+                random.ints(random.nextInt(1, 5), 0, prompts.size())
+                        .mapToObj(prompts::get)
+                        .filter(prompt -> prompt.ids().length <= 32)
+                        .toList();
+        int count = random.nextInt(1, 50);
+        boolean ends = random.nextInt(3) == 0 && !chosen.isEmpty();
+        Set<Integer> endTokens =
+                ends ? Set.of((int) chosen.getFirst().tokens()[random.nextInt(20)]) : Set.of();
+        List<long[]> added =
+                service.generate(
+                        chosen.stream().map(Prompt::ids).toList(),
+                        count,
+                        _ -> Sampler.greedy(),
+                        endTokens);
+        assertThat(added).hasSameSizeAs(chosen);
+        for (int i = 0; i < chosen.size(); i++) {
+            int made = added.get(i).length;
+            assertThat(made).isBetween(ends ? 1 : count, count);
+            assertThat(added.get(i)).containsExactly(first(chosen.get(i), made));
+            if (made < count) {
+                assertThat(Arrays.stream(added.get(i)).boxed().map(Math::toIntExact))
+                        .containsAnyElementsOf(endTokens);
+            }
+        }
+    }
+
+    /** Those that run are served; those that wait are refused. */
+    @Test
+    void closeAwaitsWhatRuns() throws Exception {
+        Prompt prompt = Golden.of("mixtral").prompts().get(1);
+        DecoderService service = start(FEW);
+        CountDownLatch begun = new CountDownLatch(1);
+        Thread closing =
+                Thread.ofPlatform()
+                        .start(
+                                () -> {
+                                    await(begun);
+                                    service.close();
+                                });
+        Sampler sampler =
+                logits -> {
+                    begun.countDown();
+                    awaitWaiting(closing);
+                    return Sampler.greedy().next(logits);
+                };
+        assertThat(generate(service, prompt, 40, sampler)).containsExactly(first(prompt, 40));
+        closing.join();
+    }
+
+    private static long[] generate(
+            DecoderService service, Prompt prompt, int count, Sampler sampler) {
+        return service.generate(List.of(prompt.ids()), count, _ -> sampler).getFirst();
+    }
+
+    private static long[] first(Prompt prompt, int count) {
+        return Arrays.copyOf(prompt.tokens(), count);
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            assertThat(latch.await(60, TimeUnit.SECONDS)).isTrue();
+        } catch (InterruptedException stopped) {
+            throw new IllegalStateException(stopped);
+        }
+    }
+
+    /** Until it has made its call and waits for the ranks. */
+    private static void awaitWaiting(Thread thread) {
+        while (thread.getState() != Thread.State.WAITING) {
+            Thread.onSpinWait();
+        }
+    }
+}
