@@ -145,7 +145,7 @@ final class DecoderTranslator implements Translator<Input, Output> {
         return tokenizer.decode(answer, true);
     }
 
-    /** Requests come one by one; a batch is several inputs of one request. */
+    /** None: the service joins requests. */
     @Override
     public Batchifier getBatchifier() {
         return null;

@@ -16,6 +16,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Executors;
 
 /**
  * Serves a folder of Hugging Face over 4 ranks, on the GPUs there are or on the CPU: {@code POST
@@ -42,6 +43,8 @@ public final class ServeMoe implements AutoCloseable {
         server =
                 HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
         server.createContext("/generate", this::generate);
+        // Clients wait in a thread each, and are served together.
+        server.setExecutor(Executors.newVirtualThreadPerTaskExecutor());
         server.start();
     }
 
