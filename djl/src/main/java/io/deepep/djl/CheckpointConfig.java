@@ -103,11 +103,11 @@ public final class CheckpointConfig {
 
     /** An integer, or {@code otherwise} if it is missing or null. */
     public int number(String key, int otherwise) {
-        return value(
-                key,
-                otherwise,
-                "an integer",
-                given -> given.getAsJsonPrimitive().getAsBigDecimal().intValueExact());
+        return value(key, otherwise, "an integer", CheckpointConfig::integer);
+    }
+
+    private static int integer(JsonElement given) {
+        return given.getAsJsonPrimitive().getAsBigDecimal().intValueExact();
     }
 
     /** A floating-point number, or {@code otherwise} if it is missing or null. */
@@ -158,7 +158,9 @@ public final class CheckpointConfig {
                 "an integer or a list of them",
                 given ->
                         (given instanceof JsonArray list ? list.asList() : List.of(given))
-                                .stream().map(JsonElement::getAsInt).collect(Collectors.toSet()));
+                                .stream()
+                                        .map(CheckpointConfig::integer)
+                                        .collect(Collectors.toSet()));
     }
 
     private <T> T value(String key, T otherwise, String expected, Function<JsonElement, T> read) {

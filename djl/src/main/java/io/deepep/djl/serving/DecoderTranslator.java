@@ -9,13 +9,17 @@ import ai.djl.translate.Batchifier;
 import ai.djl.translate.Translator;
 import ai.djl.translate.TranslatorContext;
 import com.google.gson.Gson;
+import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
+import com.google.gson.JsonDeserializer;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParseException;
 import com.google.gson.JsonParser;
+import java.math.BigDecimal;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Function;
 import java.util.stream.LongStream;
 
 /**
@@ -31,7 +35,11 @@ final class DecoderTranslator implements Translator<Input, Output> {
     /** False for the likeliest token, true for a temperature of 1 if none is given. */
     private static final String DO_SAMPLE = "do_sample";
 
-    private static final Gson JSON = new Gson();
+    private static final Gson JSON =
+            new GsonBuilder()
+                    .registerTypeAdapter(int.class, exact(BigDecimal::intValueExact))
+                    .registerTypeAdapter(long.class, exact(BigDecimal::longValueExact))
+                    .create();
 
     private final HuggingFaceTokenizer tokenizer;
     private final Set<Integer> endTokens;
@@ -107,8 +115,19 @@ final class DecoderTranslator implements Translator<Input, Output> {
             return JSON.fromJson(parameters, Generation.class);
         } catch (JsonParseException wrong) {
             throw new IllegalArgumentException(
-                    "parameters=" + given + " are not numbers: " + wrong.getMessage());
+                    "parameters=" + given + " cannot be read: " + wrong.getMessage());
         }
+    }
+
+    /** Gson cuts: it reads 4294967326 as the int 30, and 2.9 as 2. */
+    private static <T> JsonDeserializer<T> exact(Function<BigDecimal, T> read) {
+        return (given, _, _) -> {
+            try {
+                return read.apply(given.getAsJsonPrimitive().getAsBigDecimal());
+            } catch (IllegalStateException | NumberFormatException | ArithmeticException wrong) {
+                throw new JsonParseException(given + " is not an integer, or is too large", wrong);
+            }
+        };
     }
 
     private static boolean isTrue(JsonElement sampled) {

@@ -22,6 +22,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Folders that do not fit together are refused by all ranks, with what is wrong. */
 @Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -105,13 +106,17 @@ class WrongCheckpointTest {
                 .hasMessageContaining("use Transport.BF16");
     }
 
-    @Test
-    void endTokensThatAreNoNumbersAreRefused() throws IOException {
-        write("eos_token_id", "x");
+    @ParameterizedTest
+    @ValueSource(strings = {"x", "2.5", "4294967297"})
+    void endTokensThatAreNoIntegersAreRefused(String id) throws IOException {
+        Files.writeString(
+                folder.resolve("generation_config.json"),
+                "{\"eos_token_id\": [2, \"" + id + "\"]}");
         assertThatThrownBy(() -> CheckpointConfig.endTokens(folder))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining(
-                        "config.json: eos_token_id=\"x\" is not an integer or a list of them");
+                        "config.json: eos_token_id=[2,\"%s\"] is not an integer or a list of them",
+                        id);
     }
 
     /** The weights end in the middle. */

@@ -43,13 +43,22 @@ class DecoderServingTest {
                             "parameters=3 is not an object"),
                     Map.entry(
                             sampled("\"max_new_tokens\": \"many\""),
-                            "parameters={\"max_new_tokens\":\"many\"} are not numbers"),
+                            "parameters={\"max_new_tokens\":\"many\"} cannot be read: \"many\" is not"),
+                    Map.entry(
+                            sampled("\"max_new_tokens\": 4294967326"),
+                            "parameters={\"max_new_tokens\":4294967326} cannot be read: 4294967326 is not"),
+                    Map.entry(
+                            sampled("\"max_new_tokens\": 2.9"),
+                            "parameters={\"max_new_tokens\":2.9} cannot be read: 2.9 is not an integer"),
+                    Map.entry(
+                            sampled("\"seed\": 1e30"),
+                            "parameters={\"seed\":1e30} cannot be read: 1e30 is not an integer"),
                     Map.entry(
                             sampled("\"max_tokens\": 3"),
                             "parameters has max_tokens, which is none of [max_new_tokens, temperature, top_p, seed] and do_sample"),
                     Map.entry(
                             sampled("\"temperature\": null"),
-                            "parameters={\"temperature\":null} are not numbers"),
+                            "parameters={\"temperature\":null} cannot be read"),
                     Map.entry(
                             sampled("\"temperature\": 0.7, \"top_p\": 0"),
                             "temperature=0.7 must be above 0, and p=0.0"),
