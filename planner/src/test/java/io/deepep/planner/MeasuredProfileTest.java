@@ -31,6 +31,29 @@ class MeasuredProfileTest {
         assertThat(costs.rdmaShare()).isEqualTo(KnownProfile.NORMAL_RDMA_SHARE);
     }
 
+    /** Of small messages too: a fit of microseconds would only look at the large ones. */
+    @Test
+    void noOtherLineHasSmallerRelativeErrors() {
+        List<Measurement> points =
+                List.of(dispatch(1e6, 30), dispatch(20e6, 100), dispatch(400e6, 1900));
+        Profile.Costs costs =
+                new MeasuredProfile("run.json", points).costs(Mode.NORMAL, Op.DISPATCH);
+        double micros = costs.nvlinkMicros();
+        double rate = costs.nvlinkBytesPerSecond();
+        double least = errors(points, micros, rate);
+        for (double factor : new double[] {0.99, 1.01}) {
+            assertThat(errors(points, micros * factor, rate)).isGreaterThan(least);
+            assertThat(errors(points, micros, rate * factor)).isGreaterThan(least);
+        }
+    }
+
+    private static double errors(List<Measurement> points, double micros, double rate) {
+        LinkCost cost = new LinkCost(micros, rate);
+        return points.stream()
+                .mapToDouble(each -> Math.pow(cost.micros(each.bytes()) / each.micros() - 1, 2))
+                .sum();
+    }
+
     @Test
     void aSingleSizeLeavesTheRateToTheBareCopy() {
         Profile.Costs costs = costs(dispatch(35e6, 130));

@@ -43,6 +43,9 @@ final class SimulationTest {
         requireClose(
                 LinkLoad.of(sample.dispatch().rdmaOut, sample.dispatch().rdmaIn, 1.0 / 16),
                 LinkLoad.of(all.dispatch().rdmaOut, all.dispatch().rdmaIn, 1));
+        assertThat(sample.tokens()).isEqualTo(new LinkLoad(2048, 2048)).isEqualTo(all.tokens());
+        assertThat(sample.meanReceived())
+                .isCloseTo(all.meanReceived(), Percentage.withPercentage(1));
         assertThat((double) sample.mostReceived())
                 .isCloseTo(all.mostReceived(), Percentage.withPercentage(3));
     }
@@ -56,6 +59,15 @@ final class SimulationTest {
     void ofAllTokensTheMaximumIsTheMaximum() {
         assertThat(LinkLoad.max(new long[] {3, 9, 6}, 1)).isCloseTo(9, within(1e-9));
         assertThat(LinkLoad.max(new long[] {5, 5, 5}, 0.25)).isEqualTo(20);
+    }
+
+    /**
+     * The largest is 3 above the mean; a variance of 6 is what chance alone makes of a mean of 6.
+     */
+    @Test
+    void whatChanceAddsToTheMaximumOfASampleIsTakenAway() {
+        assertThat(LinkLoad.max(new long[] {3, 9, 6}, 0.5))
+                .isCloseTo((6 + 3 * Math.sqrt(0.5)) / 0.5, within(1e-9));
     }
 
     @Test
