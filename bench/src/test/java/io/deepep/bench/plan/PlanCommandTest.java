@@ -18,6 +18,8 @@ import io.deepep.planner.WireFormat;
 import io.deepep.testkit.Programs;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Tag;
@@ -29,6 +31,8 @@ import org.junit.jupiter.params.provider.CsvSource;
 /** {@code deepep plan} from its arguments to tables, JSON and plot. */
 @Tag("checkout")
 final class PlanCommandTest {
+    private static final double GIB = 1L << 30;
+
     private static JsonNode records(Path folder, String arguments) throws Exception {
         Path file = folder.resolve("plan.json");
         Outcome outcome = runLine(arguments + " --json " + file);
@@ -243,6 +247,41 @@ final class PlanCommandTest {
         assertThat(Files.readString(plot))
                 .startsWith("<svg ")
                 .contains("low-latency dispatch", "low-latency combine", ">2,048<");
+    }
+
+    @Test
+    void theTableOfASweepShowsWhatTheRecordsSay(@TempDir Path folder) throws Exception {
+        Path file = folder.resolve("plan.json");
+        List<String> lines =
+                runLine("plan --tokens 64 --hidden 512 --num-topk 2 --sweep --json " + file)
+                        .requirePassed()
+                        .outLines();
+        for (JsonNode record : new ObjectMapper().readTree(file.toFile())) {
+            String row =
+                    String.format(
+                            Locale.ROOT,
+                            "| %s | %d | %s | %s %s | %.2f | %.2f | %.2f | %.2f | %.2f | %s | %.0f |",
+                            record.get("mode").asText(),
+                            record.get("ranks").asInt(),
+                            record.get("runsOn").asText(),
+                            record.get("op").asText(),
+                            record.get("dtype").asText(),
+                            record.get("nvlBufferBytes").asLong() / GIB,
+                            record.get("nvlBufferBytesForRouting").asLong() / GIB,
+                            record.get("rdmaBufferBytes").asLong() / GIB,
+                            record.get("nvlink").get("meanBytes").asDouble() / 1e6,
+                            record.get("rdma").get("meanBytes").asDouble() / 1e6,
+                            record.get("bottleneck").asText(),
+                            record.get("slowestMicros").asDouble());
+            assertThat(lines).anyMatch(line -> withoutShape(line).equals(row));
+        }
+        assertThat(lines)
+                .anyMatch(line -> line.endsWith("mean of all ranks and busiest; profile h200:"));
+    }
+
+    /** Cells apart by one blank, without those of experts, tokens and simulated ones. */
+    private static String withoutShape(String row) {
+        return row.replaceAll(" +", " ").replaceFirst("^(\\|[^|]*\\|[^|]*\\|)([^|]*\\|){3}", "$1");
     }
 
     @Test
