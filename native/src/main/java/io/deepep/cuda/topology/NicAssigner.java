@@ -25,7 +25,6 @@ final class NicAssigner {
 
     NicAssigner(List<NicPort> ports) {
         this.ports = ports;
-        ports.forEach(port -> load.put(port, 0));
     }
 
     /** Counts what the user has decided. */
@@ -90,18 +89,16 @@ final class NicAssigner {
         }
         List<PciDevice> nearestFirst = new ArrayList<>(gpus);
         nearestFirst.sort(Comparator.comparing(gpu -> distance(gpu, of(gpu).getFirst())));
-        for (int numPorts = 2; numPorts <= ports.size() / gpus.size(); numPorts++) {
-            List<PciDevice> served = new ArrayList<>();
+        List<PciDevice> served = new ArrayList<>();
+        do {
+            served.clear();
             for (PciDevice gpu : nearestFirst) {
                 if (takeAt(gpu, distance(gpu, of(gpu).getFirst()), 1)) {
                     served.add(gpu);
                 }
             }
-            if (served.size() < gpus.size()) {
-                served.forEach(this::giveBackLast);
-                return;
-            }
-        }
+        } while (served.size() == gpus.size());
+        served.forEach(this::giveBackLast);
     }
 
     private void giveBackLast(PciDevice gpu) {

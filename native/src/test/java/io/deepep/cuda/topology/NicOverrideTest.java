@@ -1,11 +1,13 @@
 package io.deepep.cuda.topology;
 
+import static java.util.stream.Collectors.joining;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.testkit.sysfs.SysfsTree;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -64,6 +66,24 @@ class NicOverrideTest {
         assertThat(mapping.assignments().get(1).reason()).isEqualTo("given by the user");
         assertThat(mapping.assignments()).allMatch(a -> !a.nics().isEmpty());
         assertThat(mapping.excluded()).noneMatch(nic -> nic.name().equals("mlx5_8:1"));
+    }
+
+    @Test
+    void oneGpuMayTakeAllPortsAndTheOthersStillHaveTheirs() {
+        List<String> automatic = hcaLists("");
+        String all = IntStream.range(0, 8).mapToObj(i -> "mlx5_" + i).collect(joining("+"));
+        assertThat(hcaLists("gpu0=" + all).subList(1, 8)).isEqualTo(automatic.subList(1, 8));
+    }
+
+    @Test
+    void gpusAreFoundByTheirAddresses() {
+        NicMapping mapping = NicMapping.of(host, NicOverride.none());
+        assertThat(mapping.of(PciAddress.parse("0000:2b:00.0")))
+                .isEqualTo(mapping.assignments().get(1));
+        assertThatThrownBy(() -> mapping.of(PciAddress.parse("0000:99:00.0")))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageStartingWith(
+                        "there is no GPU at 0000:99:00.0 in sysfs; this host has 0000:13:00.0, 0000:2b:00.0,");
     }
 
     @Test

@@ -91,4 +91,17 @@ class NicSelectionTest {
         nic(2, "Ethernet", 0);
         assertThat(used(mapping())).containsExactly("mlx5_1", "mlx5_2");
     }
+
+    /** The far one would take it first, and the near one had no second port of its own distance. */
+    @Test
+    void aNearGpuTakesItsSecondPortBeforeOneThatIsFarFromAll() {
+        String slot = "pci0000:40/0000:40:01.0/0000:41:00.0/0000:42:";
+        tree.gpu(slot + "00.0/0000:43:00.0", 0);
+        tree.nic("pci0000:20/0000:20:01.0/0000:21:00.0", 0, "mlx5_0", "InfiniBand", 400);
+        tree.nic(slot + "01.0/0000:44:00.0", 0, "mlx5_1", "InfiniBand", 400);
+        tree.nic(slot + "02.0/0000:45:00.0", 0, "mlx5_2", "InfiniBand", 400);
+        tree.nic("pci0000:50/0000:50:01.0/0000:51:00.0", 0, "mlx5_3", "InfiniBand", 400);
+        assertThat(mapping().assignments().stream().map(NicAssignment::hcaList))
+                .containsExactly("mlx5_0:1,mlx5_3:1", "mlx5_1:1,mlx5_2:1");
+    }
 }

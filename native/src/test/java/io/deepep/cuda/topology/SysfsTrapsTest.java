@@ -9,6 +9,8 @@ import java.util.OptionalInt;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What real hosts have that simple readers stumble over. */
 class SysfsTrapsTest {
@@ -111,6 +113,15 @@ class SysfsTrapsTest {
         HostTopology host = read();
         assertThat(host.gpus().getFirst().numaNode()).isEmpty();
         assertThat(distance(host)).isEqualTo(PciDistance.SYS);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"", "N/A", "99999999999"})
+    void numaNodeThatIsNoNumberIsUnknown(String text) {
+        tree.file("devices/system/node/online", "0-1");
+        tree.gpu(GPU, 0);
+        tree.file("devices/" + GPU + "/numa_node", text);
+        assertThat(read().gpus().getFirst().numaNode()).isEmpty();
     }
 
     @Test
