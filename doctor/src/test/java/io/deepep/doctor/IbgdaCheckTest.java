@@ -139,4 +139,24 @@ class IbgdaCheckTest {
         assertThat(finding(report, "GPU").detail()).isEqualTo("not tried: not asked for");
         assertThat(ownWay(report).possible()).isTrue();
     }
+
+    /** The first is reported as a device; what the other lacks does not matter. */
+    @Test
+    void cardsThatAreNotOpenedOrServeNoGpuAreNotSpokenOf() {
+        NicFacts good = FixtureMachine.cards().get(1);
+        NicFacts idle =
+                FixtureMachine.card("mlx5_9", 1, 1, List.of("no atomics"), NicFacts.Trial.none(""));
+        NicFacts closed = NicFacts.unknown(FixtureMachine.cards().getFirst().hca(), "no access");
+        DoctorReport report =
+                machine.examine(FixtureMachine.gpus(true), List.of(closed, good, idle));
+        assertThat(report.findings().stream().filter(f -> f.topic().equals("IBGDA")))
+                .hasSize(6)
+                .allMatch(Finding::isOk);
+        assertThat(finding(report, "cards").detail())
+                .isEqualTo(OTHER + " firmware " + good.firmware());
+        assertThat(ownWay(report).detail()).isEqualTo("missing: network RDMA devices");
+        DoctorReport without = machine.examine(FixtureMachine.gpus(true), List.of(closed));
+        assertThat(without.findings()).noneMatch(f -> f.topic().equals("IBGDA"));
+        assertThat(ownWay(without).possible()).isFalse();
+    }
 }
