@@ -143,7 +143,13 @@ class ProcessEnvironmentTest {
         assertRefused(variables(TORCHRUN, "RANK=8"), "rank=8 (RANK) is not between 0 and 7");
         assertRefused(variables(TORCHRUN, "WORLD_SIZE=0"), "size=0 (WORLD_SIZE)");
         assertRefused(
-                variables(TORCHRUN, "LOCAL_RANK=4"), "localRank=4 (LOCAL_RANK)", "localSize=4");
+                variables(TORCHRUN, "LOCAL_RANK=4"),
+                "localRank=4 (LOCAL_RANK) is not between 0 and 3, localSize=4");
+        assertRefused(variables(TORCHRUN, "RANK=-1"), "rank=-1 (RANK)");
+        assertRefused(variables(TORCHRUN, "LOCAL_RANK=-1"), "localRank=-1 (LOCAL_RANK)");
+        assertRefused(variables(TORCHRUN, "LOCAL_WORLD_SIZE=0"), "localSize=0 (LOCAL_WORLD_SIZE)");
+        assertRefused(variables(TORCHRUN, "WORLD_SIZE=65536"), "size=65536 (WORLD_SIZE)");
+        assertRefused(variables(TORCHRUN, "MASTER_PORT=0"), "masterPort=0 (MASTER_PORT)");
         assertRefused(variables(TORCHRUN, "LOCAL_WORLD_SIZE=9"), "localSize=9 (LOCAL_WORLD_SIZE)");
         assertRefused(variables(TORCHRUN, "MASTER_PORT=65536"), "masterPort=65536 (MASTER_PORT)");
         assertRefused(
@@ -239,5 +245,22 @@ class ProcessEnvironmentTest {
         assertThat(read.failureTimeout()).isEqualTo(Duration.ofSeconds(3));
         assertThat(read.secret()).isEqualTo("0123456789abcdef");
         assertThat(read.toString()).isEqualTo("rank 5 of 8 (local 1) at gpu01:29500");
+    }
+
+    @ParameterizedTest
+    @CsvSource({"0, 1, 1, 1", "65534, 65535, 65535, 1"})
+    void theLargestAndTheSmallestAreAllowed(int rank, int size, int port, int seconds) {
+        ProcessEnvironment read =
+                ProcessEnvironment.from(
+                        variables(
+                                TORCHRUN,
+                                "RANK=%1$s WORLD_SIZE=%2$s LOCAL_RANK=%1$s LOCAL_WORLD_SIZE=%2$s"
+                                        .formatted(rank, size),
+                                "MASTER_PORT=%s DEEPEP_FAILURE_SECONDS=%s"
+                                        .formatted(port, seconds)));
+        assertThat(read.toString())
+                .isEqualTo("rank %1$s of %2$s (local %1$s) at gpu01:%3$s", rank, size, port);
+        assertThat(read.localSize()).isEqualTo(size);
+        assertThat(read.failureTimeout()).isEqualTo(Duration.ofSeconds(seconds));
     }
 }

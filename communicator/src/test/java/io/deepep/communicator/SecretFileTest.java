@@ -94,5 +94,14 @@ class SecretFileTest {
         Files.createSymbolicLink(own, elsewhere.resolve("own"));
         assertThatThrownBy(() -> SecretFile.ofThisUser(folder))
                 .hasMessageContainingAll(own.toString(), "is a link, not a folder");
+        Files.delete(own);
+        write(own, "words of the secret", "rw-------");
+        assertThatThrownBy(() -> SecretFile.ofThisUser(folder))
+                .hasMessageContainingAll(own.toString(), "is of another kind, not a folder");
+    }
+
+    @Test
+    void nobodyGuessesIt(@TempDir Path elsewhere) {
+        assertThat(SecretFile.ofThisUser(folder)).isNotEqualTo(SecretFile.ofThisUser(elsewhere));
     }
 }
