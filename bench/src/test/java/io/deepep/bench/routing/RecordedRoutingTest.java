@@ -36,9 +36,9 @@ final class RecordedRoutingTest {
 
     @Test
     void ranksMayBeInTheFileAndWeightsInASecond() throws IOException {
-        Path idx = npy("i.npy", "<i4", new long[] {2, 1, 2}, RoutingFiles.i32(0, 3, 2, 1));
-        Path weights =
-                npy("w.npy", "<f4", new long[] {2, 1, 2}, RoutingFiles.f32(0.1f, 0.2f, 0.3f, 0.4f));
+        long[] shape = {2, 2, 2};
+        Path idx = npy("i.npy", "<i4", shape, RoutingFiles.i32(0, 3, 0, 1, 2, 1, 3, 2));
+        Path weights = npy("w.npy", "<f4", shape, RoutingFiles.f32(1, 2, 3, 4, 0.3f, 0.4f, 7, 8));
         RecordedRouting recorded = RecordedRouting.read(idx, weights);
         assertThat(recorded.numTopk()).isEqualTo(2);
         Routing routing = recorded.forRanks(2, 4);
@@ -63,6 +63,41 @@ final class RecordedRoutingTest {
         Routing routing = RecordedRouting.read(file, null).forRanks(1, 2);
         assertThat(routing.expert(0, 0, 0)).isEqualTo(1);
         assertThat(routing.weight(0, 0, 0)).isEqualTo(0.75f);
+    }
+
+    @Test
+    void theOnlyTensorOfItsKindIsTakenAndOfSeveralTheNamedOne() throws IOException {
+        String one =
+                """
+                {"a": {"dtype": "I32", "shape": [1, 2], "data_offsets": [0, 8]},
+                 "b": {"dtype": "F32", "shape": [1, 2], "data_offsets": [8, 16]}""";
+        String several =
+                one
+                        + """
+                , "topk_idx": {"dtype": "I32", "shape": [1, 2], "data_offsets": [16, 24]},
+                 "topk_weights": {"dtype": "F32", "shape": [1, 2], "data_offsets": [24, 32]}}""";
+        byte[][] data = {
+            RoutingFiles.i32(1, 0),
+            RoutingFiles.f32(0.75f, 0.25f),
+            RoutingFiles.i32(2, 3),
+            RoutingFiles.f32(0.5f, 1)
+        };
+        Path file = folder.resolve("r.safetensors");
+        Files.write(file, RoutingFiles.safetensors(one + "}", data));
+        Routing routing = RecordedRouting.read(file, null).forRanks(1, 4);
+        assertThat(routing.expert(0, 0, 0)).isEqualTo(1);
+        assertThat(routing.weight(0, 0, 0)).isEqualTo(0.75f);
+        Files.write(file, RoutingFiles.safetensors(several, data));
+        routing = RecordedRouting.read(file, null).forRanks(1, 4);
+        assertThat(routing.expert(0, 0, 0)).isEqualTo(2);
+        assertThat(routing.weight(0, 0, 0)).isEqualTo(0.5f);
+    }
+
+    @Test
+    void withoutWeightsAllCountTheSame() throws IOException {
+        Path file = RoutingFiles.npyI64(folder.resolve("r.npy"), new long[] {1, 4}, 0, 1, 2, 3);
+        Routing routing = RecordedRouting.read(file, null).forRanks(1, 4);
+        assertThat(routing.weight(0, 0, 3)).isEqualTo(0.25f);
     }
 
     @Test
@@ -111,7 +146,7 @@ final class RecordedRoutingTest {
 
     @Test
     void weightsThatAreNotFiniteAreRefused() throws IOException {
-        Path idx = RoutingFiles.npyI64(folder.resolve("i.npy"), new long[] {2, 2}, -1, 1, 0, 1);
+        Path idx = RoutingFiles.npyI64(folder.resolve("i.npy"), new long[] {2, 2}, -1, 1, 1, 0);
         Path unused = npy("u.npy", "<f4", new long[] {2, 2}, RoutingFiles.f32(Float.NaN, 1, 1, 1));
         assertThat(RecordedRouting.read(idx, unused).forRanks(1, 2).weight(0, 0, 0)).isNaN();
         for (float bad : new float[] {Float.NaN, Float.NEGATIVE_INFINITY}) {

@@ -54,8 +54,12 @@ final class SafetensorsReaderTest {
     void aHeaderThatGoesPastTheEndIsRefused() {
         byte[] file = RoutingFiles.i64(1L << 40, 0);
         assertThatThrownBy(() -> read(file)).hasMessageContaining("exceeds the file");
+        byte[] cut = RoutingFiles.i64(9, 0);
+        assertThatThrownBy(() -> read(cut))
+                .hasMessageContaining("header of 9 bytes exceeds the file");
         byte[] negative = RoutingFiles.i64(-1, 0);
         assertThatThrownBy(() -> read(negative)).hasMessageContaining("exceeds the file");
         assertThatThrownBy(() -> read(new byte[3])).hasMessageContaining("too few");
+        assertThat(read(RoutingFiles.safetensors("{}"))).isEmpty();
     }
 }
