@@ -57,14 +57,17 @@ record NumaBinding(List<String> processors) {
                         .toList());
     }
 
-    /** Indices of the GPUs that ranks see; those that are named in another way count as all. */
+    /**
+     * Indices of the GPUs that ranks see: as in CUDA, those before the first that there is not. If
+     * they are named in another way, all.
+     */
     private static List<Integer> visible(String variable, int numGpus) {
         if (variable == null || !variable.matches("\\d{1,9}(,\\d{1,9})*")) {
             return IntStream.range(0, numGpus).boxed().toList();
         }
         return Arrays.stream(variable.split(",", -1))
                 .map(Integer::valueOf)
-                .filter(gpu -> gpu < numGpus)
+                .takeWhile(gpu -> gpu < numGpus)
                 .toList();
     }
 

@@ -37,6 +37,9 @@ class NumaBindingTest {
                         "0-47", "0-47", "0-47", "0-47", "48-95", "48-95", "48-95", "48-95");
         assertThat(NumaBinding.of(root, Map.of("CUDA_VISIBLE_DEVICES", "7,0"), 2).processors())
                 .containsExactly("48-95", "0-47");
+        assertThat(NumaBinding.of(root, Map.of("CUDA_VISIBLE_DEVICES", "7,8,0"), 2).processors())
+                .as("CUDA sees no GPU from one on that there is not")
+                .containsExactly("48-95", "48-95");
         assertThat(
                         NumaBinding.of(root, Map.of("CUDA_VISIBLE_DEVICES", "99999999999"), 1)
                                 .processors())

@@ -94,6 +94,19 @@ class PeerFiguresTest {
                 .hasMessageContaining("figure 2 lacks a value");
     }
 
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "library", "op", "dtype", "ranks", "nodes", "tokens", "hidden", "topk", "experts"
+            })
+    void figuresThatLackAFieldAreRefused(String field) {
+        String wrong = FIGURE.replaceFirst("\"" + field + "\": [^,]+,", "");
+        assertThat(wrong).isNotEqualTo(FIGURE);
+        assertThatThrownBy(() -> read("[" + wrong + "]"))
+                .isInstanceOf(UsageException.class)
+                .hasMessageContaining("figure 1 lacks a value");
+    }
+
     @Test
     void aFileThatIsNotThereIsRefused() {
         assertThatThrownBy(() -> PeerFigures.read(folder.resolve("absent.json")))
