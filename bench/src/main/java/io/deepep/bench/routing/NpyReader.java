@@ -2,7 +2,6 @@ package io.deepep.bench.routing;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.charset.Charset;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.regex.Matcher;
@@ -50,10 +49,9 @@ final class NpyReader {
         }
         byte[] header = new byte[(int) length];
         bytes.get(headerAt, header);
-        Charset charset = version == 3 ? StandardCharsets.UTF_8 : StandardCharsets.ISO_8859_1;
         return parse(
                 name,
-                new String(header, charset),
+                new String(header, StandardCharsets.UTF_8), // all that is read of it is ASCII
                 bytes.slice(headerAt + header.length, bytes.limit() - headerAt - header.length));
     }
 
