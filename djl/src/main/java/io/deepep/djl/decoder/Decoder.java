@@ -297,8 +297,10 @@ public final class Decoder implements AutoCloseable {
                     run.arange(0, numSlots, 1, DataType.INT64).muli(options.maxLength());
             NDArray added = run.create(new Shape(numSlots, numSteps + 1L), DataType.INT64);
             added.set(new NDIndex(":, 0"), last);
+            // Made once: the host waits for the GPU when it copies to it.
+            List<NDArray> slots = shares.stream().map(share -> slots(share, run)).toList();
             for (int step = 1; step <= numSteps; step++) {
-                step(shares, positions, firstRows);
+                step(shares, slots, positions, firstRows);
                 added.set(new NDIndex(":, {}", step), last);
             }
             exchange.awaitLast();
@@ -310,7 +312,8 @@ public final class Decoder implements AutoCloseable {
         }
     }
 
-    private void step(List<Share> shares, NDArray positions, NDArray firstRows) {
+    private void step(
+            List<Share> shares, List<NDArray> slots, NDArray positions, NDArray firstRows) {
         try (NDManager scope = manager.newSubManager()) {
             NDArray now = positions.duplicate();
             now.attach(scope);
@@ -319,11 +322,9 @@ public final class Decoder implements AutoCloseable {
             Pass pass = new Pass(scope, now, now.add(firstRows), null);
             NDArray all = scope.arange(0, options.maxSequences(), 1, DataType.INT64);
             NDArray logits = model.logits(tokens, pass, all);
-            for (Share share : shares) {
-                NDArray slots = slots(share, scope);
-                last.set(
-                        new NDIndex("{}", slots),
-                        share.sampler.next(logits.get(new NDIndex("{}", slots))));
+            for (int i = 0; i < shares.size(); i++) {
+                NDIndex own = new NDIndex("{}", slots.get(i));
+                last.set(own, shares.get(i).sampler.next(logits.get(scope, own)));
             }
             positions.addi(1);
         }
