@@ -69,13 +69,11 @@ public final class HostTensors {
         return strided(matrix, strides, matrix.numElements());
     }
 
-    /**
-     * A copy of a matrix with every second element of a row unused, so that rows are not
-     * contiguous.
-     */
-    public static Tensor withColumnGap(Tensor matrix) {
-        long[] strides = {2 * matrix.size(1), 2};
-        return strided(matrix, strides, 2 * matrix.numElements());
+    /** A copy with every second element of a row unused, so that rows are not contiguous. */
+    public static Tensor withColumnGap(Tensor tensor) {
+        long[] strides = Tensor.contiguousStrides(tensor.shape());
+        Arrays.setAll(strides, d -> 2 * strides[d]);
+        return strided(tensor, strides, 2 * tensor.numElements());
     }
 
     private static Tensor strided(Tensor tensor, long[] strides, long numElements) {

@@ -1,6 +1,7 @@
 package io.deepep.testkit.conformance.lowlatency;
 
 import static io.deepep.DType.BF16;
+import static io.deepep.DType.F32;
 import static io.deepep.DType.FP8_E4M3;
 import static io.deepep.DType.I32;
 import static io.deepep.DType.I64;
@@ -103,6 +104,10 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
         dispatch("x lies elsewhere", "x", r -> r.withX(r.elsewhere(r.x())));
         dispatch("topkIdx is I32", "topkIdx", r -> r.withTopkIdx(r.i32(10, 3)));
         dispatch("topkIdx has too few rows", "topkIdx", r -> r.withTopkIdx(r.i64(9, 3)));
+        dispatch(
+                "topkIdx has gaps",
+                "topkIdx is I64",
+                r -> r.withTopkIdx(r.withColumnGap(I64, 10, 3)));
         dispatch("too many selections", "4", r -> r.withTopkIdx(r.i64(10, 4)));
         dispatch("topkIdx lies elsewhere", "topkIdx", r -> r.withTopkIdx(r.elsewhere(r.topkIdx())));
         missing("no x", "x", r -> LowLatencyDispatchPlan.builder(null, r.topkIdx()));
@@ -115,6 +120,10 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
                 "dispatched weights are BF16",
                 "topkWeights",
                 r -> r.good().topkWeights(r.bf16(10, 3)));
+        dispatch(
+                "dispatched weights have gaps",
+                "topkWeights is F32",
+                r -> r.good().topkWeights(r.withColumnGap(F32, 10, 3)));
         dispatch(
                 "dispatched weights lie elsewhere",
                 "topkWeights",
@@ -129,8 +138,16 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
                 "umulativeStats",
                 r -> r.good().cumulativeStats(r.i32(3)));
         dispatch("counts are I64", "umulativeStats", r -> r.good().cumulativeStats(r.i64(EXPERTS)));
+        dispatch(
+                "counts have gaps",
+                "cumulativeStats is I32",
+                r -> r.good().cumulativeStats(r.withColumnGap(I32, EXPERTS)));
         dispatch("waits of too few ranks", "aitCostStats", r -> r.good().waitCostStats(r.i64(3)));
         dispatch("waits are I32", "aitCostStats", r -> r.good().waitCostStats(r.i32(4)));
+        dispatch(
+                "waits have gaps",
+                "waitCostStats is I64",
+                r -> r.good().waitCostStats(r.withColumnGap(I64, 4)));
         dispatch(
                 "counts lie in the RDMA buffer",
                 "cumulativeStats is I32[2]",
@@ -154,6 +171,10 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
         combine("too few combined rows", "x", r -> r.home(r.bf16(EXPERTS, ROWS - 1, 128)));
         combine("combined rows are F32", "x", r -> r.home(r.f32(EXPERTS, ROWS, 128)));
         combine("combined rows lie elsewhere", "x", r -> r.home(r.elsewhere(r.outputs())));
+        combine(
+                "combined rows have gaps",
+                "x is BF16",
+                r -> r.home(r.withColumnGap(BF16, EXPERTS, ROWS, 128)));
     }
 
     private void combines() {
@@ -162,6 +183,10 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
                 "topkIdx",
                 r -> r.home(r.outputs(), r.i64(10, 2), r.weights()));
         combine(
+                "indices have gaps",
+                "topkIdx is I64",
+                r -> r.home(r.outputs(), r.withColumnGap(I64, 10, 3), r.weights()));
+        combine(
                 "weights of another shape",
                 "topkWeights",
                 r -> r.home(r.outputs(), r.topkIdx(), r.f32(10, 2)));
@@ -169,6 +194,10 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
                 "weights are BF16",
                 "topkWeights",
                 r -> r.home(r.outputs(), r.topkIdx(), r.bf16(10, 3)));
+        combine(
+                "weights have gaps",
+                "topkWeights is F32",
+                r -> r.home(r.outputs(), r.topkIdx(), r.withColumnGap(F32, 10, 3)));
         combine(
                 "pre-reduced without dispatched weights",
                 "give them to LowLatencyDispatchPlan",
@@ -188,6 +217,7 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
                 "out overlaps x",
                 r -> r.home().out(r.outputs().select(0, 0).slice(0, 0, 10)));
         combine("out is F32", "out", r -> r.home().out(r.f32(10, 128)));
+        combine("out has gaps", "out is BF16", r -> r.home().out(r.withColumnGap(BF16, 10, 128)));
         missing("no combined rows", "x", r -> r.home(null));
         missing("no weights", "topkWeights", r -> r.home(r.outputs(), r.topkIdx(), null));
         missing("no handle", "handle", r -> r.inputs().home(null));

@@ -30,7 +30,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
         Tensor first = rank.world().bias(context.rank(), 0);
         Tensor second = rank.world().bias(context.rank(), 1);
         Tensor one = context.upload(first);
-        Tensor two = context.upload(second);
+        Tensor two = context.upload(HostTensors.withRowGap(second, 3));
         rank.combine(rank.home(handle).bias(one), first);
         rank.combine(rank.home(handle).bias(one, two), first, second);
     }

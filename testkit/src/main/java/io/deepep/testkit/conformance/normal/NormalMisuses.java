@@ -14,7 +14,6 @@ import io.deepep.DispatchLayout;
 import io.deepep.DispatchPlan;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
-import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.conformance.Misuse;
 import io.deepep.testkit.conformance.MisusedRank;
 import io.deepep.testkit.conformance.Misuses;
@@ -22,6 +21,7 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
+import java.util.function.BiFunction;
 import java.util.function.Function;
 import java.util.stream.Stream;
 
@@ -43,6 +43,7 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
         combinedRows();
         combinedFp8Rows();
         outputs();
+        layouts();
         others();
     }
 
@@ -160,14 +161,7 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
         dispatch("topkIdx is I32", "topkIdx", r -> r.withTopk(r.i32(TOKENS, 4)));
         dispatch("topkIdx has too few rows", "topkIdx", r -> r.withTopk(r.i64(9, 4)));
         dispatch("topkIdx has one dimension", "topkIdx", r -> r.withTopk(r.i64(TOKENS)));
-        dispatch(
-                "topkIdx has gaps",
-                "topkIdx",
-                r ->
-                        r.withTopk(
-                                r.upload(
-                                        HostTensors.withRowGap(
-                                                HostTensors.allocate(I64, TOKENS, 4), 1))));
+        dispatch("topkIdx has gaps", "topkIdx", r -> r.withTopk(r.withColumnGap(I64, TOKENS, 4)));
         dispatch(
                 "topkIdx lies in the NVL buffer",
                 "lies in the buffer (NVL)",
@@ -183,6 +177,10 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
                 "eights",
                 r -> r.bare().topk(r.topkIdx(), r.f32(TOKENS, 3), EXPERTS));
         dispatch(
+                "weights have gaps",
+                "topkWeights is F32",
+                r -> r.bare().topk(r.topkIdx(), r.withColumnGap(F32, TOKENS, 4), EXPERTS));
+        dispatch(
                 "experts do not divide by ranks",
                 "numExperts=15",
                 r -> r.bare().topk(r.topkIdx(), null, 15));
@@ -193,10 +191,12 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
 
     private void forms() {
         missing("no layout", "layout", r -> r.bare().layout(null));
-        dispatch(
-                "the mask of a layout is part of a wider tensor",
-                "layout.isTokenInRank",
-                r -> r.bare().layout(withWideMask(r)));
+        for (LayoutPart part : LayoutPart.values()) {
+            dispatch(
+                    part.field + " has gaps",
+                    "layout." + part.field + " is ",
+                    r -> r.plan().expectLayout(withGaps(r, part)));
+        }
         missing("no handle", "handle", r -> r.bare().cached(null));
         dispatch(
                 "handle of another number of tokens",
@@ -221,16 +221,35 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
                 "numWorstTokens=2147483647",
                 r -> r.plan().expanded(true).numWorstTokens(Integer.MAX_VALUE));
         dispatch("negative worst case", "numWorstTokens=-1", r -> r.plan().numWorstTokens(-1));
+        dispatch(
+                "handle of another worst case",
+                "numWorstTokens=1 but the handle has numRecvTokens=",
+                r -> r.bare().cached(r.handle()).numWorstTokens(1));
     }
 
-    private static DispatchLayout withWideMask(Rank r) {
+    /** A layout's tensors that are read without strides. */
+    private enum LayoutPart {
+        PER_RANK("numTokensPerRank"),
+        PER_EXPERT("numTokensPerExpert"),
+        MASK("isTokenInRank");
+
+        final String field;
+
+        LayoutPart(String field) {
+            this.field = field;
+        }
+    }
+
+    private static DispatchLayout withGaps(Rank r, LayoutPart part) {
         DispatchLayout layout = r.buffer().getDispatchLayout(r.topkIdx(), EXPERTS);
-        int numRanks = (int) layout.isTokenInRank().size(1);
+        BiFunction<LayoutPart, Tensor, Tensor> spoil =
+                (of, tensor) ->
+                        of == part ? r.withColumnGap(tensor.dtype(), tensor.shape()) : tensor;
         return new DispatchLayout(
-                layout.numTokensPerRank(),
+                spoil.apply(LayoutPart.PER_RANK, layout.numTokensPerRank()),
                 layout.numTokensPerRdmaRank(),
-                layout.numTokensPerExpert(),
-                r.withColumnGap(DType.BOOL, TOKENS, numRanks),
+                spoil.apply(LayoutPart.PER_EXPERT, layout.numTokensPerExpert()),
+                spoil.apply(LayoutPart.MASK, layout.isTokenInRank()),
                 layout.event());
     }
 
@@ -243,6 +262,18 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
         combine("combined rows are too narrow", "120", r -> r.home(r.bf16(r.numRows(), 120)));
         combine("combined rows are F32", "F32", r -> r.home(r.f32(r.numRows(), HIDDEN)));
         combine("combined rows lie elsewhere", "x", r -> r.home(r.elsewhere(r.good())));
+        combine(
+                "combined rows have gaps",
+                "x is BF16",
+                r -> r.home(r.withColumnGap(BF16, r.numRows(), HIDDEN)));
+        combine(
+                "weights of combined rows have gaps",
+                "topkWeights is F32",
+                r -> r.home().topkWeights(r.withColumnGap(F32, r.numRows(), 4)));
+        combine(
+                "bias has gaps",
+                "bias0 is BF16",
+                r -> r.home().bias(r.withColumnGap(BF16, TOKENS, HIDDEN)));
         combine("weights of too few rows", "eights", r -> r.home().topkWeights(r.f32(1, 4)));
         combine("bias of too few tokens", "bias", r -> r.home().bias(r.bf16(9, HIDDEN)));
         combine(
@@ -319,6 +350,10 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
                 "elements overlap",
                 r -> r.home().out(Misuse.repeated(r.bf16(TOKENS, HIDDEN))));
         combine("out is x", "out overlaps x", NormalMisuses::homeInto);
+        combine(
+                "out has gaps",
+                "out is BF16",
+                r -> r.home().out(r.withColumnGap(BF16, TOKENS, HIDDEN)));
         combine("out is F32", "out", r -> r.home().out(r.f32(TOKENS, HIDDEN)));
         missing("no combined rows", "x", r -> r.home(null));
         missing("no handle", "handle", r -> CombinePlan.builder(r.good(), null));
@@ -331,15 +366,25 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
         return r.home(both.slice(0, 0, r.numRows())).out(both.slice(0, r.numRows() - 1, TOKENS));
     }
 
+    private void layout(String name, String mentions, Function<Rank, Tensor> idx, int experts) {
+        argument(name, mentions, r -> r.buffer().getDispatchLayout(idx.apply(r), experts));
+    }
+
+    private void layouts() {
+        layout("layout of I32 indices", "topkIdx", r -> r.i32(TOKENS, 4), EXPERTS);
+        layout(
+                "layout of indices with gaps",
+                "topkIdx is I64",
+                r -> r.withColumnGap(I64, TOKENS, 4),
+                EXPERTS);
+        layout("layout of too many tokens", "17", r -> r.i64(17, 4), EXPERTS);
+        layout("layout of too many selections", "numTopk=5", r -> r.i64(TOKENS, 5), EXPERTS);
+        layout("layout of odd experts", "numExperts=15", Rank::topkIdx, 15);
+        layout("layout of too many experts", "numExperts=32", Rank::topkIdx, 32);
+        layout("layout of no experts", "numExperts=0", Rank::topkIdx, 0);
+    }
+
     private void others() {
-        argument(
-                "layout of I32 indices",
-                "topkIdx",
-                r -> r.buffer().getDispatchLayout(r.i32(TOKENS, 4), 16));
-        argument(
-                "layout of odd experts",
-                "numExperts=15",
-                r -> r.buffer().getDispatchLayout(r.topkIdx(), 15));
         missing("combine buffer of no handle", "handle", r -> r.buffer().getCombineBuffer(null));
         argument(
                 "misaligned view",
