@@ -127,9 +127,9 @@ public final class DispatchPlan extends Plan {
         action.accept("topkIdx", topkIdx());
         action.accept("topkWeights", topkWeights());
         if (layout() != null) {
-            action.accept("numTokensPerRank", layout().numTokensPerRank());
-            action.accept("numTokensPerExpert", layout().numTokensPerExpert());
-            action.accept("isTokenInRank", layout().isTokenInRank());
+            action.accept("layout.numTokensPerRank", layout().numTokensPerRank());
+            action.accept("layout.numTokensPerExpert", layout().numTokensPerExpert());
+            action.accept("layout.isTokenInRank", layout().isTokenInRank());
         }
     }
 
