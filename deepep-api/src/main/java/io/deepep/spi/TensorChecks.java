@@ -134,8 +134,7 @@ public record TensorChecks(Device device, String where) {
 
     /** Requires that the last dimension has stride 1; there may be gaps between rows. */
     public void requireContiguousRows(String name, Tensor tensor) {
-        int last = tensor.rank() - 1;
-        if (tensor.size(last) > 1 && tensor.stride(last) != 1) {
+        if (tensor.stride(tensor.rank() - 1) != 1) {
             throw new IllegalArgumentException(
                     "%s is %s; the elements of a row must be contiguous (stride 1): copy it"
                             .formatted(name, tensor));
