@@ -354,6 +354,28 @@ class InProcessGroupTest {
     }
 
     @Test
+    void whoIsInterruptedMayComeAgain() throws Exception {
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            CountDownLatch gone = new CountDownLatch(1);
+            group.run(
+                    communicator -> {
+                        if (communicator.rank() == 1) {
+                            gone.await();
+                        } else {
+                            Thread.currentThread().interrupt();
+                            assertThatThrownBy(() -> communicator.barrier(LONG))
+                                    .hasMessageContaining("rank 0 was interrupted");
+                            assertThat(Thread.interrupted()).isTrue();
+                            gone.countDown();
+                        }
+                        byte[] mine = {(byte) communicator.rank()};
+                        assertThat(communicator.allGather(mine, LONG))
+                                .containsExactly(new byte[] {0}, new byte[] {1});
+                    });
+        }
+    }
+
+    @Test
     void interruptingTheCallerInterruptsTheRanks() throws Exception {
         AtomicInteger interrupted = new AtomicInteger();
         CountDownLatch waiting = new CountDownLatch(1);

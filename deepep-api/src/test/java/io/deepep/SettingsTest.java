@@ -35,7 +35,7 @@ class SettingsTest {
                 int most = limits.maxRanks();
                 int perNode = EpTopology.MAX_NVL_RANKS;
                 limits.require(new EpTopology(0, perNode, perNode));
-                limits.require(new EpTopology(0, most / perNode * perNode, perNode));
+                limits.require(new EpTopology(0, most, 1));
                 EpTopology larger = new EpTopology(0, most + 1, 1);
                 requireMessage(
                         () -> limits.require(larger),
@@ -52,7 +52,12 @@ class SettingsTest {
                 "normal mode on GPUs takes at most 2048 ranks, 72 per node, but the group has 2088, 72 per node;"
                         + " use smaller groups");
         assertThat(GroupLimits.lowLatency(Device.Kind.CUDA).refusal(new EpTopology(0, 4096, 8)))
-                .hasValueSatisfying(why -> assertThat(why).endsWith(", or normal mode"));
+                .hasValueSatisfying(
+                        why ->
+                                assertThat(why)
+                                        .startsWith("low-latency mode on GPUs takes at most 256")
+                                        .endsWith(", or normal mode"));
+        assertThat(GroupLimits.lowLatency(Device.Kind.HOST).maxRanks()).isEqualTo(2048);
     }
 
     @Test

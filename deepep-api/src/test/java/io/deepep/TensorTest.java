@@ -214,6 +214,23 @@ class TensorTest {
             assertThat(slice.getLong(row, j)).isEqualTo(100 * row + from + j);
             assertThat(selected.getLong(j)).isEqualTo(100 * row + from + j);
         }
+        Tensor column = whole.select(1, from);
+        assertThat(column.shape()).containsExactly(rows);
+        for (int i = 0; i < rows; i++) {
+            assertThat(column.getLong(i)).isEqualTo(100 * i + from);
+        }
+    }
+
+    /** Of device memory nobody else notices an extent that has overflowed. */
+    @Test
+    void extentsAreExactUpToTheLargest() {
+        long most = Long.MAX_VALUE / Long.BYTES;
+        long[] shape = {2, 3};
+        assertThat(TensorShapes.numElements(new long[] {most})).isEqualTo(most);
+        assertThat(TensorShapes.extentBytes(DType.I64, shape, new long[] {most - 7, 3}))
+                .isEqualTo(Long.BYTES * most);
+        assertThat(TensorShapes.extentBytes(DType.BOOL, shape, new long[] {most - 6, 3}))
+                .isEqualTo(Long.MAX_VALUE);
     }
 
     @Test

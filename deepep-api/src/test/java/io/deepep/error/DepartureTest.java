@@ -32,6 +32,9 @@ class DepartureTest {
         List<Departure> departures = List.of(victim(1, 2), DISK, victim(2, 3));
         assertThat(Departure.culprit(departures, WAITER, 1)).contains(DISK);
         assertThat(Departure.culprit(departures, WAITER, 2)).contains(DISK);
+        Departure other = Departure.failed(4, new IOException("no route"));
+        List<Departure> two = List.of(other, victim(1, 2), victim(2, 3), DISK);
+        assertThat(Departure.culprit(two, WAITER, 1)).contains(DISK);
         assertThat(Departure.culprit(List.of(victim(1, 0), DISK), WAITER, 1)).contains(DISK);
     }
 

@@ -116,7 +116,13 @@ class MeetingTest {
                     assertThatThrownBy(() -> meeting.stepOnPeers(() -> useMemory(rank)))
                             .isInstanceOfSatisfying(
                                     DeepEpTimeoutException.class,
-                                    lost -> assertThat(lost.peer()).isEqualTo(2));
+                                    lost -> {
+                                        assertThat(lost.peer()).isEqualTo(2);
+                                        if (answers) {
+                                            assertThat(lost.getSuppressed()[0])
+                                                    .hasMessageContaining("no such process");
+                                        }
+                                    });
                 });
     }
 

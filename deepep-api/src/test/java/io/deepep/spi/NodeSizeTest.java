@@ -11,6 +11,8 @@ import java.time.Duration;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class NodeSizeTest {
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
@@ -86,6 +88,7 @@ class NodeSizeTest {
     @Test
     void allLearnThatOneRankAloneGaveASize() throws Exception {
         for (int culprit : new int[] {0, 2}) {
+            int other = culprit == 0 ? 1 : 0;
             try (InProcessGroup group = InProcessGroup.of(4)) {
                 group.run(
                         communicator -> {
@@ -93,7 +96,8 @@ class NodeSizeTest {
                             assertThatThrownBy(() -> agree(communicator, given, "", TIMEOUT))
                                     .isInstanceOf(RankMismatchException.class)
                                     .hasMessageContaining(
-                                            "rank " + culprit + " gave ranksPerNode=2");
+                                            "rank %s gave ranksPerNode=2, but rank %s gave none; "
+                                                    .formatted(culprit, other));
                         });
             }
         }
@@ -105,12 +109,13 @@ class NodeSizeTest {
     }
 
     /** Those that have a buffer say what its nodes are, those that join may. */
-    @Test
-    void whoJoinsTakesTheNodesThatThereAre() throws InterruptedException {
+    @ParameterizedTest
+    @ValueSource(ints = {0, 1})
+    void whoJoinsTakesTheNodesThatThereAre(int joining) throws InterruptedException {
         try (InProcessGroup group = InProcessGroup.of(4)) {
             group.run(
                     communicator -> {
-                        int known = communicator.rank() == 1 ? 0 : 2;
+                        int known = communicator.rank() == joining ? 0 : 2;
                         assertThat(
                                         NodeSize.agree(
                                                 communicator,
