@@ -43,10 +43,6 @@ final class ExactRow {
         terms = 0;
     }
 
-    boolean isEmpty() {
-        return terms == 0;
-    }
-
     /** Adds {@code weight} times row {@code row} of {@code x}, BF16 [N,H]. */
     void add(Tensor x, long row, double weight) {
         OracleMismatch.require(

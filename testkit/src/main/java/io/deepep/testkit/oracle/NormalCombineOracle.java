@@ -123,7 +123,7 @@ public final class NormalCombineOracle {
                 for (int rank = first; rank < first + numNvlRanks; rank++) {
                     addRank(one, node, outputs.get(rank), src, token, rank);
                 }
-                if (numNvlRanks < routing.numRanks() && !node.isEmpty()) {
+                if (numNvlRanks < routing.numRanks()) {
                     node.allowRounding();
                 }
                 total.add(node);
@@ -142,9 +142,7 @@ public final class NormalCombineOracle {
             for (int k = 0; k < routing.numTopk(); k++) {
                 addRow(one, output, rank, new SourceRow(src, token, k));
             }
-            if (!one.isEmpty()) {
-                one.allowRounding();
-            }
+            one.allowRounding();
         } else {
             addRow(one, output, rank, new SourceRow(src, token, -1));
         }
