@@ -84,12 +84,27 @@ class Fp8E4m3Properties {
 
     @Test
     void quantizeRefusesShapesThatDoNotFit() {
-        Tensor rows = Tensor.allocate(Arena.ofAuto(), DType.BF16, 2, 256);
-        Tensor codes = Tensor.allocate(Arena.ofAuto(), DType.FP8_E4M3, 2, 256);
-        Tensor scales = Tensor.allocate(Arena.ofAuto(), DType.F32, 2, 1);
+        Tensor rows = tensor(DType.BF16, 2, 256);
+        Tensor codes = tensor(DType.FP8_E4M3, 2, 256);
+        Tensor scales = tensor(DType.F32, 2, 2);
+        Fp8E4m3.quantize(rows, codes, scales);
+        requireRefused(tensor(DType.BF16, 512), codes, scales);
+        requireRefused(tensor(DType.BF16, 3, 256), codes, scales);
+        requireRefused(tensor(DType.BF16, 2, 320), tensor(DType.FP8_E4M3, 2, 320), scales);
+        requireRefused(rows, rows, scales);
+        requireRefused(rows, tensor(DType.FP8_E4M3, 2, 128), scales);
+        requireRefused(rows, codes, tensor(DType.I32, 2, 2));
+        requireRefused(rows, codes, tensor(DType.F32, 2, 1));
+    }
+
+    private static Tensor tensor(DType dtype, long... shape) {
+        return Tensor.allocate(Arena.ofAuto(), dtype, shape);
+    }
+
+    private static void requireRefused(Tensor rows, Tensor codes, Tensor scales) {
         assertThatThrownBy(() -> Fp8E4m3.quantize(rows, codes, scales))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("scales=F32[2, 1] on host")
-                .hasMessageContaining("F32 [T,H/128]");
+                .hasMessageContaining(
+                        "rows=%s, codes=%s, scales=%s do not match".formatted(rows, codes, scales));
     }
 }

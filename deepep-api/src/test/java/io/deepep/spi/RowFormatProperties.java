@@ -44,7 +44,8 @@ class RowFormatProperties {
     }
 
     /** Of {@code rows} rows, moved by some bytes against what the format says. */
-    private static boolean isForm(int rows, long shift, long longer, long scalesShift) {
+    private static boolean isForm(
+            int rows, long shift, long longer, long scalesShift, long scaleStride) {
         RowFormat format = RowFormat.fp8(256);
         long stride = format.strideBytes() + longer;
         MemorySegment memory = Arena.ofAuto().allocate(8 * stride, Layout.LINE_BYTES);
@@ -57,17 +58,18 @@ class RowFormatProperties {
                         memory.asSlice(shift + format.elementBytes() + scalesShift),
                         DType.F32,
                         new long[] {rows, 2},
-                        new long[] {stride / Float.BYTES, 1});
+                        new long[] {stride / Float.BYTES, scaleStride});
         return format.isFormOf(elements, scales);
     }
 
     @Example
     void rowsLieAsTheFormatSaysOrNot() {
-        assertThat(isForm(3, 0, 0, 0)).isTrue();
-        assertThat(isForm(0, 128, 0, 0)).isTrue();
-        assertThat(isForm(3, 16, 0, 0)).as("not on a line").isFalse();
-        assertThat(isForm(3, 0, 128, 0)).as("too far apart").isFalse();
-        assertThat(isForm(3, 0, 0, 4)).as("scales elsewhere").isFalse();
+        assertThat(isForm(3, 0, 0, 0, 1)).isTrue();
+        assertThat(isForm(0, 128, 0, 0, 1)).isTrue();
+        assertThat(isForm(3, 16, 0, 0, 1)).as("not on a line").isFalse();
+        assertThat(isForm(3, 0, 128, 0, 1)).as("too far apart").isFalse();
+        assertThat(isForm(3, 0, 0, 4, 1)).as("scales elsewhere").isFalse();
+        assertThat(isForm(3, 0, 0, 0, 2)).as("scales with gaps").isFalse();
         Tensor rows = Tensor.allocate(Arena.ofAuto(), DType.BF16, 3, 256);
         Tensor scales = Tensor.allocate(Arena.ofAuto(), DType.F32, 3, 2);
         assertThat(RowFormat.bf16(256).isFormOf(rows, scales)).isFalse();
