@@ -142,14 +142,14 @@ public final class NormalChecks {
         if (plan.format() == CombineFormat.FP8) {
             requireWholeGroups(handle.hidden());
         }
+        if (plan.topkWeights() != null && handle.numTopk() == 0) {
+            throw new IllegalArgumentException(
+                    "topkWeights are given but the dispatch of the handle had no top-k; leave"
+                            + " them out");
+        }
         combineRows(plan, numRows);
         tensors.requireContiguousRows("x", plan.x());
         if (plan.topkWeights() != null) {
-            if (handle.numTopk() == 0) {
-                throw new IllegalArgumentException(
-                        "topkWeights are given but the dispatch of the handle had no top-k; leave"
-                                + " them out");
-            }
             tensors.requireContiguous("topkWeights", plan.topkWeights());
         }
         requireTokenRows("bias0", plan.bias0(), handle);

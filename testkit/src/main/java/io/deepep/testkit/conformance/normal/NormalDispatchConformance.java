@@ -1,8 +1,13 @@
 package io.deepep.testkit.conformance.normal;
 
+import static io.deepep.testkit.conformance.Misbehaviour.requireIllegal;
+
 import io.deepep.CallOptions;
+import io.deepep.CombinePlan;
+import io.deepep.DType;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchPlan;
+import io.deepep.DispatchResult;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
@@ -64,8 +69,13 @@ public record NormalDispatchConformance(TestBackend backend) implements NormalSu
                 context.buffer()
                         .getDispatchLayout(rank.topkIdx(), shape.experts(), CallOptions.async());
         layout.event().synchronize();
-        NormalDispatchCheck bare = rank.check().withoutTopk();
-        rank.roundTrip(rank.bare().layout(layout), bare);
+        NormalRank bare = rank.expecting(rank.check().withoutTopk());
+        DispatchResult result = bare.dispatch(rank.bare().layout(layout));
+        CombinePlan.Builder weighted =
+                bare.home(result.handle())
+                        .topkWeights(context.poisoned(DType.F32, result.numRecvTokens(), 1));
+        requireIllegal(() -> bare.combine(weighted), "had no top-k");
+        bare.combine(result.handle());
         rank.roundTrip(rank.plan().expectLayout(layout));
     }
 

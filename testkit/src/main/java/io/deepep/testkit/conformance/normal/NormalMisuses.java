@@ -8,6 +8,7 @@ import static io.deepep.DType.I64;
 import io.deepep.Buffer;
 import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
+import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
@@ -213,6 +214,10 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
                 "numSms=8192",
                 r -> r.plan().numSms(8192));
         dispatch(
+                "larger rings than the buffer is laid out for",
+                "rdmaRecvChunk=1048576",
+                r -> r.plan().config(new Config(2, 1, 1 << 20)));
+        dispatch(
                 "alignment of 2^30",
                 "expertAlignment=1073741824",
                 r -> r.plan().expanded(true).expertAlignment(1 << 30));
@@ -275,6 +280,10 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
                 "bias0 is BF16",
                 r -> r.home().bias(r.withColumnGap(BF16, TOKENS, HIDDEN)));
         combine("weights of too few rows", "eights", r -> r.home().topkWeights(r.f32(1, 4)));
+        combine(
+                "more SMs for a combine than the buffer is laid out for",
+                "numSms=8192",
+                r -> r.home().numSms(8192));
         combine("bias of too few tokens", "bias", r -> r.home().bias(r.bf16(9, HIDDEN)));
         combine(
                 "second bias is F32",
