@@ -44,12 +44,10 @@ public final class NormalChecks {
      */
     public void dispatch(DispatchPlan plan) {
         Tensor x = plan.x();
+        // All other tensors are where x is.
         tensors.require("x", x, x.dtype(), TensorChecks.ANY, TensorChecks.ANY);
         requireTokens("x", x.size(0));
         requireHidden(x.size(1));
-        requireHere("scales", plan.scales());
-        requireHere("topkIdx", plan.topkIdx());
-        requireHere("topkWeights", plan.topkWeights());
         if (plan.handle() != null) {
             requireCached(plan);
             return;
@@ -62,13 +60,6 @@ public final class NormalChecks {
             requireLayout(plan.layout());
         }
         requireRows(plan);
-    }
-
-    /** Demands device and live memory. */
-    private void requireHere(String name, Tensor tensor) {
-        if (tensor != null) {
-            tensors.require(name, tensor, tensor.dtype(), tensor.shape());
-        }
     }
 
     private void requireCached(DispatchPlan plan) {
@@ -94,8 +85,6 @@ public final class NormalChecks {
                 layout.numTokensPerRank(),
                 DType.I32,
                 topology.numRanks());
-        requireHere("layout.isTokenInRank", layout.isTokenInRank());
-        requireHere("layout.numTokensPerExpert", layout.numTokensPerExpert());
     }
 
     private void requireRows(DispatchPlan plan) {

@@ -9,14 +9,9 @@ import io.deepep.EpTopology;
  * The configurations of a buffer, which plans may override as far as its memory allows.
  *
  * @param topology the group
+ * @param dispatch that {@link #requireFor} allows, as {@code combine} is
  */
 public record NormalConfigs(EpTopology topology, Config dispatch, Config combine) {
-    /** Refuses what nodes cannot exchange rows with. */
-    public NormalConfigs {
-        requireFor(topology, dispatch);
-        requireFor(topology, combine);
-    }
-
     /** What calls may use: the larger of both. */
     public Config envelope() {
         return dispatch.covering(combine);

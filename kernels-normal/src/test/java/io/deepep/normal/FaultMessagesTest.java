@@ -89,6 +89,16 @@ class FaultMessagesTest {
                                 + " but not for 16, which this rank gives; ");
     }
 
+    @Test
+    void aMaskThatContradictsTheIndices() {
+        for (long said : new long[] {0, 1}) {
+            assertThat(of(Fault.ofRouting(FaultCode.LAYOUT_MASK, 1, 5, 3, said)))
+                    .startsWith(
+                            "rank 1: layout.isTokenInRank[5][3]=%s but topkIdx says %s; "
+                                    .formatted(said, said == 0 ? 1 : 0));
+        }
+    }
+
     /** Of two limits, only the one that was reached is to be raised. */
     @Test
     void theLimitThatWasReached() {

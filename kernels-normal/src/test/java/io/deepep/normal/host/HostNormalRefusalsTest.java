@@ -92,6 +92,18 @@ class HostNormalRefusalsTest {
                 });
     }
 
+    /** On one node it is allowed. */
+    @Test
+    void aChannelTakesTwoMultiprocessors() throws Exception {
+        RankGroup group = RankGroup.of(2, 1, limits());
+        group.run(
+                rank ->
+                        refuse(
+                                rank,
+                                plan(rank.rank(), 2, 4).numSms(1),
+                                "numSms=1 is for one node, but the group has 2; give at least 2"));
+    }
+
     private static Tensor tokens(int numTokens, int hidden) {
         return Tensor.allocate(Arena.ofAuto(), DType.BF16, numTokens, hidden);
     }

@@ -131,6 +131,12 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
                 r -> r.withX(r.withColumnGap(BF16, TOKENS, HIDDEN)));
         dispatch("x lies elsewhere", "x", r -> r.withX(r.elsewhere(r.x())));
         dispatch(
+                "all tensors lie elsewhere",
+                "but the buffer works on ",
+                r ->
+                        DispatchPlan.builder(r.elsewhere(r.x()))
+                                .topk(r.elsewhere(r.topkIdx()), null, EXPERTS));
+        dispatch(
                 "x lies in the NVL buffer",
                 "x is BF16[10, 128] on ",
                 r -> r.withX(r.inBuffer(BF16, TOKENS, HIDDEN)));
