@@ -41,7 +41,13 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
         rank.combineWithWeights(rank.newHandle(), CombineFormat.BF16);
         DispatchPlan.Builder plan = rank.plan().expanded(true).expertAlignment(4);
         NormalRank expanded = rank.expecting(rank.check().expanded(4));
-        expanded.combineWithWeights(expanded.dispatch(plan).handle(), CombineFormat.BF16);
+        DispatchHandle handle = expanded.dispatch(plan).handle();
+        CombinePlan.Builder wrong =
+                expanded.home(handle)
+                        .topkWeights(
+                                context.poisoned(DType.F32, expanded.hostOutputs().size(0) + 1));
+        requireIllegal(() -> expanded.combine(wrong), "topkWeights is F32");
+        expanded.combineWithWeights(handle, CombineFormat.BF16);
     }
 
     /** Rows that are summed into the combine region must not be read from there meanwhile. */
