@@ -33,6 +33,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
         Tensor two = context.upload(HostTensors.withRowGap(second, 3));
         rank.combine(rank.home(handle).bias(one), first);
         rank.combine(rank.home(handle).bias(one, two), first, second);
+        rank.combine(rank.home(handle).bias(one, two).out(two), first, second);
     }
 
     @All

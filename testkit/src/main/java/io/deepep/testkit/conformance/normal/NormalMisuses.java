@@ -365,6 +365,7 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
                 "elements overlap",
                 r -> r.home().out(Misuse.repeated(r.bf16(TOKENS, HIDDEN))));
         combine("out is x", "out overlaps x", NormalMisuses::homeInto);
+        combine("out is part of a bias", "out overlaps bias0", NormalMisuses::biasInto);
         combine(
                 "out has gaps",
                 "out is BF16",
@@ -373,6 +374,12 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
         missing("no combined rows", "x", r -> r.home(null));
         missing("no handle", "handle", r -> CombinePlan.builder(r.good(), null));
         missing("no combine plan", "plan", r -> r.buffer().combine(null));
+    }
+
+    /** The sums where other tokens have their bias; each may be where its own is. */
+    private static CombinePlan.Builder biasInto(Rank r) {
+        Tensor both = r.bf16(TOKENS + 1, HIDDEN);
+        return r.home().bias(both.slice(0, 0, TOKENS)).out(both.slice(0, 1, TOKENS));
     }
 
     /** The sums into the rows that are summed. */
