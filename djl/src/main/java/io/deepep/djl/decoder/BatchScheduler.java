@@ -110,6 +110,8 @@ final class BatchScheduler {
             failure = ofRank;
             loaded.completeExceptionally(ofRank);
             unanswered.forEach(request -> request.answer.completeExceptionally(ofRank));
+            unanswered.clear();
+            waiting.clear();
         }
         rounds.forceTermination();
     }
@@ -117,6 +119,14 @@ final class BatchScheduler {
     /** What has ended the ranks, or null. */
     synchronized Throwable failure() {
         return failure;
+    }
+
+    synchronized int numRunning() {
+        return unanswered.size() - waiting.size();
+    }
+
+    synchronized int numWaiting() {
+        return waiting.size();
     }
 
     /** Whether there is another round. */

@@ -202,6 +202,16 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
         return failure == null ? "" : failure.toString();
     }
 
+    @Override
+    public int getRunningRequests() {
+        return scheduler.numRunning();
+    }
+
+    @Override
+    public int getWaitingRequests() {
+        return scheduler.numWaiting();
+    }
+
     /** Ends the threads of the ranks, after the requests that run, and closes the model. */
     @Override
     public void close() {

@@ -14,4 +14,10 @@ public interface DecoderServiceMXBean {
 
     /** The failure that ended the ranks; empty if there is none. */
     String getLastFailure();
+
+    /** Requests whose prompts have slots. */
+    int getRunningRequests();
+
+    /** Requests that wait for slots: the ranks have too few of them if this stays above 0. */
+    int getWaitingRequests();
 }

@@ -10,7 +10,8 @@ import java.util.Map;
 final class HealthJson {
     private static final List<String> OF_EXCHANGE =
             List.of("Rank", "NumRanks", "Device", "Mode", "Healthy", "Exchanges", "LastFailure");
-    private static final List<String> OF_SERVICE = List.of("NumRanks", "Healthy", "LastFailure");
+    private static final List<String> OF_SERVICE =
+            List.of("NumRanks", "Healthy", "RunningRequests", "WaitingRequests", "LastFailure");
     private static final Gson GSON = new Gson();
 
     private HealthJson() {}
