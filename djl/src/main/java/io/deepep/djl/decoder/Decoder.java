@@ -35,7 +35,10 @@ import java.util.zip.CRC32;
  * prompts, or none.
  */
 public final class Decoder implements AutoCloseable {
-    /** Ranks ask so seldom whether all answers have ended: the host waits for the GPU then. */
+    /**
+     * Tokens after which ranks ask whether answers have ended, and new requests wait. Not each
+     * time: the host waits for the GPU then.
+     */
     static final int ENDS_EVERY = 16;
 
     private final DecoderOptions options;
