@@ -4,9 +4,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.Deque;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Phaser;
@@ -28,11 +26,11 @@ final class BatchScheduler {
     private final CompletableFuture<Void> loaded = new CompletableFuture<>();
 
     private final Deque<Request> waiting = new ArrayDeque<>(); // guarded by this
-    private final Set<Request> unanswered = new HashSet<>(); // guarded by this
     private boolean closed; // guarded by this
     private Throwable failure; // guarded by this
 
-    // Written between rounds by the rank that comes last; read by all within a round.
+    // Written between rounds by the rank that comes last, and then guarded by this; read by all
+    // within a round.
     private final List<Request> running = new ArrayList<>();
     private final List<Request> read = new ArrayList<>();
     private final List<BitSet> usedSlots;
@@ -90,7 +88,6 @@ final class BatchScheduler {
             request.answer.cancel(false);
             return;
         }
-        unanswered.add(request);
         waiting.add(request);
         notifyAll();
     }
@@ -99,7 +96,6 @@ final class BatchScheduler {
     synchronized void close() {
         closed = true;
         waiting.forEach(request -> request.answer.cancel(false));
-        unanswered.removeAll(waiting);
         waiting.clear();
         notifyAll();
     }
@@ -109,8 +105,8 @@ final class BatchScheduler {
         if (failure == null) {
             failure = ofRank;
             loaded.completeExceptionally(ofRank);
-            unanswered.forEach(request -> request.answer.completeExceptionally(ofRank));
-            unanswered.clear();
+            Stream.concat(running.stream(), waiting.stream())
+                    .forEach(request -> request.answer.completeExceptionally(ofRank));
             waiting.clear();
         }
         rounds.forceTermination();
@@ -122,7 +118,7 @@ final class BatchScheduler {
     }
 
     synchronized int numRunning() {
-        return unanswered.size() - waiting.size();
+        return failure == null ? running.size() : 0;
     }
 
     synchronized int numWaiting() {
@@ -144,23 +140,15 @@ final class BatchScheduler {
         while (!waiting.isEmpty() && place(waiting.peek(), promptTokens)) {
             read.add(waiting.remove());
         }
-        numSteps =
-                running.stream().mapToInt(Request::numLeft).reduce(Decoder.ENDS_EVERY, Math::min);
-        if (!read.isEmpty()) {
-            // Prompts that are read have their first new token with it.
-            numSteps = Math.min(numSteps, Decoder.ENDS_EVERY - 1);
-            numSteps =
-                    read.stream()
-                            .mapToInt(request -> request.numLeft() - 1)
-                            .reduce(numSteps, Math::min);
-        }
         running.addAll(read);
+        // Prompts that are read get their first new token with it.
+        int most = Decoder.ENDS_EVERY - (read.isEmpty() ? 0 : 1);
+        numSteps = running.stream().mapToInt(Request::numLeft).reduce(most, Math::min);
         return !running.isEmpty();
     }
 
     private void finish(Request request) {
         running.remove(request);
-        unanswered.remove(request);
         for (int i = 0; i < request.shares().size(); i++) {
             BitSet used = usedSlots.get(request.rankOf(i));
             IntStream.of(request.shares().get(i).slots).forEach(used::clear);

@@ -163,16 +163,17 @@ public final class Decoder implements AutoCloseable {
         List<Share> shares = shares(prompts, sampler);
         read(shares);
         long[][] added = new long[prompts.size()][numNewTokens];
-        copy(step(shares, 0), 0, added, 0);
         int made = 1;
-        while (made < numNewTokens
-                && (made % ENDS_EVERY != 0 || !haveEnded(added, made, endTokens))) {
+        do {
             int left = numNewTokens - made;
             // At once if nothing ends it, so that the host can run ahead.
             int steps = endTokens.isEmpty() ? left : Math.min(left, ENDS_EVERY - made % ENDS_EVERY);
-            copy(step(shares, steps), 1, added, made);
+            long[][] ofSlots = step(shares, steps);
+            for (int i = 0; i < added.length; i++) {
+                shares.getFirst().copy(ofSlots, i, added[i]);
+            }
             made += steps;
-        }
+        } while (made < numNewTokens && !haveEnded(added, made, endTokens));
         int numMade = made;
         return Arrays.stream(added).map(tokens -> Arrays.copyOf(tokens, numMade)).toList();
     }
@@ -183,17 +184,8 @@ public final class Decoder implements AutoCloseable {
         return prompts.isEmpty() ? List.of() : List.of(new Share(sampler, slots, prompts));
     }
 
-    private static void copy(long[][] slots, int first, long[][] to, int made) {
-        for (int i = 0; i < to.length; i++) {
-            System.arraycopy(slots[i], first, to[i], made, slots[i].length - first);
-        }
-    }
-
-    /** Whether no rank needs another token. Collective, if there are tokens that end an answer. */
+    /** Whether no rank needs another token. Collective. */
     private boolean haveEnded(long[][] added, int made, Set<Integer> endTokens) {
-        if (endTokens.isEmpty()) {
-            return false;
-        }
         byte[] own = {(byte) (haveAllEnded(added, made, endTokens) ? 1 : 0)};
         BufferOptions of = buffer.options();
         return of.communicator().allGather(own, of.timeout()).stream().allMatch(all -> all[0] == 1);
@@ -234,7 +226,6 @@ public final class Decoder implements AutoCloseable {
                         new NDIndex("{}", slots(share, scope)),
                         share.sampler.next(logits.get(new NDIndex("{}:{}", first, end))));
                 first = end;
-                share.made = 1;
             }
         }
     }

@@ -5,7 +5,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.stream.IntStream;
 
 /**
  * Prompts that a client waits for. Prompt {@code i} is the {@code i / numRanks}th of the share
@@ -26,7 +25,6 @@ final class Request {
     private final long[][] added;
     private final int numNewTokens;
     private final List<Share> shares = new ArrayList<>();
-    private int made;
 
     /**
      * @param samplers of each share
@@ -69,31 +67,27 @@ final class Request {
         return share < shares.size() ? List.of(shares.get(share)) : List.of();
     }
 
-    int numLeft() {
-        return numNewTokens - made;
+    private int made() {
+        return shares.getFirst().made;
     }
 
-    /** Takes what a round has added to the slots of each rank, after each slot's last token. */
+    int numLeft() {
+        return numNewTokens - made();
+    }
+
+    /** Takes what a round has given the slots of each rank. */
     void take(long[][][] ofRanks) {
-        int first = made == 0 ? 0 : 1; // the first new token was chosen when the prompt was read
-        int count = 0;
         for (int i = 0; i < added.length; i++) {
             int share = i % numRanks;
-            long[] tokens = ofRanks[rankOf(share)][shares.get(share).slots[i / numRanks]];
-            count = tokens.length - first;
-            System.arraycopy(tokens, first, added[i], made, count);
+            shares.get(share).copy(ofRanks[rankOf(share)], i / numRanks, added[i]);
         }
-        made += count;
     }
 
     boolean isDone() {
-        return numLeft() == 0 || Decoder.haveAllEnded(added, made, endTokens);
+        return numLeft() == 0 || Decoder.haveAllEnded(added, made(), endTokens);
     }
 
     void answer() {
-        answer.complete(
-                IntStream.range(0, added.length)
-                        .mapToObj(i -> Arrays.copyOf(added[i], made))
-                        .toList());
+        answer.complete(Arrays.stream(added).map(tokens -> Arrays.copyOf(tokens, made())).toList());
     }
 }

@@ -12,8 +12,8 @@ final class Share {
 
     final List<long[]> prompts;
 
-    /** New tokens of each; the decoder counts them. */
-    int made;
+    /** New tokens of each, counted by the decoder; the first comes with the reading. */
+    int made = 1;
 
     Share(Sampler sampler, int[] slots, List<long[]> prompts) {
         this.sampler = sampler;
@@ -24,5 +24,15 @@ final class Share {
     /** Position of the last new token of prompt {@code i}. */
     long position(int i) {
         return prompts.get(i).length + made - 1L;
+    }
+
+    /**
+     * Copies into an answer what steps have given prompt {@code i}.
+     *
+     * @param ofSlots what {@link Decoder#step} returned last
+     */
+    void copy(long[][] ofSlots, int i, long[] answer) {
+        long[] tokens = ofSlots[slots[i]];
+        System.arraycopy(tokens, 0, answer, made - tokens.length, tokens.length);
     }
 }

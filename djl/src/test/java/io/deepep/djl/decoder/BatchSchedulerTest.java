@@ -70,13 +70,7 @@ class BatchSchedulerTest {
                             return Sampler.greedy().next(logits);
                         }
                     };
-            Thread starting =
-                    Thread.ofPlatform()
-                            .start(
-                                    () -> {
-                                        await(begun);
-                                        later.start();
-                                    });
+            Thread starting = startAfter(begun, later::start);
             assertThat(generate(service, prompt, 60, waiting)).containsExactly(first(prompt, 60));
             starting.join();
             later.join();
@@ -152,13 +146,7 @@ class BatchSchedulerTest {
         Prompt prompt = Golden.of("mixtral").prompts().get(1);
         DecoderService service = start(FEW);
         CountDownLatch begun = new CountDownLatch(1);
-        Thread closing =
-                Thread.ofPlatform()
-                        .start(
-                                () -> {
-                                    await(begun);
-                                    service.close();
-                                });
+        Thread closing = startAfter(begun, service::close);
         Sampler sampler =
                 logits -> {
                     begun.countDown();
@@ -176,6 +164,15 @@ class BatchSchedulerTest {
 
     private static long[] first(Prompt prompt, int count) {
         return Arrays.copyOf(prompt.tokens(), count);
+    }
+
+    private static Thread startAfter(CountDownLatch latch, Runnable action) {
+        return Thread.ofPlatform()
+                .start(
+                        () -> {
+                            await(latch);
+                            action.run();
+                        });
     }
 
     private static void await(CountDownLatch latch) {
