@@ -176,6 +176,19 @@ class StartScriptTest {
                 .doesNotContain("io.deepep.bench.Main");
     }
 
+    /** Which may come at any time, e.g. when JVMs start together; stdout is read by programs. */
+    @Test
+    void whatTheJvmWarnsOfIsOnStandardError() throws Exception {
+        script(jdk.resolve("bin/java"), "exec '" + Programs.jvm().getFirst() + "' \"$@\"");
+        String script = checkout.resolve("deepep").toString();
+        List<String> command = List.of(script, "java", "-XX:SharedArchiveFile=/none", "-version");
+        ProcessBuilder builder = new ProcessBuilder(command);
+        builder.environment().put("JAVA_HOME", jdk.toString());
+        Process process = builder.start();
+        assertThat(outputOf(process)).isEmpty();
+        assertThat(process.errorReader().readAllAsString()).contains("/none");
+    }
+
     @Test
     void namesOfFilesAreUtf8WhereThereIsNoLocale() throws Exception {
         script(jdk.resolve("bin/java"), "echo \"LC_CTYPE=$LC_CTYPE\"");

@@ -88,8 +88,7 @@ class ModulePathTest {
     }
 
     private static String run(List<String> arguments) throws IOException, InterruptedException {
-        List<String> command = new ArrayList<>();
-        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        List<String> command = new ArrayList<>(Programs.jvm());
         command.addAll(arguments);
         return Programs.run(new ProcessBuilder(command)).output().strip();
     }

@@ -39,6 +39,7 @@ final class RankProcess implements AutoCloseable {
                                 "-Xmx128m",
                                 "-XX:TieredStopAtLevel=1",
                                 "-XX:+UseSerialGC",
+                                "-XX:-UsePerfData", // its lock may make a JVM warn on stdout
                                 "-cp",
                                 System.getProperty("java.class.path"),
                                 RankProgram.class.getName(),

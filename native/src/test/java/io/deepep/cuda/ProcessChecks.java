@@ -11,10 +11,8 @@ import io.deepep.cuda.memory.IpcHandle;
 import io.deepep.cuda.memory.VirtualMemory;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.posix.PosixFd;
+import io.deepep.testkit.Programs;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
@@ -77,22 +75,10 @@ final class ProcessChecks {
     }
 
     private static void run(String... args) throws IOException, InterruptedException {
-        List<String> command = new ArrayList<>();
-        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        command.addAll(
-                List.of(
-                        "--enable-native-access=ALL-UNNAMED",
-                        "-cp",
-                        System.getProperty("java.class.path")));
-        command.add(ProcessChild.class.getName());
-        command.addAll(List.of(args));
-        Process child = new ProcessBuilder(command).redirectErrorStream(true).start();
-        child.getOutputStream().close();
-        String output = new String(child.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-        int status = child.waitFor();
-        if (status == ProcessChild.NOT_HERE) {
-            throw new CheckContext.NotHereException(output.strip());
+        Programs.Ended child = Programs.run(Programs.java(ProcessChild.class, List.of(), args));
+        if (child.status() == ProcessChild.NOT_HERE) {
+            throw new CheckContext.NotHereException(child.output().strip());
         }
-        expect(status == 0, "child's status", status, output);
+        expect(child.status() == 0, "child's status", child.status(), child.output());
     }
 }

@@ -34,13 +34,23 @@ public final class Programs {
     }
 
     /**
+     * The start of a command that runs this JVM's program. JVMs that start together may find each
+     * other's files of performance counters locked, and warn on standard output, so these have
+     * none.
+     */
+    public static List<String> jvm() {
+        return List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:-UsePerfData");
+    }
+
+    /**
      * How to start a program in a JVM of its own, with this one's class path.
      *
      * @param options for the JVM
      */
     public static ProcessBuilder java(Class<?> program, List<String> options, String... arguments) {
-        List<String> command = new ArrayList<>();
-        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        List<String> command = new ArrayList<>(jvm());
         command.add("--enable-native-access=ALL-UNNAMED");
         command.addAll(options);
         command.addAll(List.of("-cp", System.getProperty("java.class.path"), program.getName()));
