@@ -219,19 +219,8 @@ public final class Decoder implements AutoCloseable {
     void read(List<Share> shares) {
         try (NDManager scope = manager.newSubManager()) {
             NDArray logits = prefill(shares, scope);
-            int first = 0;
-            for (Share share : shares) {
-                int end = first + share.slots.length;
-                last.set(
-                        new NDIndex("{}", slots(share, scope)),
-                        share.sampler.next(logits.get(new NDIndex("{}:{}", first, end))));
-                first = end;
-            }
+            RoundSampler.ofRows(shares, scope).next(logits, last);
         }
-    }
-
-    private static NDArray slots(Share share, NDManager scope) {
-        return ids(scope, Arrays.stream(share.slots).asLongStream().toArray());
     }
 
     private NDArray prefill(List<Share> shares, NDManager scope) {
@@ -291,10 +280,9 @@ public final class Decoder implements AutoCloseable {
                     run.arange(0, numSlots, 1, DataType.INT64).muli(options.maxLength());
             NDArray added = run.create(new Shape(numSlots, numSteps + 1L), DataType.INT64);
             added.set(new NDIndex(":, 0"), last);
-            // Made once: the host waits for the GPU when it copies to it.
-            List<NDArray> slots = shares.stream().map(share -> slots(share, run)).toList();
+            RoundSampler sampler = RoundSampler.ofSlots(shares, numSteps, run);
             for (int step = 1; step <= numSteps; step++) {
-                step(shares, slots, positions, firstRows);
+                step(sampler, positions, firstRows);
                 added.set(new NDIndex(":, {}", step), last);
             }
             exchange.awaitLast();
@@ -306,8 +294,7 @@ public final class Decoder implements AutoCloseable {
         }
     }
 
-    private void step(
-            List<Share> shares, List<NDArray> slots, NDArray positions, NDArray firstRows) {
+    private void step(RoundSampler sampler, NDArray positions, NDArray firstRows) {
         try (NDManager scope = manager.newSubManager()) {
             NDArray now = positions.duplicate();
             now.attach(scope);
@@ -315,11 +302,7 @@ public final class Decoder implements AutoCloseable {
             tokens.attach(scope);
             Pass pass = new Pass(scope, now, now.add(firstRows), null);
             NDArray all = scope.arange(0, options.maxSequences(), 1, DataType.INT64);
-            NDArray logits = model.logits(tokens, pass, all);
-            for (int i = 0; i < shares.size(); i++) {
-                NDIndex own = new NDIndex("{}", slots.get(i));
-                last.set(own, shares.get(i).sampler.next(logits.get(scope, own)));
-            }
+            sampler.next(model.logits(tokens, pass, all), last);
             positions.addi(1);
         }
     }

@@ -1,20 +1,20 @@
 package io.deepep.djl.decoder;
 
 import ai.djl.ndarray.NDArray;
-import ai.djl.ndarray.types.Shape;
-import java.util.ArrayList;
-import java.util.List;
-import java.util.SplittableRandom;
 
-/** Chooses the next token of every sequence. */
+/**
+ * Chooses the next token of every sequence. Those that this interface makes leave tokens on the
+ * device: nothing waits for the GPU. A decoder calls them for the rows of all requests together;
+ * each request has the tokens that it would get alone.
+ */
 @FunctionalInterface
 public interface Sampler {
     /** Chooses tokens INT64 [N] from logits FLOAT32 [N,V], N at least 1. */
     NDArray next(NDArray logits);
 
-    /** The likeliest one. Nothing waits for the GPU. */
+    /** The likeliest one. */
     static Sampler greedy() {
-        return logits -> logits.argMax(-1);
+        return Greedy.SAMPLER;
     }
 
     /**
@@ -28,46 +28,6 @@ public interface Sampler {
             throw new IllegalArgumentException(
                     "temperature=" + temperature + " must be above 0, and p=" + p + " in (0, 1]");
         }
-        // Not java.util.Random, whose first numbers are nearly the same for all small seeds.
-        SplittableRandom random = new SplittableRandom(seed);
-        List<SplittableRandom> ofRows = new ArrayList<>();
-        return logits -> {
-            int vocabulary = (int) logits.getShape().get(1);
-            long[] chosen = new long[(int) logits.getShape().get(0)];
-            // From the largest one, and not by 0 in FLOAT32, or a low temperature would give no
-            // numbers.
-            NDArray fromBest = logits.sub(logits.max(new int[] {-1}, true));
-            NDArray probabilities =
-                    fromBest.div(Math.max(temperature, Float.MIN_NORMAL)).softmax(-1);
-            NDArray order = probabilities.argSort(-1, false);
-            float[] sorted = probabilities.gather(order, 1).toFloatArray();
-            long[] tokens = order.toLongArray();
-            for (int i = 0; i < chosen.length; i++) {
-                if (i == ofRows.size()) {
-                    ofRows.add(random.split());
-                }
-                int first = i * vocabulary;
-                double u = ofRows.get(i).nextDouble();
-                chosen[i] = tokens[choose(sorted, first, first + vocabulary, p, u)];
-            }
-            return logits.getManager().create(chosen, new Shape(chosen.length));
-        };
-    }
-
-    /** Index into {@code probabilities}, of which those of a row fall from {@code first} on. */
-    private static int choose(float[] probabilities, int first, int end, double p, double u) {
-        double kept = 0;
-        int last = first;
-        while (last < end && kept < p) {
-            kept += probabilities[last++];
-        }
-        double left = u * kept;
-        for (int i = first; i < last - 1; i++) {
-            left -= probabilities[i];
-            if (left < 0) {
-                return i;
-            }
-        }
-        return last - 1;
+        return new TopP(temperature, p, seed);
     }
 }

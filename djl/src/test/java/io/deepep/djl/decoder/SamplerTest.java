@@ -69,6 +69,47 @@ class SamplerTest {
         assertThat(drawn.stream().filter(each -> each == 2).count()).isBetween(250L, 350L);
     }
 
+    /** Every row with its own numbers, as in requests of several clients that run together. */
+    @Test
+    void whoSharesCallsChoosesAsAlone() {
+        NDArray logits = manager.randomNormal(new Shape(40, 5, 1000)).muli(3);
+        List<TopP> samplers = List.of(new TopP(1, .9, 7), new TopP(.3, 1, 7), new TopP(2, .05, 8));
+        int[] numRows = {1, 3, 1};
+        List<TopP.Row> rows = new ArrayList<>();
+        for (int i = 0; i < numRows.length; i++) {
+            rows.addAll(samplers.get(i).rows(numRows[i]));
+        }
+        Sampler together = TopP.together(rows, 40, manager);
+        List<TopP> alone = List.of(new TopP(1, .9, 7), new TopP(.3, 1, 7), new TopP(2, .05, 8));
+        for (int step = 0; step < 40; step++) {
+            NDArray ofStep = logits.get(step);
+            List<Long> expected = new ArrayList<>();
+            int first = 0;
+            for (int i = 0; i < numRows.length; i++) {
+                NDArray own = ofStep.get("{}:{}", first, first + numRows[i]);
+                for (long token : alone.get(i).next(own).toLongArray()) {
+                    expected.add(token);
+                }
+                first += numRows[i];
+            }
+            assertThat(together.next(ofStep).toLongArray())
+                    .containsExactly(expected.stream().mapToLong(each -> each).toArray());
+        }
+    }
+
+    /** An index beyond the row would end a GPU's context, and all ranks of the process with it. */
+    @Test
+    void noNumbersGiveATokenOfTheVocabulary() {
+        for (float value :
+                new float[] {Float.NaN, Float.NEGATIVE_INFINITY, Float.POSITIVE_INFINITY}) {
+            NDArray row = manager.full(new Shape(1, 4), value, DataType.FLOAT32);
+            assertThat(draws(Sampler.topP(1, .5, 1), row, 10))
+                    .allMatch(token -> token >= 0 && token < 4);
+            assertThat(draws(Sampler.topP(1, 1, 1), row, 10))
+                    .allMatch(token -> token >= 0 && token < 4);
+        }
+    }
+
     @Test
     void temperaturesFlattenOrSharpen() {
         NDArray logits = logits(1, .1, .2, .7);
