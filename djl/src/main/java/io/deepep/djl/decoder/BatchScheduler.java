@@ -92,6 +92,12 @@ final class BatchScheduler {
         notifyAll();
     }
 
+    /** Cancels the answer of a request; if it runs, it runs to the end of the round. */
+    synchronized void withdraw(Request request) {
+        request.answer.cancel(false);
+        waiting.remove(request);
+    }
+
     /** Ends the ranks after the requests that run. */
     synchronized void close() {
         closed = true;

@@ -15,6 +15,7 @@ import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -121,7 +122,8 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
      *     tokens
      * @return the new tokens of each prompt
      * @throws IllegalArgumentException if a prompt or a sampler is refused; others are served
-     * @throws IllegalStateException if the service is closed
+     * @throws IllegalStateException if the service is closed, or the thread is interrupted: then
+     *     its request makes room for others soon, and its interrupt status stays set
      * @throws CompletionException if a rank has failed, with the cause; then all ranks end
      */
     public List<long[]> generate(
@@ -147,9 +149,16 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
         Request request = new Request(dealt, numNewTokens, made, Set.copyOf(endTokens));
         scheduler.add(request);
         try {
-            return request.answer.join();
+            return request.answer.get();
         } catch (CancellationException _) {
             throw new IllegalStateException("the service is closed; start another");
+        } catch (ExecutionException failure) {
+            throw new CompletionException(failure.getCause());
+        } catch (InterruptedException stopped) {
+            scheduler.withdraw(request);
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException(
+                    "interrupted while the ranks served the request", stopped);
         }
     }
 

@@ -83,8 +83,9 @@ final class Request {
         }
     }
 
+    /** Whether nothing more is to be made for it, also because nobody waits for its answer. */
     boolean isDone() {
-        return numLeft() == 0 || Decoder.haveAllEnded(added, made(), endTokens);
+        return answer.isDone() || numLeft() == 0 || Decoder.haveAllEnded(added, made(), endTokens);
     }
 
     void answer() {

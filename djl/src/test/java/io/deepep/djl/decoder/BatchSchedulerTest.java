@@ -1,6 +1,7 @@
 package io.deepep.djl.decoder;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.ndarray.NDArray;
 import io.deepep.DType;
@@ -8,6 +9,7 @@ import io.deepep.djl.decoder.Golden.Prompt;
 import io.deepep.djl.exchange.Transport;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Set;
 import java.util.SplittableRandom;
@@ -16,6 +18,8 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -138,6 +142,56 @@ class BatchSchedulerTest {
                         .containsAnyElementsOf(endTokens);
             }
         }
+    }
+
+    /** One that runs, and one that waits for its slots. */
+    @Test
+    void anInterruptedClientMakesRoomForOthers() throws Exception {
+        Prompt prompt = Golden.of("mixtral").prompts().get(1);
+        CountDownLatch begun = new CountDownLatch(1);
+        CountDownLatch left = new CountDownLatch(1);
+        AtomicInteger numTokens = new AtomicInteger();
+        Sampler sampler =
+                logits -> {
+                    if (numTokens.incrementAndGet() == 2) {
+                        begun.countDown();
+                        await(left);
+                    }
+                    return Sampler.greedy().next(logits);
+                };
+        List<long[]> all = Collections.nCopies(2 * NUM_RANKS, prompt.ids());
+        AtomicInteger numTold = new AtomicInteger();
+        try (DecoderService service = start(FEW)) {
+            Thread running = startClient(() -> generate(service, prompt, 60, sampler), numTold);
+            await(begun);
+            Thread waiting =
+                    startClient(() -> service.generate(all, 60, _ -> Sampler.greedy()), numTold);
+            while (service.getWaitingRequests() == 0) {
+                Thread.onSpinWait();
+            }
+            for (Thread client : List.of(waiting, running)) {
+                client.interrupt();
+                client.join();
+            }
+            assertThat(numTold).hasValue(2);
+            assertThat(service.getWaitingRequests()).isZero();
+            left.countDown();
+            assertThat(service.generate(all, 3, _ -> Sampler.greedy()))
+                    .allSatisfy(tokens -> assertThat(tokens).containsExactly(first(prompt, 3)));
+            assertThat(numTokens).hasValueLessThan(60);
+        }
+    }
+
+    private static Thread startClient(ThrowingCallable request, AtomicInteger numTold) {
+        return Thread.ofPlatform()
+                .start(
+                        () -> {
+                            assertThatThrownBy(request)
+                                    .isInstanceOf(IllegalStateException.class)
+                                    .hasMessageContaining("interrupted");
+                            assertThat(Thread.currentThread().isInterrupted()).isTrue();
+                            numTold.incrementAndGet();
+                        });
     }
 
     /** Those that run are served; those that wait are refused. */
