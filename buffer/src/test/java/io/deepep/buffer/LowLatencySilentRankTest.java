@@ -144,14 +144,21 @@ record LowLatencySilentRankTest(TestBackend backend) {
                 builder -> waits.accept(builder.lowLatency(shape.limits())),
                 context -> {
                     LowLatencyRank rank = shape.rank(context, 61);
-                    rank.roundTrip(LowLatencyFormat.BF16);
-                    rank.roundTrip(LowLatencyFormat.BF16);
+                    patientRoundTrip(rank);
+                    patientRoundTrip(rank);
                     context.communicator().barrier(Ranks.TIMEOUT);
                     if (context.rank() != 1) {
                         others.accept(rank);
                     }
                     context.communicator().barrier(Ranks.TIMEOUT);
                 });
+    }
+
+    /** With longer time-outs: nobody stops yet, and a busy machine may take its time. */
+    private static void patientRoundTrip(LowLatencyRank rank) {
+        LowLatencyDispatchPlan plan =
+                rank.plan(LowLatencyFormat.BF16).timeout(Ranks.TIMEOUT).build();
+        rank.combine(rank.home(rank.dispatch(plan).handle()).timeout(Ranks.TIMEOUT));
     }
 
     private static void requireMaskOf1(RankContext context) {

@@ -90,13 +90,20 @@ record NormalSilentRankTest(TestBackend backend) {
                                         .timeout(TIMEOUT)),
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
-                    DispatchHandle handle = rank.dispatch().handle();
-                    rank.combine(handle);
-                    rank.combine(handle);
+                    DispatchHandle handle = dispatchAndCombineTwice(rank);
                     context.communicator().barrier(Ranks.TIMEOUT);
                     third.of(rank, handle);
                     context.communicator().barrier(Ranks.TIMEOUT);
                 });
+    }
+
+    /** With longer time-outs: nobody stops yet, and a busy machine may take its time. */
+    private static DispatchHandle dispatchAndCombineTwice(NormalRank rank) {
+        DispatchHandle handle = rank.dispatch(rank.plan().timeout(Ranks.TIMEOUT)).handle();
+        for (int i = 0; i < 2; i++) {
+            rank.combine(CombinePlan.builder(rank.outputs(), handle).timeout(Ranks.TIMEOUT));
+        }
+        return handle;
     }
 
     private static DeepEpTimeoutException failure(NormalRank rank, DispatchHandle handle) {

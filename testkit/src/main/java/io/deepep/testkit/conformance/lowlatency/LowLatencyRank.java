@@ -66,7 +66,7 @@ public final class LowLatencyRank extends ExchangeRank<LowLatencyWorld, LowLaten
     }
 
     /** Makes both halves of a dispatch and compares. */
-    LowLatencyDispatchResult dispatch(LowLatencyDispatchPlan plan) {
+    public LowLatencyDispatchResult dispatch(LowLatencyDispatchPlan plan) {
         LowLatencyDispatchResult result = context().buffer().lowLatencyDispatch(plan);
         receive(result.receiveHook());
         return verify(result, plan.format());
