@@ -24,6 +24,7 @@ class CallEpochTest {
         assertThat(CallEpoch.of(call)).isNotZero();
         assertThat(CallEpoch.parity(call + 1)).isNotEqualTo(CallEpoch.parity(call));
         assertThat(CallEpoch.beforeLast(CallEpoch.of(call + 2))).isEqualTo(CallEpoch.of(call));
+        assertThat(CallEpoch.hasReached(CallEpoch.of(call), CallEpoch.of(call))).isTrue();
         assertThat(CallEpoch.hasReached(CallEpoch.of(call + 1), CallEpoch.of(call))).isTrue();
         assertThat(CallEpoch.hasReached(CallEpoch.of(call), CallEpoch.of(call + 1))).isFalse();
     }

@@ -19,14 +19,17 @@ class LowLatencyLayoutProperties {
     void regionsAreAlignedAndDoNotOverlap(
             @ForAll @IntRange(min = 1, max = 1024) int maxTokens,
             @ForAll @IntRange(min = 1, max = 80) int hiddenGroups,
-            @ForAll @IntRange(min = 1, max = 40) int numRanks,
+            @ForAll @IntRange(min = 1, max = 4) int nodes,
+            @ForAll @IntRange(min = 1, max = 12) int ranksPerNode,
             @ForAll @IntRange(min = 1, max = 64) int localExperts,
             @ForAll @IntRange(min = 1, max = 32) int maxTopk) {
+        int numRanks = nodes * ranksPerNode;
         var limits =
                 new LowLatencyLimits(
                         maxTokens, 128 * hiddenGroups, maxTopk, numRanks * localExperts);
         int hidden = limits.hidden();
-        LowLatencyLayout layout = LowLatencyLayout.of(limits, new EpTopology(0, numRanks, 1));
+        LowLatencyLayout layout =
+                LowLatencyLayout.of(limits, new EpTopology(0, numRanks, ranksPerNode));
         long end = 0;
         for (Region region : layout.layout().regions()) {
             assertThat(region.offset())
@@ -45,28 +48,68 @@ class LowLatencyLayoutProperties {
             assertThat(last + rows.strideBytes(maxTopk))
                     .isLessThanOrEqualTo(layout.dispatchRows().end());
         }
-        // Every part of every source's row has a flag of its own.
-        int parts = layout.numParts();
-        long last = layout.combineFlag(1, maxTokens - 1, parts - 1, numRanks - 1, maxTopk - 1);
-        assertThat(last + layout.flagBytes()).isEqualTo(layout.combineFlags().end());
-        assertThat(layout.combineFlag(0, 0, 0, 0, 0)).isEqualTo(layout.combineFlags().offset());
         for (CombineFormat format : CombineFormat.values()) {
             assertThat(LowLatencyLayout.combineRowStride(format, hidden) % Layout.LINE_BYTES)
                     .isZero();
             assertThat(LowLatencyLayout.combineRowStride(format, hidden))
-                    .isLessThanOrEqualTo(layout.combineRows().recordBytes());
+                    .isBetween((long) hidden, layout.combineRows().recordBytes());
         }
         // Packs hold a row, 12 bytes in 16, and are zero before the first call.
         assertThat(layout.combinePacks().recordBytes()).isGreaterThanOrEqualTo(2L * hidden * 4 / 3);
         assertThat(layout.combinePacks().end()).isLessThanOrEqualTo(layout.headersEnd());
+        boolean smallNode = nodes == 1 && ranksPerNode <= 8;
         assertThat(layout.combinePacks().stride1() / layout.combinePacks().recordBytes())
                 .isEqualTo(
-                        numRanks > 1
-                                ? 0
-                                : Math.max(
+                        smallNode
+                                ? Math.max(
                                         Math.min(maxTokens, LowLatencyLayout.PACKED_TOKENS)
                                                 * (long) maxTopk,
-                                        Math.min(maxTokens, LowLatencyLayout.PACKED_SUMS)));
+                                        Math.min(maxTokens, LowLatencyLayout.PACKED_SUMS))
+                                : 0);
+        // A network sets 64 bits at once.
+        assertThat(layout.flagBytes()).isEqualTo(smallNode ? 4 : 8);
+        requirePlacesInRegions(layout, limits, numRanks);
+    }
+
+    /** The first and the last of what regions hold are at their ends. */
+    private static void requirePlacesInRegions(
+            LowLatencyLayout layout, LowLatencyLimits limits, int numRanks) {
+        int rank = numRanks - 1, token = limits.maxTokens() - 1, maxTopk = limits.maxTopk();
+        assertThat(layout.ack(0, Kind.DISPATCH)).isEqualTo(layout.acks().offset());
+        assertThat(layout.ack(rank, Kind.COMBINE) + 8).isEqualTo(layout.acks().end());
+        assertThat(layout.ack(0, Kind.COMBINE) - layout.ack(0, Kind.DISPATCH)).isEqualTo(8);
+
+        int words = LowLatencyLayout.dispatchWords(limits, numRanks);
+        assertThat(words)
+                .isGreaterThanOrEqualTo(DispatchWord.COUNT + limits.numLocalExperts(numRanks))
+                .isEven();
+        for (Kind kind : Kind.values()) {
+            int last = kind == Kind.DISPATCH ? words - 1 : CombineWord.COUNT - 1;
+            Region headers = layout.headers(kind);
+            assertThat(layout.word(kind, 0, 0, 0)).isEqualTo(headers.offset());
+            assertThat(layout.word(kind, 1, rank, last) + 8)
+                    .isBetween(headers.end() - Layout.LINE_BYTES, headers.end());
+        }
+
+        assertThat(layout.dispatchFlag(0, 0, 0, maxTopk))
+                .isEqualTo(layout.dispatchFlags().offset());
+        assertThat(
+                        layout.dispatchFlag(1, rank, token, maxTopk)
+                                + LowLatencyLayout.dispatchFlagBytes(maxTopk))
+                .isEqualTo(layout.dispatchFlags().end());
+
+        // Every part of every source's row has a flag of its own.
+        assertThat(layout.combineFlag(0, 0, 0, 0, 0)).isEqualTo(layout.combineFlags().offset());
+        assertThat(
+                        layout.combineFlag(1, token, layout.numParts() - 1, rank, maxTopk - 1)
+                                + layout.flagBytes())
+                .isEqualTo(layout.combineFlags().end());
+
+        assertThat(layout.combineRow(0, 0, 0, 0)).isEqualTo(layout.combineRows().offset());
+        assertThat(
+                        layout.combineRow(1, rank, token, maxTopk - 1)
+                                + RowFormat.bf16(limits.hidden()).strideBytes())
+                .isEqualTo(layout.combineRows().end());
     }
 
     /** The field's standard shape on one node of eight: 128 tokens, 256 experts. */
