@@ -43,7 +43,10 @@ class LowLatencyLayoutProperties {
         for (RowFormat rows : List.of(RowFormat.bf16(hidden), RowFormat.fp8(hidden))) {
             assertThat(layout.dispatchRows().recordBytes())
                     .isGreaterThanOrEqualTo(rows.weightsOffset(maxTopk) + 4L * maxTopk);
+            assertThat(layout.dispatchRow(0, 0, 0, rows, maxTopk))
+                    .isEqualTo(layout.dispatchRows().offset());
             long last = layout.dispatchRow(1, numRanks - 1, maxTokens - 1, rows, maxTopk);
+            assertThat(last).isGreaterThanOrEqualTo(layout.dispatchRows().at(1, numRanks - 1, 0));
             assertThat(last % Layout.LINE_BYTES).isZero();
             assertThat(last + rows.strideBytes(maxTopk))
                     .isLessThanOrEqualTo(layout.dispatchRows().end());
@@ -91,6 +94,8 @@ class LowLatencyLayoutProperties {
                     .isBetween(headers.end() - Layout.LINE_BYTES, headers.end());
         }
 
+        // A vector for each selection.
+        assertThat(LowLatencyLayout.dispatchFlagBytes(maxTopk)).isEqualTo(16L * maxTopk);
         assertThat(layout.dispatchFlag(0, 0, 0, maxTopk))
                 .isEqualTo(layout.dispatchFlags().offset());
         assertThat(

@@ -37,6 +37,13 @@ class CombineRolesTest {
                 int channels = roles.numChannels();
                 assertThat(channels % roles.numHomeBlocks()).isZero();
                 assertThat(channels % roles.numSummingBlocks()).isZero();
+                assertThat(roles.channelsPerSummingBlock() * roles.numSummingBlocks())
+                        .isEqualTo(channels);
+                assertThat(roles.mostChannels())
+                        .isEqualTo(
+                                Math.max(
+                                        channels / roles.numHomeBlocks(),
+                                        channels / roles.numSummingBlocks()));
                 assertThat(channels).isLessThanOrEqualTo(numSms / 2 * RingShape.MOST_COMBINE_RINGS);
             }
         }

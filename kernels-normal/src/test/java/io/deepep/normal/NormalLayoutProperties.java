@@ -107,6 +107,17 @@ class NormalLayoutProperties {
         assertThat(rdma.records().recordBytes())
                 .isGreaterThanOrEqualTo(
                         4L * NormalRdmaLayout.nodeRows(c.topology) + 8L * c.limits.maxTopk());
+        int perNode = c.topology.numNvlRanks();
+        assertThat(NormalRdmaLayout.nodeRows(c.topology))
+                .as("whole vectors of four")
+                .isGreaterThanOrEqualTo(perNode)
+                .isLessThan(Math.max(8, perNode) + 4)
+                .matches(rows -> rows % 4 == 0);
+        long row = RowFormat.fp8(c.limits.hidden()).strideBytes();
+        assertThat(NormalRdmaLayout.sentBytes(c.topology, row))
+                .isEqualTo(row + 4L * NormalRdmaLayout.nodeRows(c.topology));
+        assertThat(NormalRdmaLayout.slotBytes(c.topology, row))
+                .isGreaterThanOrEqualTo(NormalRdmaLayout.sentBytes(c.topology, row));
         boolean behind = c.topology.isInternode() || numRanks > HeaderWord.NARROW_RANKS;
         assertThat(c.nvl().headers().recordBytes())
                 .isGreaterThanOrEqualTo(
@@ -150,6 +161,9 @@ class NormalLayoutProperties {
             assertThat(rings.numSlots())
                     .isGreaterThanOrEqualTo(2 * rings.sendChunk())
                     .isEqualTo(rings.numSlots() / rings.sendChunk() * rings.sendChunk());
+            assertThat((rings.numSlots() + rings.sendChunk() + 1L) * rings.numChannels())
+                    .as("rings have what the configuration gives them")
+                    .isGreaterThanOrEqualTo((long) call.numChannels() * call.rdmaRecvChunk());
             long row = RowFormat.bf16(c.limits.hidden()).strideBytes();
             long slot = NormalRdmaLayout.slotBytes(c.topology, row);
             long needed = (long) rings.numChannels() * rings.numSlots() * slot;

@@ -14,6 +14,7 @@ import net.jqwik.api.Combinators;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
+import net.jqwik.api.constraints.IntRange;
 
 /** All ranks of a group find ways that fit together, whichever are masked. */
 class RailsProperties {
@@ -104,6 +105,19 @@ class RailsProperties {
         }
     }
 
+    /** The fewest ranks that can be left on a node, and so the most detours into it. */
+    @Property(tries = 50)
+    void oneMaskedRankOfTwoOrMoreCutsNobodyOff(
+            @ForAll @IntRange(min = 2, max = 6) int nodes,
+            @ForAll @IntRange(min = 2, max = 4) int perNode,
+            @ForAll @IntRange(max = 7) int masked) {
+        Case c = new Case(nodes, perNode, Set.of(masked % (nodes * perNode)));
+        List<Rails> rails = c.rails();
+        for (int rank : c.left()) {
+            assertThat(c.left()).allMatch(rails.get(rank)::reaches);
+        }
+    }
+
     /** Ranks hear of each other: directly if any is masked, else by their peers alone. */
     @Property(tries = 300)
     void contactsAreMutual(@ForAll("cases") Case c) {
@@ -118,6 +132,13 @@ class RailsProperties {
                                                     || other % c.perNode == rank % c.perNode));
             assertThat(rails.get(rank).contacts())
                     .containsExactly(expected.stream().mapToInt(Integer::intValue).toArray());
+            assertThat(c.ranks(rails.get(rank)::isContact)).isEqualTo(expected);
+            assertThat(IntStream.of(rails.get(rank).near()).boxed())
+                    .containsExactlyElementsOf(
+                            c.ranks(
+                                    other ->
+                                            other / c.perNode == rank / c.perNode
+                                                    && !c.masked.contains(other)));
         }
     }
 }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Fp8E4m3;
 import io.deepep.normal.cuda.kernels.KernelConstants;
+import io.deepep.spi.Layout;
 import io.deepep.spi.RowFormat;
 import net.jqwik.api.Example;
 import net.jqwik.api.ForAll;
@@ -26,6 +27,12 @@ class CombineShapeProperties {
         int elementBytes = groups * Fp8E4m3.CHANNELS_PER_SCALE * (fp8 ? 1 : 2);
         int chunk = CombineShape.chunkBytes(elementBytes, fp8, room);
         assertThat(chunk % KernelConstants.VECTOR_BYTES).isZero();
+        if (fp8) {
+            long scaleBytes = RowFormat.fp8(chunk).scaleBytes();
+            assertThat(scaleBytes % KernelConstants.VECTOR_BYTES).as("scales").isZero();
+        } else if (elementBytes > 2048) {
+            assertThat(chunk % Layout.LINE_BYTES).as("whole lines").isZero();
+        }
         int perConsumer = KernelConstants.VECTOR_BYTES * (fp8 ? 1 : KernelConstants.VECTORS);
         assertThat(chunk).isLessThanOrEqualTo(KernelConstants.MAX_CONSUMERS * perConsumer);
         long slot = fp8 ? RowFormat.fp8(chunk).strideBytes() : chunk;
