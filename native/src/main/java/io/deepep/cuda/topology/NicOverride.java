@@ -108,9 +108,6 @@ public record NicOverride(List<Rule> rules) {
         for (String port : part.substring(equals + 1).split("\\+", -1)) {
             ports.add(port(text, port.strip()));
         }
-        if (ports.size() != ports.stream().distinct().count()) {
-            throw wrong(text, "\"" + part + "\" names a port twice");
-        }
         return new Rule(gpu, ports);
     }
 

@@ -1,5 +1,6 @@
 package io.deepep.cuda.topology;
 
+import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -45,7 +46,15 @@ record OverrideResolver(HostTopology topology, NicOverride override) {
     }
 
     private List<NicPort> ports(NicOverride.Rule rule) {
-        return rule.ports().stream().map(this::port).toList();
+        List<NicPort> ports = new ArrayList<>();
+        for (NicOverride.Port wanted : rule.ports()) {
+            NicPort port = port(wanted);
+            if (ports.contains(port)) {
+                throw wrong("%s is given %s twice".formatted(rule.gpu(), port.name()));
+            }
+            ports.add(port);
+        }
+        return ports;
     }
 
     private NicPort port(NicOverride.Port wanted) {
