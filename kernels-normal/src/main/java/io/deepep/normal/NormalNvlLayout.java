@@ -39,11 +39,15 @@ public record NormalNvlLayout(
         Region recvWeights,
         Region combineRows,
         Region combineWeights) {
-    /** Whether any element lies in the combine region of the heap at that address. */
+    /**
+     * Whether any element lies in the combine region of the heap at that address, or no rows do:
+     * then those of other ranks lie there.
+     */
     boolean combineRegionHas(long heap, Tensor tensor) {
         long begin = heap + combineRows.offset();
         long end = heap + combineRows.end();
-        return tensor.address() < end && tensor.address() + tensor.extentBytes() > begin;
+        return tensor.address() < end
+                && tensor.address() + Math.max(1, tensor.extentBytes()) > begin;
     }
 
     /** The layout for a buffer; the topology's rank does not matter. */

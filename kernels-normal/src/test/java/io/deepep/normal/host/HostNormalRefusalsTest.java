@@ -104,6 +104,28 @@ class HostNormalRefusalsTest {
                                 "numSms=1 is for one node, but the group has 2; give at least 2"));
     }
 
+    /**
+     * Also by a rank that has received nothing: those that have rows refuse them, and do not come.
+     */
+    @Test
+    void rowsThatLieWhereTheyAreToBeSummed() throws Exception {
+        RankGroup group = RankGroup.of(1, 2, limits());
+        group.run(
+                rank -> {
+                    Tensor x = tokens(2, HIDDEN);
+                    Tensor topkIdx = experts(2);
+                    for (int token = 0; token < 2; token++) {
+                        for (int k = 1; k < NUM_TOPK; k++) {
+                            topkIdx.setLong(-1, token, k);
+                        }
+                    }
+                    DispatchPlan.Builder plan = DispatchPlan.builder(x).topk(topkIdx, null, 4);
+                    Tensor region = rank.kernels().combineBuffer(rank.dispatch(plan).handle());
+                    DispatchResult got = rank.dispatch(plan.expanded(true));
+                    refuse(rank, CombinePlan.builder(region, got.handle()), "combine region");
+                });
+    }
+
     private static Tensor tokens(int numTokens, int hidden) {
         return Tensor.allocate(Arena.ofAuto(), DType.BF16, numTokens, hidden);
     }
