@@ -144,6 +144,11 @@ class NormalCombineOracleTest {
         assertThatThrownBy(() -> combine.checkWeights(0, List.of(first, second), home))
                 .isInstanceOf(OracleMismatch.class)
                 .hasMessageContaining("token 2, selection 0");
+        home.setFloat(7, 2, 0);
+        home.setFloat(.5f, 1, 1); // masked
+        assertThatThrownBy(() -> combine.checkWeights(0, List.of(first, second), home))
+                .isInstanceOf(OracleMismatch.class)
+                .hasMessageContaining("token 1, selection 1");
     }
 
     /** As those of ranks that give the tokens themselves back, whoever has received them. */

@@ -103,6 +103,22 @@ class NormalFp8CombineOracleTest {
         accepts(oneNode, 0, outputs, List.of(), rows(row(896, 17)), 16, 18);
     }
 
+    /** The home node's sum, 16 and 3, is not cast; those of two other nodes, 16 and 1, are. */
+    @Test
+    void theSumOfTheHomeNodeIsNot() {
+        Routing routing =
+                Routing.of(
+                        6,
+                        6,
+                        new long[][][] {{}, {}, {{0, 1, 2, 3, 4, 5}}, {}, {}, {}},
+                        new float[][][] {{}, {}, {{1, 1, 1, 1, 1, 1}}, {}, {}, {}});
+        NormalDispatchCheck check = NormalDispatchCheck.of(new NormalOracle(routing), List.of());
+        Tensor first = rows(row(448, 17)), other = rows(row(448, 1)), home = rows(row(448, 3));
+        List<Tensor> outputs = List.of(first, other, first, home, first, other);
+        NormalCombineOracle nodes = NormalCombineOracle.of(check, 2);
+        accepts(nodes, 2, outputs, List.of(), rows(row(2688, 19 + 16 + 16)), 52, 53);
+    }
+
     /** Rows that are FP8 already have the scales that they are given with. */
     @Test
     void rowsThatAreGivenAsFp8() {
