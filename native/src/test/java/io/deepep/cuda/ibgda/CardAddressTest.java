@@ -2,6 +2,8 @@ package io.deepep.cuda.ibgda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.cuda.rdma.Endpoint;
+import io.deepep.cuda.rdma.Gid;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
@@ -12,7 +14,21 @@ class CardAddressTest {
     private static final Random RANDOM = new Random();
 
     private static CardAddress of(List<List<Integer>> groups) {
-        return new CardAddress(RANDOM.nextLong(), List.of(), groups);
+        List<CardAddress.Port> ports =
+                IntStream.range(0, RANDOM.nextInt(3)).mapToObj(_ -> port()).toList();
+        return new CardAddress(RANDOM.nextLong(), ports, groups);
+    }
+
+    private static CardAddress.Port port() {
+        Gid gid = new Gid(RANDOM.nextInt(256), RANDOM.nextLong(), RANDOM.nextLong());
+        Endpoint endpoint =
+                new Endpoint(
+                        RANDOM.nextBoolean(),
+                        RANDOM.nextInt(1 << 16),
+                        RANDOM.nextInt(1, 6),
+                        gid,
+                        RANDOM.nextBoolean());
+        return new CardAddress.Port(endpoint, RANDOM.nextInt());
     }
 
     @Test
@@ -42,7 +58,11 @@ class CardAddressTest {
     @Test
     void numbersInARowTakeTheRoomOfOne() {
         List<Integer> row = IntStream.range(1000, 6000).boxed().toList();
-        int one = of(List.of(Collections.nCopies(1, 1000))).encode().length();
-        assertThat(of(List.of(row)).encode()).hasSize(one);
+        int one = withoutPorts(Collections.nCopies(1, 1000)).encode().length();
+        assertThat(withoutPorts(row).encode()).hasSize(one);
+    }
+
+    private static CardAddress withoutPorts(List<Integer> group) {
+        return new CardAddress(0, List.of(), List.of(group));
     }
 }

@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -40,6 +41,17 @@ class NvshmemInstallationTest {
         environment.put("PATH", root.resolve("bin").toString());
         environment.put("DEEPEP_NVSHMEM_HOME", " ");
         assertThat(NvshmemInstallation.find(environment, root)).isEmpty();
+    }
+
+    /** What lies in the folder that a process happens to be in is not loaded. */
+    @Test
+    void emptyVariablesNameNoFolder() {
+        environment.put("VIRTUAL_ENV", "");
+        environment.put("NVSHMEM_HOME", " ");
+        environment.put("LD_LIBRARY_PATH", root + "::" + root);
+        assertThat(new NvshmemPlaces(environment, root).all(List.of("NVSHMEM_HOME")))
+                .isNotEmpty()
+                .allMatch(place -> place.folder().isAbsolute());
     }
 
     @ParameterizedTest

@@ -42,6 +42,39 @@ class RdmaPortTest {
                 .hasMessageContaining("port mlx5_0:1 has no address at gidIndex=5; it has [fe80:");
     }
 
+    /** Each is better than the next, wherever they are in the table. */
+    @Test
+    void onRoceTheOrderOfAddresses() {
+        long global = 0x2001_0db8_0000_0000L;
+        List<Gid> bestFirst =
+                List.of(
+                        new Gid(13, 0, IPV4),
+                        new Gid(9, global, 5),
+                        new Gid(11, global, 5),
+                        new Gid(5, LINK_LOCAL, 5),
+                        new Gid(7, LINK_LOCAL, IPV4), // ends as an IPv4 address does
+                        new Gid(12, 0, IPV4),
+                        new Gid(8, 0, IPV4 + (1L << 48)), // not mapped
+                        new Gid(2, LINK_LOCAL, 5));
+        for (int i = 0; i < bestFirst.size(); i++) {
+            List<Gid> rest = bestFirst.subList(i, bestFirst.size());
+            for (List<Gid> order : List.of(rest, rest.reversed())) {
+                RdmaPort port = port(true, order.toArray(Gid[]::new));
+                Gid found = Endpoint.of(port, FIND, RdmaPortTest::type).gid();
+                assertThat(found).as("of %s", order).isEqualTo(bestFirst.get(i));
+            }
+        }
+    }
+
+    @Test
+    void aPortThatIsDownIsRefused() {
+        List<Gid> gids = List.of(new Gid(0, LINK_LOCAL, 5));
+        RdmaPort down = new RdmaPort("mlx5_0", 1, false, false, false, 7, 5, 1 << 30, gids);
+        assertThatThrownBy(() -> Endpoint.of(down, FIND, idx -> ""))
+                .isInstanceOf(DeepEpUnavailableException.class)
+                .hasMessageContaining("port mlx5_0:1 is not active");
+    }
+
     @Test
     void onInfiniBandTheFirst() {
         RdmaPort port = port(false, new Gid(0, LINK_LOCAL, 5), new Gid(1, 0, IPV4));
