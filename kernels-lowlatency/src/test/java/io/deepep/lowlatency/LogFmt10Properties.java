@@ -78,6 +78,20 @@ class LogFmt10Properties {
     }
 
     @Example
+    void blocksOfARowAreIndependent() {
+        int numBlocks = 3;
+        float[] row = new float[numBlocks * LogFmt10.CHANNELS];
+        float[] expected = new float[row.length];
+        for (int block = 0; block < numBlocks; block++) {
+            float[] values = random(block, 5 + 10 * block);
+            int at = block * LogFmt10.CHANNELS;
+            System.arraycopy(values, 0, row, at, values.length);
+            System.arraycopy(roundTrip(values), 0, expected, at, values.length);
+        }
+        assertThat(roundTrip(row)).isEqualTo(expected);
+    }
+
+    @Example
     void zerosStayZero() {
         assertThat(roundTrip(new float[LogFmt10.CHANNELS])).containsOnly(0f);
     }
@@ -118,16 +132,18 @@ class LogFmt10Properties {
 
     private static float[] roundTrip(float[] values) {
         try (Arena arena = Arena.ofConfined()) {
-            MemorySegment bf16 = arena.allocate(2L * values.length);
+            long from = 6, at = 4; // rows may begin anywhere
+            MemorySegment bf16 = arena.allocate(from + 2L * values.length);
             for (int i = 0; i < values.length; i++) {
-                bf16.set(ValueLayout.JAVA_SHORT, 2L * i, Bf16.fromFloat(values[i]));
+                bf16.set(
+                        ValueLayout.JAVA_SHORT_UNALIGNED, from + 2L * i, Bf16.fromFloat(values[i]));
             }
-            MemorySegment block = arena.allocate(LogFmt10.BLOCK_BYTES, 4);
-            block.fill((byte) 0x5a);
+            MemorySegment row = arena.allocate(at + LogFmt10.rowBytes(values.length), 4);
+            row.fill((byte) 0x5a);
             LogFmt10 codec = new LogFmt10();
-            codec.encodeRow(bf16, 0, block, 0, values.length);
+            codec.encodeRow(bf16, from, row, at, values.length);
             float[] decoded = new float[values.length];
-            codec.addScaledRow(decoded, 1f, block, 0, values.length);
+            codec.addScaledRow(decoded, 1f, row, at, values.length);
             return decoded;
         }
     }
