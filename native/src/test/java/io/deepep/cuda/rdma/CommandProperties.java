@@ -35,6 +35,7 @@ class CommandProperties {
             assertThat(number(in))
                     .isEqualTo(before.andNot(ones.shiftLeft(below)).or(part.shiftLeft(below)));
             BigInteger answer = fill(out, seed + 1);
+            assertThat(command.isRefused()).isEqualTo(out.get(ValueLayout.JAVA_BYTE, 0) != 0);
             assertThat(command.get(field))
                     .isEqualTo(answer.shiftRight(below).and(ones).longValue());
         }

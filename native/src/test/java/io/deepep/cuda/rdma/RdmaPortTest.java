@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Network;
 import io.deepep.error.DeepEpUnavailableException;
+import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -59,7 +60,9 @@ class RdmaPortTest {
         for (int i = 0; i < bestFirst.size(); i++) {
             List<Gid> rest = bestFirst.subList(i, bestFirst.size());
             for (List<Gid> order : List.of(rest, rest.reversed())) {
-                RdmaPort port = port(true, order.toArray(Gid[]::new));
+                List<Gid> table = new ArrayList<>(order);
+                table.add(new Gid(15, 0, 0)); // an empty place
+                RdmaPort port = port(true, table.toArray(Gid[]::new));
                 Gid found = Endpoint.of(port, FIND, RdmaPortTest::type).gid();
                 assertThat(found).as("of %s", order).isEqualTo(bestFirst.get(i));
             }
