@@ -199,15 +199,30 @@ class SysfsTrapsTest {
         tree.nic(NIC, 0, "mlx5_bond_0", "Ethernet", 200);
         tree.file("devices/" + NIC + "/infiniband/mlx5_bond_0/ports/1/gid_attrs/ndevs/0", "bond0");
         tree.file("class/net/bond0/bonding/mode", "802.3ad 4");
-        tree.file("class/net/bond0/bonding/slaves", "eth1 eth0");
+        tree.file("class/net/bond0/bonding/slaves", "eth1 eth2 eth0");
         tree.file("class/net/eth0/operstate", "up");
         tree.file("class/net/eth0/speed", "200000");
         tree.file("class/net/eth1/operstate", "down");
+        tree.file("class/net/eth2/operstate", "up");
+        tree.file("class/net/eth2/speed", "-1"); // not known
         NicPort nic = read().nics().getFirst();
         assertThat(nic.bond())
-                .contains(new Bond("bond0", "802.3ad", List.of("eth0"), List.of("eth1")));
+                .contains(new Bond("bond0", "802.3ad", List.of("eth0", "eth2"), List.of("eth1")));
         assertThat(nic.gbps()).isEqualTo(200);
-        assertThat(nic.numPaths()).isEqualTo(1);
+        assertThat(nic.numPaths()).isEqualTo(2);
+    }
+
+    /** Places of the table that hold no address cannot be read, or are empty. */
+    @Test
+    void kindsOfAddresses() {
+        tree.nic(NIC, 0, "mlx5_0", "Ethernet", 100);
+        String types = "devices/" + NIC + "/infiniband/mlx5_0/ports/1/gid_attrs/types/";
+        tree.file(types + "0", "IB/RoCE v1");
+        tree.file(types + "3", "RoCE v2");
+        Path sysfs = tree.finish();
+        NicPort nic = HostTopology.read(sysfs).nics().getFirst();
+        assertThat(HostTopology.gidTypes(sysfs, nic).subList(0, 5))
+                .containsExactly("IB/RoCE v1", "", "", "RoCE v2", "");
     }
 
     @Test
