@@ -1,6 +1,7 @@
 package io.deepep.lowlatency;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 import io.deepep.CombineFormat;
 import io.deepep.EpTopology;
@@ -123,5 +124,18 @@ class LowLatencyLayoutProperties {
         LowLatencyLimits limits = new LowLatencyLimits(128, 7168, 8, 256);
         LowLatencyLayout layout = LowLatencyLayout.of(limits, new EpTopology(0, 8, 8));
         assertThat(layout.layout().sizeBytes()).isBetween(304_000_000L, 306_000_000L);
+    }
+
+    /** Kernels have 32 bits for a place among the rows of a combine, in units of 8 bytes. */
+    @Example
+    void rowsWhosePlacesKernelsCannotCountAreRefused() {
+        int tokens = LowLatencyLimits.MAX_TOKENS, topk = 32, hidden = 16384; // 2^30 bytes a rank
+        LowLatencyLimits ofFew = new LowLatencyLimits(tokens, hidden, topk, 31);
+        LowLatencyLayout layout = LowLatencyLayout.of(ofFew, new EpTopology(0, 31, 1));
+        assertThat(layout.combineRows().stride0()).isLessThan(8L << 32);
+        LowLatencyLimits ofMany = new LowLatencyLimits(tokens, hidden, topk, 33);
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> LowLatencyLayout.of(ofMany, new EpTopology(0, 33, 1)))
+                .withMessageContaining("lower maxTokens or maxTopk");
     }
 }
