@@ -196,7 +196,7 @@ class SysfsTrapsTest {
 
     @Test
     void bondWithDownAndUnreadableLinks() {
-        tree.nic(NIC, 0, "mlx5_bond_0", "Ethernet", 200);
+        tree.nic(NIC, 0, "mlx5_bond_0", "Ethernet", 100);
         tree.file("devices/" + NIC + "/infiniband/mlx5_bond_0/ports/1/gid_attrs/ndevs/0", "bond0");
         tree.file("class/net/bond0/bonding/mode", "802.3ad 4");
         tree.file("class/net/bond0/bonding/slaves", "eth1 eth2 eth0");
