@@ -34,6 +34,7 @@ class DispatchBankTest {
         assertThat(numAllocated).isEqualTo(before + 2);
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
             assertThat(bank.recvX(format).address()).isEqualTo(bf16.address());
+            assertThat(bank.recvX(format).isContiguous()).isTrue();
         }
         assertThat(numAllocated).isEqualTo(before + 2);
     }
