@@ -11,7 +11,8 @@ import ai.djl.ndarray.types.Shape;
  * first, with a power of two per block.
  */
 final class Mxfp4 {
-    private static final int BLOCK_BYTES = 16;
+    static final int BLOCK_BYTES = 16;
+
     private static final float[] MAGNITUDES = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
     private static final int EXPONENT_BIAS = 127;
 

@@ -20,6 +20,7 @@ import java.nio.file.StandardOpenOption;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.LongStream;
 
 /**
  * One mapped file: the length of the header (8 bytes, little-endian), the header as JSON with
@@ -144,14 +145,18 @@ record SafetensorsFile(
                                             .formatted(path, name, entry.dtype));
                 };
         // Of a broken header, the product may be more than a long holds.
-        if (entry.end - entry.begin != (double) entry.shape.size() * type.bytes) {
+        double numBytes =
+                LongStream.of(entry.shape.getShape())
+                        .asDoubleStream()
+                        .reduce(type.bytes, (product, size) -> product * size);
+        if (entry.end - entry.begin != numBytes) {
             throw new IllegalArgumentException(
-                    "%s: %s has %s bytes for %s elements of %s"
+                    "%s: %s has %s bytes for shape %s of %s"
                             .formatted(
                                     path,
                                     name,
                                     entry.end - entry.begin,
-                                    entry.shape.size(),
+                                    entry.shape,
                                     entry.dtype));
         }
         MemorySegment memory = data.asSlice(entry.begin, entry.end - entry.begin);

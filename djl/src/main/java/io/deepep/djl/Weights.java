@@ -213,7 +213,8 @@ public final class Weights implements AutoCloseable {
             if (given.dimension() != 3
                     || !scales.getShape().equals(given.slice(0, 2))
                     || given.get(0) != expected.get(0)
-                    || 2 * given.get(1) * given.get(2) != expected.get(1)) {
+                    || given.get(2) != Mxfp4.BLOCK_BYTES
+                    || 2 * given.get(1) * Mxfp4.BLOCK_BYTES != expected.get(1)) {
                 throw new IllegalArgumentException(
                         "%s%s_blocks and _scales have %s and %s per expert, but the model needs %s, in blocks of 32"
                                 .formatted(prefix, name, given, scales.getShape(), expected));

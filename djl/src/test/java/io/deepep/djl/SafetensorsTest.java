@@ -189,11 +189,35 @@ class SafetensorsTest {
                     .hasMessageContaining("dtype I8");
             assertThatThrownBy(() -> tensors.view(manager, "few"))
                     .isInstanceOf(IllegalArgumentException.class)
-                    .hasMessageContaining("4 bytes for 2 elements");
+                    .hasMessageContaining("few has 4 bytes for shape (2)");
             assertThatThrownBy(() -> tensors.view(manager, "many"))
                     .isInstanceOf(IllegalArgumentException.class)
-                    .hasMessageContaining("many has 4 bytes for 4611686018427387905 elements");
+                    .hasMessageContaining("many has 4 bytes for shape (4611686018427387905)");
         }
+    }
+
+    /** In a long, the products are the elements that are there, 4 and 0. */
+    @Test
+    void sizesWhoseProductIsTooLargeAreRefused() throws IOException {
+        assertShapeRefused("[4,4611686018427387905]", 16);
+        assertShapeRefused("[4294967296,4294967296]", 0);
+    }
+
+    private void assertShapeRefused(String shape, int numBytes) throws IOException {
+        byte[] header =
+                header(
+                        "{\"w\":{\"dtype\":\"F32\",\"shape\":%s,\"data_offsets\":[0,%s]}}"
+                                .formatted(shape, numBytes));
+        Path path = folder.resolve("product.safetensors");
+        Files.write(path, Arrays.copyOf(header, header.length + numBytes));
+        assertThatThrownBy(
+                        () -> {
+                            try (Safetensors tensors = Safetensors.open(path)) {
+                                tensors.view(manager, "w");
+                            }
+                        })
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining(path.toString());
     }
 
     private void assertRefused(String name, byte[] bytes, String message) throws IOException {

@@ -174,6 +174,23 @@ class WeightsTest {
                 });
     }
 
+    /** As many values, but of another format. */
+    @Test
+    void mxfp4OfSmallerBlocksIsRefused() throws IOException {
+        put("a.gate_up_proj_blocks", "U8", new Shape(1, 64, 4, 8));
+        put("a.gate_up_proj_scales", "U8", new Shape(1, 64, 4));
+        put("a.gate_up_proj_bias", "BF16", new Shape(1, 64));
+        put("a.down_proj_bias", "BF16", new Shape(1, 64));
+        use(
+                weights ->
+                        refused(
+                                () ->
+                                        new ExpertWeights(MoeFamily.GPT_OSS, 1, 64, 32, 7, 1)
+                                                .load(weights, 0),
+                                "a.gate_up_proj_blocks and _scales have",
+                                "in blocks of 32"));
+    }
+
     private static float value(float[] bytes, float[] scales, int at) {
         int code = (int) bytes[at / 2] >> (at % 2 == 0 ? 0 : 4) & 15;
         float magnitude = FP4[code & 7] * (float) Math.scalb(1.0, (int) scales[at / 32] - 127);
