@@ -153,11 +153,7 @@ record SafetensorsFile(
             throw new IllegalArgumentException(
                     "%s: %s has %s bytes for shape %s of %s"
                             .formatted(
-                                    path,
-                                    name,
-                                    entry.end - entry.begin,
-                                    entry.shape,
-                                    entry.dtype));
+                                    path, name, entry.end - entry.begin, entry.shape, entry.dtype));
         }
         MemorySegment memory = data.asSlice(entry.begin, entry.end - entry.begin);
         return TorchTensors.view(manager, memory, type.torchType, entry.shape.getShape());

@@ -11,6 +11,8 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
+import ai.djl.nn.SequentialBlock;
+import ai.djl.nn.core.Linear;
 import io.deepep.Buffer;
 import io.deepep.djl.SafetensorsWriter.Values;
 import io.deepep.djl.exchange.ExpertExchange;
@@ -87,6 +89,46 @@ class LoadingTest {
                             .isInstanceOf(MalformedModelException.class)
                             .hasMessageContaining("are not among");
                 });
+    }
+
+    /** The first rank of a smaller group needs more experts than that of the saved one had. */
+    @Test
+    void djlModelFolderLacksTheLastExperts() throws InterruptedException {
+        Moe.run(
+                NUM_RANKS,
+                (communicator, buffer, manager) ->
+                        save(full(buffer, manager), folder.resolve("rank" + communicator.rank())));
+        Moe.run(
+                1,
+                (_, buffer, manager) ->
+                        assertThatThrownBy(
+                                        () ->
+                                                load(
+                                                        blank(buffer),
+                                                        manager.getDevice(),
+                                                        folder.resolve("rank0")))
+                                .isInstanceOf(MalformedModelException.class)
+                                .hasMessageContaining("are not among"));
+    }
+
+    /** From the hundredth on, DJL puts three digits before a child's name. */
+    @Test
+    void namesOfManyChildren() throws IOException {
+        try (NDManager manager = Moe.manager()) {
+            Path file = folder.resolve("many.safetensors");
+            SafetensorsWriter.write(
+                    file,
+                    Map.of("Linear.weight", new Values("F32", new Shape(1, 1), new float[] {7})));
+            SequentialBlock many = new SequentialBlock();
+            for (int i = 0; i < 100; i++) {
+                many.add(Linear.builder().setUnits(1).optBias(false).build());
+            }
+            try (Safetensors tensors = Safetensors.open(file)) {
+                SafetensorsParameters.load(tensors, many, "", manager);
+            }
+            assertThat(many.getParameters().values())
+                    .allMatch(each -> each.getArray().getFloat(0, 0) == 7);
+        }
     }
 
     @Test

@@ -80,6 +80,41 @@ class SafetensorsTest {
     }
 
     @Test
+    void knowsInWhichFileATensorLies() throws IOException {
+        Map<String, String> fileOf = Map.of("a", "1.safetensors", "b", "2.safetensors");
+        SafetensorsWriter.writeIndex(folder, fileOf);
+        for (Map.Entry<String, String> each : fileOf.entrySet()) {
+            SafetensorsWriter.write(
+                    folder.resolve(each.getValue()),
+                    Map.of(each.getKey(), new Values("F32", new Shape(2, 3), ELEMENTS)));
+        }
+        try (Safetensors tensors = Safetensors.open(folder)) {
+            NDArray a = tensors.view(manager, "a");
+            NDArray b = tensors.view(manager, "b");
+            for (Map.Entry<String, NDArray> each : Map.of("a", a, "b", b).entrySet()) {
+                assertThat(tensors.placeOf(TorchTensors.bytesOf(each.getValue())).file())
+                        .isEqualTo(folder.resolve(fileOf.get(each.getKey())));
+            }
+        }
+    }
+
+    /** Or the disk space of a file that is deleted stays taken. */
+    @Test
+    void closingUnmaps() throws IOException {
+        Path file = folder.resolve("a.safetensors");
+        SafetensorsWriter.write(
+                file, Map.of("v", new Values("F32", new Shape(1), new float[] {9})));
+        SafetensorsFile mapped = SafetensorsFile.open(file);
+        mapped.close();
+        assertThat(mapped.data().scope().isAlive()).isFalse();
+
+        Safetensors tensors = Safetensors.open(file);
+        tensors.close();
+        assertThat(tensors.numOpenFiles()).isZero();
+        tensors.close();
+    }
+
+    @Test
     void opensOnlyTheFilesThatAreRead() throws IOException {
         SafetensorsWriter.write(
                 folder.resolve("1.safetensors"),
@@ -130,7 +165,7 @@ class SafetensorsTest {
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining("model.safetensors");
         assertRefused("short", new byte[3], "truncated");
-        assertRefused("long", new byte[] {100, 0, 0, 0, 0, 0, 0, 0, '{', '}'}, "header of 100");
+        assertRefused("long", new byte[] {3, 0, 0, 0, 0, 0, 0, 0, '{', '}'}, "header of 3");
         byte[] huge = new byte[100_000_010];
         ByteBuffer.wrap(huge).order(ByteOrder.LITTLE_ENDIAN).putLong(100_000_001);
         assertRefused("huge", huge, "header of 100000001");

@@ -86,6 +86,7 @@ class WeightsTest {
                     weights.load(gate, "gate");
                     NDArray loaded = gate.getDirectParameters().get("weight").getArray();
                     assertThat(loaded.toFloatArray()).containsExactly(0.5f, -1.5f, 4, 0);
+                    assertThat(loaded.hasGradient()).isFalse();
                 });
     }
 

@@ -1,6 +1,7 @@
 package io.deepep.djl.decoder;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
@@ -12,6 +13,8 @@ import java.util.List;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class SamplerTest {
     private final NDManager manager = Moe.manager();
@@ -118,5 +121,30 @@ class SamplerTest {
             List<Long> drawn = draws(Sampler.topP(high, 1, 1), logits, 300);
             assertThat(drawn.stream().filter(each -> each == 0).count()).isBetween(70L, 130L);
         }
+    }
+
+    @Test
+    void rowsHaveTheirOwnTokens() {
+        NDArray rows = manager.create(new float[] {0, 90, 0, 0, 0, 90}, new Shape(2, 3));
+        assertThat(Sampler.topP(1, 1, 1).next(rows).toLongArray()).containsExactly(1, 2);
+    }
+
+    /** The probabilities of a row, rounded, may be less than 1 together. */
+    @Test
+    void allOfARowIsNoMore() {
+        Sampler sampler = Sampler.topP(1, 1, 1);
+        for (int i = 0; i < 20; i++) {
+            NDArray row = manager.randomUniform(0, 1, new Shape(1, 1000));
+            assertThat(sampler.next(row).getLong(0)).isBetween(0L, 999L);
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"0, 1", "NaN, 1", "1, NaN"})
+    void numbersThatChooseNothingAreRefused(double temperature, double p) {
+        assertThatThrownBy(() -> Sampler.topP(temperature, p, 1))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("temperature=" + temperature)
+                .hasMessageContaining("p=" + p);
     }
 }
