@@ -73,6 +73,27 @@ class RopeTest {
         assertThat(Rope.scoreFactor(config(lengths + "null}"))).isEqualTo(given);
     }
 
+    /** YaRN makes all angles larger: by its factor, by two keys of DeepSeek's, or as is said. */
+    @ParameterizedTest
+    @CsvSource({"2, 0.5, 1.19447", "2, null, 1.13863", "null, 2, 1.13863"})
+    void magnitudesByTwoKeys(String own, String all, float expected) throws IOException {
+        assertMagnitude("'mscale': " + own + ", 'mscale_all_dim': " + all, expected);
+        assertMagnitude("'mscale': 2, 'mscale_all_dim': 0.5, 'attention_factor': 0.7", 0.7f);
+    }
+
+    private void assertMagnitude(String keys, float expected) throws IOException {
+        CheckpointConfig config =
+                config(
+                        "'max_position_embeddings': 64, 'rope_scaling': {'type': 'yarn', 'factor': 4, "
+                                + keys
+                                + "}");
+        try (NDManager manager = NDManager.newBaseManager(Device.cpu(), "PyTorch")) {
+            Rope rope = new Rope(config, 8, false, 1, manager);
+            NDArray cosines = rope.at(manager, manager.create(new long[] {0})).cos();
+            assertThat(cosines.toFloatArray()).containsOnly(new float[] {expected}, within(1e-5f));
+        }
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"0", "-1"})
     void basesThatHaveNoPowersAreRefused(String theta) throws IOException {
