@@ -79,4 +79,23 @@ final class CeilingTest {
                         "dispatch +\\| bf16 +\\| +2 \\| +24 \\| +101.0 \\| +130.0 \\| +130.0 \\| +99.5 \\| +30.0 \\| +140.0 \\|"
                                 + " +396.0 \\| +200.0 \\| +80 % \\| +50 %");
     }
+
+    /** Bytes of all ranks together, and the share of a memory copy. */
+    @Test
+    void recordsOfTheHostAreShownWithTheirRates() {
+        OperationRecord record =
+                OperationRecord.of(
+                        Job.onHost(2, 2, 128, 4, 2),
+                        null,
+                        new Build("1", "abc", "jvm", "cpu"),
+                        new OperationRecord.Subject("dispatch", "bf16", 24),
+                        Samples.of(100_000),
+                        new OperationBytes(3_000_000, 2_000_000, 1_000_000, 4_000_000),
+                        50e9,
+                        null,
+                        null);
+        assertThat(printed(console -> BenchReport.print(console, List.of(record))))
+                .contains("memory copy 50.0 GB/s")
+                .containsPattern("\\| +3.0 \\| +2.0 \\| +1.0 \\| +40.00 \\| +80 % \\|");
+    }
 }

@@ -63,6 +63,21 @@ class PeerFiguresTest {
     }
 
     @ParameterizedTest
+    @ValueSource(strings = {"ranks", "nodes", "tokens", "hidden", "topk", "experts"})
+    void otherWorkIsNotCompared(String field) throws IOException {
+        String other = FIGURE.replaceFirst("(\"" + field + "\": )", "$11");
+        assertThat(printed(read("[" + other + "]"), ours("dispatch", 64, 16, 45)))
+                .contains("0 of 1 figures");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"dispatch", "bf16"})
+    void otherOperationsAndTypesAreNotCompared(String ours) throws IOException {
+        PeerFigures peers = read("[" + FIGURE.replace(ours, "other") + "]");
+        assertThat(printed(peers, ours("dispatch", 64, 16, 45))).contains("0 of 1 figures");
+    }
+
+    @ParameterizedTest
     @ValueSource(
             strings = {
                 "[]",

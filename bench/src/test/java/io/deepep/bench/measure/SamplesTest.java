@@ -46,4 +46,13 @@ final class SamplesTest {
         }
         assertThat(calls).hasValue(3 * (2 + 4));
     }
+
+    @Test
+    void everyRunAfterTheWarmupsIsASample() {
+        AtomicInteger calls = new AtomicInteger();
+        Samples samples = Samples.measure(2, 4, () -> 1000L * calls.incrementAndGet());
+        assertThat(samples.percentileMicros(25)).isEqualTo(3);
+        assertThat(samples.percentileMicros(50)).isEqualTo(4);
+        assertThat(samples.maxMicros()).isEqualTo(6);
+    }
 }
