@@ -41,12 +41,8 @@ final class RunComparison {
         page.section(
                         after.name() + " compared with " + before.name(),
                         ("Time after, as a share of the time before: below 100 %% is faster. Median of the slowest rank."
-                                        + " Before: commit %s, %s. After: commit %s, %s.")
-                                .formatted(
-                                        before.any().commit(),
-                                        before.machine(),
-                                        after.any().commit(),
-                                        after.machine()))
+                                        + " Before: %s. After: %s.")
+                                .formatted(source(before), source(after)))
                 .plot(
                         after.name() + "-comparison.svg",
                         "Time of each operation as a share of the time before",
@@ -66,6 +62,10 @@ final class RunComparison {
                                 .right("before", pair -> Quantity.micros(pair.before().p50Micros()))
                                 .right("after", pair -> Quantity.micros(pair.after().p50Micros()))
                                 .right("after / before", pair -> Quantity.percent(pair.share())));
+    }
+
+    private static String source(BenchRun run) {
+        return "commit %s, %s, %s".formatted(run.any().commit(), run.machine(), run.shape());
     }
 
     private static String key(OperationRecord each) {

@@ -259,6 +259,20 @@ class ReportCommandTest {
         assertThat(one.err()).contains("--compare needs the records of two runs, and there are 1");
     }
 
+    /** Or rows of half the size would look like a faster library. */
+    @Test
+    void bothShapesStandBesideAComparison(@TempDir Path other) throws IOException {
+        String text = Files.readString(folder.resolve("host.json"));
+        Path wider =
+                Files.writeString(
+                        other.resolve("wider.json"),
+                        text.replace("\"hidden\" : 256", "\"hidden\" : 512"));
+        run("report", "--compare", folder.resolve("host.json"), wider, "--out", other)
+                .requirePassed();
+        assertThat(Files.readString(other.resolve("report.html")))
+                .containsPattern("Before: [^<]* hidden 256,[^<]* After: [^<]* hidden 512,");
+    }
+
     /** Otherwise the fewest tokens, the fastest, would speak for all. */
     @Test
     void eachNumberOfTokensIsShown() {
