@@ -6,6 +6,7 @@ import com.google.gson.JsonObject;
 import com.google.gson.JsonParseException;
 import com.google.gson.JsonParser;
 import java.io.IOException;
+import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -78,7 +79,7 @@ public final class CheckpointConfig {
         try {
             return new CheckpointConfig(
                     file, JsonParser.parseString(Files.readString(file)).getAsJsonObject());
-        } catch (JsonParseException | IllegalStateException wrong) {
+        } catch (JsonParseException | IllegalStateException | CharacterCodingException wrong) {
             throw new IOException(file + " is not a JSON object: " + wrong.getMessage(), wrong);
         }
     }

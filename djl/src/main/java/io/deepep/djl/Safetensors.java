@@ -6,6 +6,7 @@ import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collections;
@@ -76,7 +77,7 @@ public final class Safetensors implements AutoCloseable {
                             (name, file) ->
                                     fileOf.put(name, index.resolveSibling(file.getAsString())));
             return fileOf;
-        } catch (RuntimeException wrong) { // as in a file's header
+        } catch (RuntimeException | CharacterCodingException wrong) { // as in a file's header
             throw new IOException(index + " is not an index of safetensors: " + wrong, wrong);
         }
     }

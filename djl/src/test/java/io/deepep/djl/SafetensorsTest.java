@@ -208,6 +208,10 @@ class SafetensorsTest {
                     .isInstanceOf(IOException.class)
                     .hasMessageContaining(index.toString());
         }
+        Files.writeString(index, "{\"weight_map\":{}}", StandardCharsets.UTF_16);
+        assertThatThrownBy(() -> Safetensors.open(folder))
+                .isInstanceOf(IOException.class)
+                .hasMessageContaining(index.toString());
     }
 
     @Test

@@ -61,6 +61,10 @@ class WrongCheckpointTest {
         assertThatThrownBy(() -> DecoderService.start(folder, 2, DecoderOptions.DEFAULT))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining("is not a JSON object");
+        Files.writeString(folder.resolve("config.json"), "{}", StandardCharsets.UTF_16);
+        assertThatThrownBy(() -> CheckpointConfig.read(folder))
+                .isInstanceOf(IOException.class)
+                .hasMessageContaining("config.json is not a JSON object");
     }
 
     @ParameterizedTest
