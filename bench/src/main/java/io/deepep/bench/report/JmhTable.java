@@ -24,14 +24,7 @@ final class JmhTable {
                                 each -> "`" + name(each.path("benchmark").asText()) + "`")
                         .text("parameters", each -> parameters(each.path("params")))
                         .right("score", each -> score(each.path("primaryMetric")))
-                        .right(
-                                "error",
-                                each ->
-                                        "± "
-                                                + JsonRecords.number(
-                                                        each.path("primaryMetric")
-                                                                .path("scoreError"),
-                                                        1));
+                        .right("error", each -> error(each.path("primaryMetric")));
         if (garbage) {
             table.right("bytes per call", each -> bytes(garbageOf(each)));
         }
@@ -50,11 +43,13 @@ final class JmhTable {
     }
 
     private static String bytes(JsonNode garbage) {
-        return garbage.isMissingNode()
-                ? ""
-                : JsonRecords.number(garbage.path("score"), 1)
-                        + " ± "
-                        + JsonRecords.number(garbage.path("scoreError"), 1);
+        return (JsonRecords.number(garbage.path("score"), 1) + " " + error(garbage)).strip();
+    }
+
+    /** Nothing for NaN, which JMH writes of a single run. */
+    private static String error(JsonNode metric) {
+        String error = JsonRecords.number(metric.path("scoreError"), 1);
+        return error.isEmpty() ? "" : "± " + error;
     }
 
     /** JMH's profilers once began their names with a dot of their own. */

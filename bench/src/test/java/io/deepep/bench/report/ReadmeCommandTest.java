@@ -84,7 +84,7 @@ class ReadmeCommandTest {
                 "tokens records=ll.json sms=132 what=call; | 128 | 20.7 | 19.9 |",
                 "decode records=decode.json; | 8 | 132 | 16.0 | 16.1 | 16.0 | 3.02 | 2.82 | 0.0 |",
                 "jmh records=jmh.json; | `Calls.one` | rank 3 | 2.5 µs/op | ± 0.1 | 0.4 ± 7.0 |",
-                "jmh records=jmh.json; | `Calls.two` |  | 7.0 ns/op |"
+                "jmh records=jmh.json; | `Calls.two` |  | 7.0 ns/op |  | 3.0 |"
             })
     void otherRecords(String block, String row, @TempDir Path folder) throws IOException {
         Path root = checkout(folder, block);
@@ -99,7 +99,8 @@ class ReadmeCommandTest {
                   "primaryMetric": {"score": 2.5, "scoreError": 0.1, "scoreUnit": "us/op"},
                   "secondaryMetrics": {"gc.alloc.rate.norm": {"score": 0.42, "scoreError": 7}}},
                  {"benchmark": "a.b.Calls.two",
-                  "primaryMetric": {"score": 7, "scoreError": "NaN", "scoreUnit": "ns/op"}}]
+                  "primaryMetric": {"score": 7, "scoreError": "NaN", "scoreUnit": "ns/op"},
+                  "secondaryMetrics": {"gc.alloc.rate.norm": {"score": 3, "scoreError": "NaN"}}}]
                 """);
         run("report", "readme", "--root", root).requirePassed();
         assertThat(Files.readString(root.resolve("README.md"))).contains("\n" + row);
