@@ -100,10 +100,15 @@ class ExpertGateTest {
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("numTopk=5")
                 .hasMessageContaining("numExperts=4");
-        TopkRule rule = TopkRule.of(16, 4);
-        assertThatThrownBy(() -> new DeepSeekV3Gate(rule, 3, 1))
+        assertThatThrownBy(() -> TopkRule.of(4, 0))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("numGroups=3");
+                .hasMessageContaining("numTopk=0");
+        TopkRule rule = TopkRule.of(16, 4);
+        for (int numGroups : new int[] {3, 0}) {
+            assertThatThrownBy(() -> new DeepSeekV3Gate(rule, numGroups, 1))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("numGroups=" + numGroups);
+        }
         assertThatThrownBy(() -> new DeepSeekV3Gate(rule, 8, 1))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("numTopkGroups=1")
