@@ -273,6 +273,13 @@ class ReportCommandTest {
                 .containsPattern("Before: [^<]* hidden 256,[^<]* After: [^<]* hidden 512,");
     }
 
+    @Test
+    void ranksAreCountedByNode() {
+        Path records = Path.of("../docs/measurements/2026-11-27-4xh200-both-kinds");
+        assertThat(BenchRun.read(records.resolve("2x2-both-kinds-1-together.json")).machine())
+                .endsWith(", 2 x 2 ranks");
+    }
+
     /** Otherwise the fewest tokens, the fastest, would speak for all. */
     @Test
     void eachNumberOfTokensIsShown() {
