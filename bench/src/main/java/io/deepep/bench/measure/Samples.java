@@ -61,7 +61,7 @@ public final class Samples {
         if (!(percent > 0 && percent <= 100)) {
             throw new IllegalArgumentException("percent=" + percent + " is not in (0, 100]");
         }
-        int rank = (int) Math.ceil(percent / 100 * sorted.length);
+        int rank = (int) Math.ceil(percent * sorted.length / 100);
         return sorted[Math.max(rank, 1) - 1] / NANOS_PER_MICRO;
     }
 

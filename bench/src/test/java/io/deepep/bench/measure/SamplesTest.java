@@ -13,9 +13,9 @@ final class SamplesTest {
     void percentilesAreOfTheNearestRank() {
         Samples samples =
                 Samples.of(LongStream.rangeClosed(1, 200).map(i -> (201 - i) * 1000).toArray());
-        assertThat(samples.percentileMicros(50)).isEqualTo(100);
-        assertThat(samples.percentileMicros(99)).isEqualTo(198);
-        assertThat(samples.percentileMicros(100)).isEqualTo(200);
+        for (int percent = 1; percent <= 100; percent++) {
+            assertThat(samples.percentileMicros(percent)).isEqualTo(2 * percent);
+        }
         assertThat(samples.maxMicros()).isEqualTo(200);
         assertThat(samples.count()).isEqualTo(200);
     }
