@@ -5,6 +5,9 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
 import java.util.TreeSet;
 import jdk.jfr.consumer.RecordedEvent;
 
@@ -17,17 +20,18 @@ final class Timeline {
     private static final double NANOS_PER_MICRO = 1e3;
 
     private final ArrayNode events = JSON.createArrayNode();
+    private final List<Instant> starts = new ArrayList<>();
     private final TreeSet<Integer> ranks = new TreeSet<>();
 
     /** Adds an {@code io.deepep.Operation}. */
     void add(RecordedEvent event) {
         int rank = event.getInt("rank");
         ranks.add(rank);
+        starts.add(event.getStartTime());
         ObjectNode call = events.addObject();
         call.put("name", event.getString("mode") + " " + event.getString("operation"));
         call.put("cat", event.getString("format"));
         call.put("ph", "X");
-        call.put("ts", micros(event.getStartTime()));
         call.put("dur", event.getDuration().toNanos() / NANOS_PER_MICRO);
         call.put("pid", rank);
         call.put("tid", event.getString("operation").equals("combine") ? 1 : 0);
@@ -42,8 +46,13 @@ final class Timeline {
         }
     }
 
-    private static double micros(Instant time) {
-        return ChronoUnit.NANOS.between(Instant.EPOCH, time) / NANOS_PER_MICRO;
+    /** From the first call on: in microseconds since 1970, neighbours would seem to overlap. */
+    private void placeInTime() {
+        Instant first = Collections.min(starts);
+        for (int i = 0; i < starts.size(); i++) {
+            double micros = ChronoUnit.NANOS.between(first, starts.get(i)) / NANOS_PER_MICRO;
+            ((ObjectNode) events.get(i)).put("ts", micros);
+        }
     }
 
     boolean isEmpty() {
@@ -60,6 +69,7 @@ final class Timeline {
             name(all, "thread_name", rank, 0, "dispatch");
             name(all, "thread_name", rank, 1, "combine");
         }
+        placeInTime();
         all.addAll(events);
         return trace.toString();
     }

@@ -16,7 +16,10 @@ import io.deepep.bench.measure.RoutingCounts;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -239,6 +242,28 @@ class ReportCommandTest {
                 .filteredOn(event -> event.get("name").asText().equals("process_name"))
                 .extracting(event -> event.at("/args/name").asText())
                 .containsExactly("rank 0", "rank 1", "rank 2", "rank 3");
+        requireOneAfterAnother(trace.get("traceEvents"));
+    }
+
+    /** To the nanosecond: Perfetto nests calls of a track that overlap. */
+    private static void requireOneAfterAnother(JsonNode events) {
+        Map<String, TreeMap<Double, Double>> tracks = new HashMap<>();
+        for (JsonNode event : events) {
+            if (event.has("ts")) {
+                String track = event.get("pid") + " " + event.get("tid");
+                tracks.computeIfAbsent(track, _ -> new TreeMap<>())
+                        .put(event.get("ts").asDouble(), event.get("dur").asDouble());
+            }
+        }
+        assertThat(tracks).hasSize(2 * NUM_RANKS);
+        assertThat(tracks.values()).anyMatch(calls -> calls.firstKey() == 0);
+        for (TreeMap<Double, Double> calls : tracks.values()) {
+            double end = 0;
+            for (Map.Entry<Double, Double> call : calls.entrySet()) {
+                assertThat(call.getKey()).isGreaterThan(end - 1e-3);
+                end = call.getKey() + call.getValue();
+            }
+        }
     }
 
     @Test
