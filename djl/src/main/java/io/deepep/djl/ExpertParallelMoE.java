@@ -102,7 +102,11 @@ public final class ExpertParallelMoE extends AbstractBlock {
         }
         NDArray input = inputs.singletonOrThrow();
         Shape shape = input.getShape();
-        long hidden = shape.get(shape.dimension() - 1);
+        long hidden = shape.dimension() == 0 ? 0 : shape.get(shape.dimension() - 1);
+        if (hidden == 0) {
+            throw new IllegalArgumentException(
+                    "input has shape " + shape + ", but must be [...,H] with H channels");
+        }
         if (!input.getDevice().equals(device)) {
             requireParametersOn(input.getDevice());
             device = input.getDevice();

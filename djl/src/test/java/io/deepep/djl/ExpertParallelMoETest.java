@@ -16,6 +16,7 @@ import io.deepep.djl.exchange.ExpertExchange;
 import io.deepep.djl.exchange.LocalExperts;
 import io.deepep.djl.exchange.Transport;
 import io.deepep.djl.gate.ExpertGate;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -141,6 +142,11 @@ class ExpertParallelMoETest {
                         assertThatThrownBy(
                                         () -> Moe.forward(moe, x.toType(DataType.FLOAT64, false)))
                                 .isInstanceOf(IllegalArgumentException.class);
+                        for (Shape shape : List.of(new Shape(), new Shape(3, 0))) {
+                            assertThatThrownBy(() -> Moe.forward(moe, manager.zeros(shape)))
+                                    .isInstanceOf(IllegalArgumentException.class)
+                                    .hasMessageContaining("input has shape " + shape);
+                        }
                     }
                 });
     }
