@@ -3,12 +3,12 @@ package io.deepep.bench.report;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.time.Duration;
 import java.time.Instant;
-import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
-import java.util.TreeSet;
 import jdk.jfr.consumer.RecordedEvent;
 
 /**
@@ -18,22 +18,48 @@ import jdk.jfr.consumer.RecordedEvent;
 final class Timeline {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final double NANOS_PER_MICRO = 1e3;
+    private static final Comparator<RecordedEvent> BY_START =
+            Comparator.comparing(RecordedEvent::getStartTime);
 
-    private final ArrayNode events = JSON.createArrayNode();
-    private final List<Instant> starts = new ArrayList<>();
-    private final TreeSet<Integer> ranks = new TreeSet<>();
+    private final List<RecordedEvent> calls = new ArrayList<>();
 
     /** Adds an {@code io.deepep.Operation}. */
     void add(RecordedEvent event) {
-        int rank = event.getInt("rank");
-        ranks.add(rank);
-        starts.add(event.getStartTime());
-        ObjectNode call = events.addObject();
+        calls.add(event);
+    }
+
+    boolean isEmpty() {
+        return calls.isEmpty();
+    }
+
+    /** The file. */
+    String json() {
+        ObjectNode trace = JSON.createObjectNode();
+        trace.put("displayTimeUnit", "ns");
+        ArrayNode all = trace.putArray("traceEvents");
+        calls.stream()
+                .mapToInt(call -> call.getInt("rank"))
+                .distinct()
+                .sorted()
+                .forEach(
+                        rank -> {
+                            name(all, "process_name", rank, 0, "rank " + rank);
+                            name(all, "thread_name", rank, 0, "dispatch");
+                            name(all, "thread_name", rank, 1, "combine");
+                        });
+        // In microseconds since 1970, neighbours would seem to overlap.
+        Instant first = Collections.min(calls, BY_START).getStartTime();
+        calls.forEach(call -> describe(all.addObject(), call, first));
+        return trace.toString();
+    }
+
+    private static void describe(ObjectNode call, RecordedEvent event, Instant first) {
         call.put("name", event.getString("mode") + " " + event.getString("operation"));
         call.put("cat", event.getString("format"));
         call.put("ph", "X");
-        call.put("dur", event.getDuration().toNanos() / NANOS_PER_MICRO);
-        call.put("pid", rank);
+        call.put("ts", micros(Duration.between(first, event.getStartTime())));
+        call.put("dur", micros(event.getDuration()));
+        call.put("pid", event.getInt("rank"));
         call.put("tid", event.getString("operation").equals("combine") ? 1 : 0);
         ObjectNode facts = call.putObject("args");
         facts.put("call", event.getLong("call"));
@@ -46,32 +72,8 @@ final class Timeline {
         }
     }
 
-    /** From the first call on: in microseconds since 1970, neighbours would seem to overlap. */
-    private void placeInTime() {
-        Instant first = Collections.min(starts);
-        for (int i = 0; i < starts.size(); i++) {
-            double micros = ChronoUnit.NANOS.between(first, starts.get(i)) / NANOS_PER_MICRO;
-            ((ObjectNode) events.get(i)).put("ts", micros);
-        }
-    }
-
-    boolean isEmpty() {
-        return ranks.isEmpty();
-    }
-
-    /** The file. */
-    String json() {
-        ObjectNode trace = JSON.createObjectNode();
-        trace.put("displayTimeUnit", "ns");
-        ArrayNode all = trace.putArray("traceEvents");
-        for (int rank : ranks) {
-            name(all, "process_name", rank, 0, "rank " + rank);
-            name(all, "thread_name", rank, 0, "dispatch");
-            name(all, "thread_name", rank, 1, "combine");
-        }
-        placeInTime();
-        all.addAll(events);
-        return trace.toString();
+    private static double micros(Duration time) {
+        return time.toNanos() / NANOS_PER_MICRO;
     }
 
     private static void name(ArrayNode all, String kind, int rank, int track, String name) {
