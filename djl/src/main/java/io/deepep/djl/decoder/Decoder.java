@@ -251,11 +251,7 @@ public final class Decoder implements AutoCloseable {
     }
 
     private static NDArray ids(NDManager scope, LongStream.Builder values) {
-        return ids(scope, values.build().toArray());
-    }
-
-    private static NDArray ids(NDManager scope, long[] values) {
-        return scope.create(values, new Shape(values.length));
+        return scope.create(values.build().toArray());
     }
 
     /**
@@ -275,7 +271,7 @@ public final class Decoder implements AutoCloseable {
                 }
                 share.made += numSteps;
             }
-            NDArray positions = ids(run, next);
+            NDArray positions = run.create(next);
             NDArray firstRows =
                     run.arange(0, numSlots, 1, DataType.INT64).muli(options.maxLength());
             NDArray added = run.create(new Shape(numSlots, numSteps + 1L), DataType.INT64);

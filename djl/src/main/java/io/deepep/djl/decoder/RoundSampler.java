@@ -3,7 +3,6 @@ package io.deepep.djl.decoder;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
-import ai.djl.ndarray.types.Shape;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -20,8 +19,8 @@ final class RoundSampler {
     /** Rows of logits, and the slots that get their tokens. */
     private record Group(Sampler sampler, NDIndex rows, NDIndex slots) {}
 
-    /** Row {@code index} of a share, and of all logits. */
-    private record Row(Share share, int index, long ofLogits) {
+    /** Row {@code index} of a share, and where it is among all shares' rows. */
+    private record Row(Share share, int index, long position) {
         Object group() {
             return switch (share.sampler) {
                 case Greedy greedy -> greedy;
@@ -57,7 +56,7 @@ final class RoundSampler {
         List<Row> rows = new ArrayList<>();
         for (Share share : shares) {
             for (int i = 0; i < share.slots.length; i++) {
-                rows.add(new Row(share, i, ofSlots ? share.slots[i] : rows.size()));
+                rows.add(new Row(share, i, rows.size()));
             }
         }
         groups =
@@ -67,23 +66,23 @@ final class RoundSampler {
                                         Row::group, LinkedHashMap::new, Collectors.toList()))
                         .values()
                         .stream()
-                        .map(of -> group(of, numSteps, scope))
+                        .map(of -> group(of, ofSlots, numSteps, scope))
                         .toList();
     }
 
-    private static Group group(List<Row> rows, int numSteps, NDManager scope) {
+    private static Group group(List<Row> rows, boolean ofSlots, int numSteps, NDManager scope) {
         List<TopP.Row> topP = rows.stream().flatMap(Row::topP).toList();
-        return new Group(
+        Sampler sampler =
                 topP.isEmpty()
                         ? rows.getFirst().share().sampler
-                        : TopP.together(topP, numSteps, scope),
-                index(rows.stream().mapToLong(Row::ofLogits), scope),
-                index(rows.stream().mapToLong(Row::slot), scope));
+                        : TopP.together(topP, numSteps, scope);
+        NDIndex slots = index(rows.stream().mapToLong(Row::slot), scope);
+        NDIndex ofLogits = ofSlots ? slots : index(rows.stream().mapToLong(Row::position), scope);
+        return new Group(sampler, ofLogits, slots);
     }
 
     private static NDIndex index(LongStream of, NDManager scope) {
-        long[] values = of.toArray();
-        return new NDIndex("{}", scope.create(values, new Shape(values.length)));
+        return new NDIndex("{}", scope.create(of.toArray()));
     }
 
     /**
