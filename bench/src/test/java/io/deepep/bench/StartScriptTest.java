@@ -62,10 +62,15 @@ class StartScriptTest {
     }
 
     private Process start(List<String> command, String... without) throws IOException {
-        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
-        builder.environment().put("JAVA_HOME", jdk.toString());
+        ProcessBuilder builder = builder(command).redirectErrorStream(true);
         builder.environment().keySet().removeAll(Set.of(without));
         return builder.start();
+    }
+
+    private ProcessBuilder builder(List<String> command) {
+        ProcessBuilder builder = new ProcessBuilder(command);
+        builder.environment().put("JAVA_HOME", jdk.toString());
+        return builder;
     }
 
     private static String outputOf(Process process) throws Exception {
@@ -182,9 +187,7 @@ class StartScriptTest {
         script(jdk.resolve("bin/java"), "exec '" + Programs.jvm().getFirst() + "' \"$@\"");
         String script = checkout.resolve("deepep").toString();
         List<String> command = List.of(script, "java", "-XX:SharedArchiveFile=/none", "-version");
-        ProcessBuilder builder = new ProcessBuilder(command);
-        builder.environment().put("JAVA_HOME", jdk.toString());
-        Process process = builder.start();
+        Process process = builder(command).start();
         assertThat(outputOf(process)).isEmpty();
         assertThat(process.errorReader().readAllAsString()).contains("/none");
     }

@@ -101,7 +101,7 @@ record NormalSilentRankTest(TestBackend backend) {
     private static DispatchHandle dispatchAndCombineTwice(NormalRank rank) {
         DispatchHandle handle = rank.dispatch(rank.plan().timeout(Ranks.TIMEOUT)).handle();
         for (int i = 0; i < 2; i++) {
-            rank.combine(CombinePlan.builder(rank.outputs(), handle).timeout(Ranks.TIMEOUT));
+            rank.combine(rank.home(handle).timeout(Ranks.TIMEOUT));
         }
         return handle;
     }

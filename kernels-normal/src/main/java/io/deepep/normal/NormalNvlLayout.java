@@ -40,8 +40,8 @@ public record NormalNvlLayout(
         Region combineRows,
         Region combineWeights) {
     /**
-     * Whether any element lies in the combine region of the heap at that address, or no rows do:
-     * then those of other ranks lie there.
+     * Whether a tensor lies in the combine region of the heap at that address, all or in part. One
+     * without rows lies where it begins, as those of other ranks do that have rows.
      */
     boolean combineRegionHas(long heap, Tensor tensor) {
         long begin = heap + combineRows.offset();

@@ -34,7 +34,7 @@ public final class Programs {
     }
 
     /**
-     * The start of a command that runs this JVM's program. JVMs that start together may find each
+     * The program of this JVM, with which a command begins. JVMs that start together may find each
      * other's files of performance counters locked, and warn on standard output, so these have
      * none.
      */
