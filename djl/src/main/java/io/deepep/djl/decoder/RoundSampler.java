@@ -24,7 +24,7 @@ final class RoundSampler {
         Object group() {
             return switch (share.sampler) {
                 case Greedy greedy -> greedy;
-                case TopP _ -> TopP.class;
+                case TopP sampler -> sampler.keepsAll();
                 default -> share;
             };
         }

@@ -45,12 +45,19 @@ final class TopP implements Sampler {
         return IntStream.range(0, count).mapToObj(row -> new Row(this, row)).toList();
     }
 
+    /** Whether it chooses among all tokens, which then need not be sorted. */
+    boolean keepsAll() {
+        return p == 1;
+    }
+
     /**
      * Chooses for rows of several samplers, {@code numSteps} times. Numbers are drawn here and
-     * copied to the device once.
+     * copied to the device once. Either all samplers {@linkplain #keepsAll keep all tokens} or none
+     * does: which token a number stands for depends on the order.
      */
     static Sampler together(List<Row> rows, int numSteps, NDManager manager) {
         int numRows = rows.size();
+        boolean keepAll = rows.getFirst().sampler.keepsAll();
         float[] temperatures = new float[numRows];
         double[] kept = new double[numRows];
         double[] drawn = new double[numSteps * numRows];
@@ -65,20 +72,44 @@ final class TopP implements Sampler {
         NDArray ofKept = manager.create(kept, new Shape(numRows, 1));
         NDArray ofDrawn = manager.create(drawn, new Shape(numSteps, numRows, 1));
         int[] step = {0};
-        return logits -> choose(logits, ofTemperatures, ofKept, ofDrawn.get(step[0]++));
+        return logits -> {
+            NDArray probabilities = probabilities(logits, ofTemperatures);
+            NDArray ofStep = ofDrawn.get(step[0]++);
+            return keepAll
+                    ? chooseAmongAll(probabilities, ofStep)
+                    : chooseAmongBest(probabilities, ofKept, ofStep);
+        };
     }
 
-    /** All indices are within a row, also where logits are no numbers. */
-    private static NDArray choose(NDArray logits, NDArray temperature, NDArray p, NDArray drawn) {
+    private static NDArray probabilities(NDArray logits, NDArray temperature) {
         // From the largest one, which a low temperature would make infinite.
         NDArray fromBest = logits.sub(logits.max(new int[] {-1}, true));
-        NDArray probabilities = fromBest.divi(temperature).softmax(-1);
+        return fromBest.divi(temperature).softmax(-1);
+    }
+
+    // Indices of both are within a row, also where logits are no numbers.
+
+    private static NDArray chooseAmongAll(NDArray probabilities, NDArray drawn) {
+        NDArray sums = sums(probabilities);
+        NDArray wanted = sums.get(":, -1:").mul(drawn);
+        return count(sums.lte(wanted)).minimum(last(sums)).squeeze(1);
+    }
+
+    private static NDArray chooseAmongBest(NDArray probabilities, NDArray p, NDArray drawn) {
         NDArray order = probabilities.argSort(-1, false);
-        NDArray sums = probabilities.gather(order, 1).toType(DataType.FLOAT64, false).cumSum(1);
-        NDArray last = count(sums.lt(p)).minimum(logits.getShape().get(1) - 1);
-        NDArray wanted = sums.gather(last, 1).mul(drawn);
-        NDArray chosen = count(sums.lte(wanted)).minimum(last);
+        NDArray sums = sums(probabilities.gather(order, 1));
+        NDArray kept = count(sums.lt(p)).minimum(last(sums));
+        NDArray wanted = sums.gather(kept, 1).mul(drawn);
+        NDArray chosen = count(sums.lte(wanted)).minimum(kept);
         return order.gather(chosen, 1).squeeze(1);
+    }
+
+    private static NDArray sums(NDArray probabilities) {
+        return probabilities.toType(DataType.FLOAT64, false).cumSum(1);
+    }
+
+    private static long last(NDArray rows) {
+        return rows.getShape().get(1) - 1;
     }
 
     private static NDArray count(NDArray of) {

@@ -19,6 +19,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -100,6 +101,43 @@ class BatchSchedulerTest {
             }
             for (Future<?> each : all) {
                 each.get();
+            }
+        }
+    }
+
+    /** Some choose among all tokens, some among the likeliest ones, in calls that they share. */
+    @Test
+    void clientsWithSamplersOfTheirOwn() throws Exception {
+        Prompt prompt = Golden.of("mixtral").prompts().get(1);
+        List<Supplier<Sampler>> samplers =
+                List.of(
+                        () -> Sampler.topP(6, 1, 3),
+                        () -> Sampler.topP(9, .9, 4),
+                        Sampler::greedy,
+                        () -> Sampler.topP(9, 1, 5),
+                        () -> logits -> logits.argMin(-1),
+                        () -> Sampler.topP(6, .8, 6));
+        DecoderOptions roomy = new DecoderOptions(8, 128, 64, DType.F32, Transport.BF16);
+        CountDownLatch all = new CountDownLatch(samplers.size());
+        try (DecoderService service = start(roomy);
+                ExecutorService clients = Executors.newFixedThreadPool(samplers.size())) {
+            List<long[]> alone = new ArrayList<>();
+            List<Future<long[]>> together = new ArrayList<>();
+            for (Supplier<Sampler> each : samplers) {
+                alone.add(generate(service, prompt, 40, each.get()));
+            }
+            assertThat(alone.stream().map(Arrays::toString)).doesNotHaveDuplicates();
+            for (Supplier<Sampler> each : samplers) {
+                together.add(
+                        clients.submit(
+                                () -> {
+                                    all.countDown();
+                                    await(all);
+                                    return generate(service, prompt, 40, each.get());
+                                }));
+            }
+            for (int i = 0; i < samplers.size(); i++) {
+                assertThat(together.get(i).get()).as("sampler %s", i).isEqualTo(alone.get(i));
             }
         }
     }

@@ -2,6 +2,7 @@ package io.deepep.djl.decoder;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
@@ -15,6 +16,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class SamplerTest {
     private final NDManager manager = Moe.manager();
@@ -73,30 +75,49 @@ class SamplerTest {
     }
 
     /** Every row with its own numbers, as in requests of several clients that run together. */
-    @Test
-    void whoSharesCallsChoosesAsAlone() {
+    @ParameterizedTest
+    @CsvSource({".9, .99, .05", "1, 1, 1"})
+    void whoSharesCallsChoosesAsAlone(double first, double second, double third) {
         NDArray logits = manager.randomNormal(new Shape(40, 5, 1000)).muli(3);
-        List<TopP> samplers = List.of(new TopP(1, .9, 7), new TopP(.3, 1, 7), new TopP(2, .05, 8));
+        List<TopP> samplers = samplers(first, second, third);
         int[] numRows = {1, 3, 1};
         List<TopP.Row> rows = new ArrayList<>();
         for (int i = 0; i < numRows.length; i++) {
             rows.addAll(samplers.get(i).rows(numRows[i]));
         }
         Sampler together = TopP.together(rows, 40, manager);
-        List<TopP> alone = List.of(new TopP(1, .9, 7), new TopP(.3, 1, 7), new TopP(2, .05, 8));
+        List<TopP> alone = samplers(first, second, third);
         for (int step = 0; step < 40; step++) {
             NDArray ofStep = logits.get(step);
             List<Long> expected = new ArrayList<>();
-            int first = 0;
+            int begin = 0;
             for (int i = 0; i < numRows.length; i++) {
-                NDArray own = ofStep.get("{}:{}", first, first + numRows[i]);
+                NDArray own = ofStep.get("{}:{}", begin, begin + numRows[i]);
                 for (long token : alone.get(i).next(own).toLongArray()) {
                     expected.add(token);
                 }
-                first += numRows[i];
+                begin += numRows[i];
             }
             assertThat(together.next(ofStep).toLongArray())
                     .containsExactly(expected.stream().mapToLong(each -> each).toArray());
+        }
+    }
+
+    private static List<TopP> samplers(double first, double second, double third) {
+        return List.of(new TopP(1, first, 7), new TopP(.3, second, 7), new TopP(2, third, 8));
+    }
+
+    /** Of 4000 numbers, each token gets its part, within four standard deviations. */
+    @ParameterizedTest
+    @ValueSource(doubles = {1, 1 - 1e-9})
+    void tokensAreAsLikelyAsGiven(double p) {
+        double[] likely = {.1, .4, 0, .2, .3};
+        List<Long> drawn = draws(Sampler.topP(1, p, 3), logits(1, likely), 4000);
+        for (int token = 0; token < likely.length; token++) {
+            long own = token;
+            double spread = Math.sqrt(4000 * likely[token] * (1 - likely[token]));
+            assertThat((double) drawn.stream().filter(each -> each == own).count())
+                    .isCloseTo(4000 * likely[token], within(4 * spread));
         }
     }
 
