@@ -22,7 +22,11 @@ include_dir=$here/include
 module=$(basename "$(cd "$source_dir/../../.." 2>/dev/null && pwd || echo "$source_dir")")
 
 [ -d "$source_dir" ] || exit 0
-mapfile -t sources < <(find "$source_dir" -name '*.cu' | LC_ALL=C sort)
+# In a loop, because the bash of macOS has no mapfile.
+sources=()
+while read -r source; do
+    sources+=("$source")
+done < <(find "$source_dir" -name '*.cu' | LC_ALL=C sort)
 
 drop_orphans() { # the outputs of sources that are gone, and those of native/src/emulator
     local output name names

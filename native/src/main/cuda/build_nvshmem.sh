@@ -36,11 +36,11 @@ for fatbin in "$output_dir"/*.fatbin; do
     if [ "$(head -c 4 "$fatbin" 2>/dev/null | tail -c 3)" = ELF ]; then rm "$fatbin"; fi
 done
 
-nvshmem=$(find_nvshmem)
 case $nvcc in
     none) exit 0 ;;
     auto) nvcc=$(find_nvcc) ;;
 esac
+nvshmem=$([ -z "$nvcc" ] || find_nvshmem)
 if [ -z "$nvcc" ] || [ -z "$nvshmem" ]; then
     echo "[cuda] $module: built without kernels over NVSHMEM (give NVSHMEM_HOME, and nvcc of CUDA 13)"
     exit 0

@@ -23,7 +23,7 @@ record DoctorPrinter(Console console, DoctorReport report) {
     /** Writes them. */
     void print() {
         HostFacts host = report.host();
-        console.line("%s, Linux %s, %s", host.name(), host.kernel(), host.cpu());
+        console.line("%s, %s, %s", host.name(), host.system(), host.cpu());
         console.line("deepep %s, %s", host.deepep(), host.jvm());
         findings();
         gpus();

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 class DoctorPrinterTest {
     private static DoctorReport report(String peerProblem, Finding... findings) {
         return new DoctorReport(
-                new HostFacts("h20", "6.8.0", "a CPU", "a JVM", "1 (abc)"),
+                new HostFacts("h20", "Linux 6.8.0", "a CPU", "a JVM", "1 (abc)"),
                 List.of(gpu(0, "NODE, the nearest; shared with gpu1"), gpu(1, "PIX, the nearest")),
                 List.of(
                         new DoctorReport.Nic(

@@ -9,6 +9,7 @@ import io.deepep.cuda.nvshmem.NvshmemTransport;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -57,9 +58,16 @@ class DoctorTest {
     }
 
     @Test
+    void aSystemWithoutProcIsNamedByJava(@TempDir Path empty) {
+        assertThat(HostFacts.of(new Machine(empty, Map.of()), "1").system())
+                .isEqualTo(System.getProperty("os.name"));
+    }
+
+    @Test
     void machineWithEverythingIsHealthy() {
         DoctorReport report = examine();
         assertThat(report.host().name()).isEqualTo("h20");
+        assertThat(report.host().system()).isEqualTo("Linux 6.8.0");
         assertThat(report.host().deepep()).isEqualTo("1 (abc)");
         assertThat(report.findings()).allMatch(Finding::isOk).allMatch(f -> f.cure().isEmpty());
         assertThat(report.modes()).allMatch(Way::possible);

@@ -95,6 +95,22 @@ class DeviceCodeBuildTest {
         assertThat(fatbin).doesNotExist();
     }
 
+    /** As on macOS, where a first start without nvcc must not need more. */
+    @Test
+    void oldBashIsEnough() throws Exception {
+        Programs.Ended outcome =
+                Programs.run(
+                        "bash",
+                        "-c",
+                        "enable -n mapfile readarray; . \"$0\"",
+                        SCRIPT.toString(),
+                        module.resolve("src/main/cuda").toString(),
+                        module.resolve("out").toString(),
+                        module.resolve("work").toString(),
+                        "none");
+        assertThat(outcome.requireSuccess()).contains("device code not compiled");
+    }
+
     @Test
     void aCompilerThatIsNamedMustBeThere() throws Exception {
         Programs.Ended outcome = build(module.resolve("missing").toString());
