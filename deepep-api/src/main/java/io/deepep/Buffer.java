@@ -33,7 +33,7 @@ import java.util.Objects;
  *
  * <p>On the host backend, interrupting a thread that waits for other ranks ends the wait with an
  * {@link IllegalStateException}. The thread's interrupt status stays set. In a dispatch or combine,
- * this rank is out of step with the others then, and the buffer refuses further calls.
+ * this rank is then out of step with the others, and the buffer refuses further calls.
  */
 public interface Buffer extends AutoCloseable {
     /**
@@ -105,8 +105,8 @@ public interface Buffer extends AutoCloseable {
     /**
      * The same memory for rows in FP8: codes [N,H], and behind those of each row its scales
      * [N,H/128]. A plan that is given {@linkplain CombinePlan.Builder#scales both tensors} combines
-     * them without a cast or a copy. As any input, rows must be there in the order of the call's
-     * stream; what lies between them does not matter.
+     * them without a cast or a copy. Like any input, rows must be written before the call in the
+     * order of its stream; what lies between them does not matter.
      *
      * @throws IllegalArgumentException if H is not a multiple of 128, or {@code handle} is expanded
      */

@@ -9,7 +9,8 @@ import java.util.stream.IntStream;
 
 /**
  * One rank's end of a group of numbered ranks that can exchange small messages. A {@link Buffer}
- * uses it to open, close, and change its group, never for the rows of dispatch and combine.
+ * uses it to meet the other ranks and to learn which of them are gone, never for the rows of
+ * dispatch and combine.
  *
  * <p>{@link #allGather}, {@link #barrier} and {@link #exchangeReferences} are collective: all ranks
  * call them, in the same order, each on one thread at a time. The ranks are threads of one JVM

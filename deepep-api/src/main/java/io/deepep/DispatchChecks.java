@@ -94,8 +94,8 @@ final class DispatchChecks {
         Boolean given = plan.expandedGiven();
         if (given != null && given != handle.expanded()) {
             throw new IllegalArgumentException(
-                    ("expanded=%s but the handle is of a dispatch with expanded=%s, whose rows come as they did"
-                                    + " there; leave it out")
+                    ("expanded=%s but the handle is of a dispatch with expanded=%s, whose layout a cached dispatch uses"
+                                    + " too; leave it out")
                             .formatted(given, handle.expanded()));
         }
     }

@@ -74,7 +74,7 @@ public final class DispatchPlan extends Plan {
         return from.handle;
     }
 
-    /** The number to a multiple of which counts per expert are rounded up. */
+    /** Counts per expert are rounded up to a multiple of this number. */
     public int expertAlignment() {
         return from.expertAlignment;
     }
@@ -84,12 +84,12 @@ public final class DispatchPlan extends Plan {
         return from.numWorstTokens;
     }
 
-    /** Whether received rows are grouped by local expert; with a handle, as it says. */
+    /** Whether received rows are grouped by local expert; with a handle, as in its dispatch. */
     public boolean expanded() {
         return handle() != null ? handle().expanded() : Boolean.TRUE.equals(expandedGiven());
     }
 
-    /** What the builder was told, or null. */
+    /** What was given to the builder, or null. */
     Boolean expandedGiven() {
         return from.expanded;
     }
@@ -216,7 +216,7 @@ public final class DispatchPlan extends Plan {
          * Rounds the counts per expert up to a multiple of {@code alignment}, 1 (the default) to
          * {@value #MAX_EXPERT_ALIGNMENT}. With {@link #expanded}, each expert's rows are padded to
          * it with zeros. Needs routing by {@linkplain Tokens#topk experts}. A {@linkplain
-         * Tokens#cached cached} dispatch does as the dispatch of its handle did: leave it out
+         * Tokens#cached cached} dispatch uses the alignment of its handle's dispatch: leave it out
          * there, or give the same.
          */
         public Builder expertAlignment(int alignment) {
@@ -238,8 +238,8 @@ public final class DispatchPlan extends Plan {
         /**
          * Groups received rows by local expert, for grouped GEMMs: a token appears once for each
          * local expert that it selects. Off by default; needs routing by {@linkplain Tokens#topk
-         * experts}. A {@linkplain Tokens#cached cached} dispatch does as the dispatch of its handle
-         * did: leave it out there, or give the same.
+         * experts}. A {@linkplain Tokens#cached cached} dispatch uses the layout of its handle's
+         * dispatch: leave it out there, or give the same.
          */
         public Builder expanded(boolean on) {
             this.expanded = on;

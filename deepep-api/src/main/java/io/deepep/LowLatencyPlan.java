@@ -50,7 +50,7 @@ public abstract sealed class LowLatencyPlan extends Plan
      * share of its GPU. More multiprocessors only add synchronization, because all must start and
      * report. This costs 5 % of a call of 4 tokens on an H200.
      *
-     * @param numSelections of the call, T * K; ranks with more tokens send more than this one
+     * @param numSelections selections of this rank's tokens, T * K; other ranks may have more
      * @param share multiprocessors that the rank has to itself
      */
     public static int defaultNumSms(long numSelections, int share) {
@@ -92,7 +92,7 @@ public abstract sealed class LowLatencyPlan extends Plan
 
         /**
          * Makes the call only send; the result's hook then receives (and in a combine, sums). The
-         * device is idle between the two halves. Off by default.
+         * call occupies no multiprocessors between the two halves. Off by default.
          */
         public B receiveHook(boolean on) {
             this.receiveHook = on;

@@ -104,7 +104,8 @@ public sealed interface Network {
      *     need
      * @param quality address and quality of service
      * @param bootstrapInterface network interface over which processes meet at the start, such as
-     *     {@code eth0}; {@link #ANY_INTERFACE} for the first that is not the loopback
+     *     {@code eth0}; {@link #ANY_INTERFACE} for the loopback if all ranks are on one host, and
+     *     otherwise for the one that NVSHMEM chooses
      * @param pureRdma whether the transport carries everything, even to GPUs that NVLink reaches;
      *     if false, kernels store directly into the memory of those GPUs. Normal mode uses NVLink
      *     within a node in either case
@@ -122,7 +123,7 @@ public sealed interface Network {
             boolean pureRdma,
             boolean masks)
             implements Network {
-        /** Value of {@code bootstrapInterface} that lets NVSHMEM choose the interface. */
+        /** Value of {@code bootstrapInterface} that names no interface. */
         public static final String ANY_INTERFACE = "";
 
         /** Rejects nulls; what the values may be is checked when the buffer opens. */
@@ -147,7 +148,7 @@ public sealed interface Network {
                     masks);
         }
 
-        /** With another driver of the doorbells. */
+        /** With another choice of who rings the doorbells. */
         public Nvshmem withNicHandler(NicHandler handler) {
             return new Nvshmem(
                     transport,
@@ -186,7 +187,7 @@ public sealed interface Network {
                     masks);
         }
 
-        /** With an interface to meet over. */
+        /** With the interface over which processes meet at the start. */
         public Nvshmem withBootstrapInterface(String name) {
             return new Nvshmem(
                     transport, nicMapping, nicHandler, qpDepth, quality, name, pureRdma, masks);
@@ -256,7 +257,7 @@ public sealed interface Network {
             return new Ibgda(mapping, nicHandler, qpDepth, path, relaxedOrdering, pureRdma, masks);
         }
 
-        /** With another driver of the doorbells. */
+        /** With another choice of who rings the doorbells. */
         public Ibgda withNicHandler(NicHandler handler) {
             return new Ibgda(nicMapping, handler, qpDepth, path, relaxedOrdering, pureRdma, masks);
         }

@@ -58,7 +58,7 @@ public record NormalLimits(
         long rows = (long) maxTokens * numRanks;
         if (rows > Integer.MAX_VALUE) {
             throw new IllegalArgumentException(
-                    "maxTokens=%s of numRanks=%s are more rows than a buffer can have, %s; lower maxTokens or give maxRecvTokens"
+                    "maxTokens=%s of each of numRanks=%s are more rows than a buffer can have, %s; lower maxTokens or give maxRecvTokens"
                             .formatted(maxTokens, numRanks, Integer.MAX_VALUE));
         }
         return (int) rows;

@@ -4,8 +4,8 @@ import java.util.Objects;
 
 /**
  * Rows in FP8 with their scales: a channel is its code times the scale that it shares with the 127
- * others of its group. As all tensors, these two are views; {@link Buffer#getFp8CombineBuffer} says
- * whose memory they show.
+ * others of its group. Like all tensors, these two are views; {@link Buffer#getFp8CombineBuffer}
+ * says whose memory they show.
  *
  * @param elements the codes, FP8_E4M3 [N,H]
  * @param scales F32 [N,H/128]
@@ -18,7 +18,7 @@ public record ScaledRows(Tensor elements, Tensor scales) {
     }
 
     /**
-     * Demands scales for FP8 rows, and none for others.
+     * Requires scales for FP8 rows, and none for others.
      *
      * @param shape of the scales, for the message
      */

@@ -357,7 +357,7 @@ public final class Tensor {
 
     /**
      * Stores a {@code float} into a host tensor, rounded to the nearest value of its type, ties to
-     * even; integer types truncate it, and store the nearest number that they have.
+     * even. I32 and I64 truncate it and clamp it to their range; BOOL takes 0 and 1.
      */
     public void setFloat(float value, long... index) {
         long at = offsetBytes(index);
@@ -392,8 +392,8 @@ public final class Tensor {
      *
      * @param values as many as the last dimension has elements
      * @param row the index in all dimensions but the last
-     * @throws IllegalArgumentException if the number of values is another, or the tensor has no
-     *     dimension
+     * @throws IllegalArgumentException if there are more or fewer values than that, or the tensor
+     *     has no dimension
      */
     public void setFloats(float[] values, long... row) {
         if (values.length != rowLength()) {

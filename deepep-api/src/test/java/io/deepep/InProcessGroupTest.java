@@ -158,7 +158,8 @@ class InProcessGroupTest {
                         } else {
                             assertThatThrownBy(() -> communicator.barrier(LONG))
                                     .isInstanceOf(RankMismatchException.class)
-                                    .hasMessageStartingWith("barrier: rank 0 makes another call");
+                                    .hasMessageStartingWith(
+                                            "barrier: rank 0 makes a different call");
                         }
                     });
         }
@@ -174,7 +175,8 @@ class InProcessGroupTest {
                         } else {
                             assertThatThrownBy(() -> communicator.barrier(LONG))
                                     .isInstanceOf(RankMismatchException.class)
-                                    .hasMessageStartingWith("allGather: rank 0 makes another call");
+                                    .hasMessageStartingWith(
+                                            "allGather: rank 0 makes a different call");
                         }
                     });
         }

@@ -42,7 +42,7 @@ import picocli.CommandLine.Spec;
         description = {
             "Kills, stops, slows, starves and breaks ranks at every phase of a verified workload.",
             "The others must get right results or an error that names the victim, and make verified"
-                    + " rounds afterwards: without the dead, and with a new process in its place."
+                    + " rounds afterwards: without the dead rank, and with a new process in its place."
         },
         mixinStandardHelpOptions = true,
         footer = {
@@ -159,7 +159,7 @@ final class ChaosCommand implements Callable<Integer> {
                 names = "--ranks-per-node",
                 paramLabel = "N",
                 description =
-                        "Ranks of each virtual node; a group without some of the ranks has one rank per"
+                        "Ranks of each virtual node; a group that lacks some ranks has one rank per"
                                 + " node (default: all ranks on one node).")
         private Integer ranksPerNode;
 

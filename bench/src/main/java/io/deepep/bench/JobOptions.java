@@ -67,8 +67,8 @@ final class JobOptions {
     @Option(
             names = "--mask-timed-out-ranks",
             description =
-                    "Opens buffers that mask ranks which time out, as an engine does that goes on"
-                            + " without them. Across nodes, other kernels run then.")
+                    "Opens buffers that mask timed-out ranks, as an engine does to continue without"
+                            + " them. Across nodes, such buffers use other kernels.")
     private boolean masksTimedOut;
 
     @Mixin private NetworkOptions network = new NetworkOptions();

@@ -133,7 +133,7 @@ final class LaunchCommand implements Callable<Integer> {
                 (nodeRank != null && nodeRank != 0) || masterAddress != null || masterPort != null;
         require(
                 !others,
-                "--nnodes is missing; --node-rank, --master-addr and --master-port are of several hosts");
+                "--nnodes is missing; --node-rank, --master-addr and --master-port are for several hosts");
     }
 
     private int nodeRank(int nodes) {

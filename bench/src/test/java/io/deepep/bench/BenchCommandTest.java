@@ -84,10 +84,10 @@ final class BenchCommandTest {
             delimiter = '|',
             textBlock =
                     """
-                    normal --operations combine,copy | --operations=copy is no operation of this mode; there are dispatch, dispatch-cached
+                    normal --operations combine,copy | --operations=copy is not an operation of this mode; there are dispatch, dispatch-cached
                     normal --operations combine-plain       | --operations=combine-plain: nothing to measure with these on the HOST backend
                     normal --operations dispatch --profile p | --profile needs all operations; leave --operations out
-                    low-latency --operations dispatch       | --operations=dispatch is no operation of this mode; there are ll-dispatch
+                    low-latency --operations dispatch       | --operations=dispatch is not an operation of this mode; there are ll-dispatch
                     """)
     void operationsThatAreNotThereAreRefused(String command, String message) {
         CommandLines.runLine(

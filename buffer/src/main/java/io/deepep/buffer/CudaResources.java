@@ -337,7 +337,7 @@ final class CudaResources implements Resources {
     private void requireValidCapture() {
         if (stream.capture() == 0) {
             throw new IllegalStateException(
-                    "the capture has become invalid, by an error of what was called in it; end it, and"
+                    "an error within the capture has made it invalid; end it, and"
                             + " capture again or call without a graph");
         }
     }

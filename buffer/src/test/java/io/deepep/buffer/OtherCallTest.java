@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** A rank that makes another call on its communicator than the rest do is named. */
+/** A rank that makes a different call on its communicator than the rest do is named. */
 class OtherCallTest {
     private static final Duration LONG = Duration.ofSeconds(30);
 
@@ -32,7 +32,7 @@ class OtherCallTest {
     private static void requireNamed(String call, int other, ThrowingCallable action) {
         assertThat(catchThrowableOfType(RankMismatchException.class, action))
                 .hasMessage(
-                        "%s: rank %s makes another call on its communicator; every rank must make the same calls in the"
+                        "%s: rank %s makes a different call on its communicator; every rank must make the same calls in the"
                                 + " same order",
                         call, other);
     }

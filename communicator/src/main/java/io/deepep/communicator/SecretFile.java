@@ -104,7 +104,7 @@ final class SecretFile {
             }
         } catch (IOException unknown) {
             throw new IllegalArgumentException(
-                    ("the number of this user cannot be found out: there is no %s, and no file can be made in %s"
+                    ("the user id of this process cannot be determined: there is no %s, and no file can be made in %s"
                                     + " (%s); set java.io.tmpdir to a folder that this user can write")
                             .formatted(process, temporary, unknown),
                     unknown);

@@ -41,7 +41,7 @@ class SecretFileTest {
         assertThat(folder).isEmptyDirectory();
         assertThatThrownBy(() -> SecretFile.user(nowhere, nowhere))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContainingAll("number of this user", nowhere.toString(), "tmpdir");
+                .hasMessageContainingAll("user id of this process", nowhere.toString(), "tmpdir");
     }
 
     @Test

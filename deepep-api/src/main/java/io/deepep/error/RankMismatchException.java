@@ -28,7 +28,7 @@ public final class RankMismatchException extends DeepEpException {
     /** Creates the exception for a rank whose message to the others is not of this call. */
     public static RankMismatchException ofCall(String operation, int rank) {
         return new RankMismatchException(
-                "%s: rank %s makes another call on its communicator; every rank must make the same calls in the same order"
+                "%s: rank %s makes a different call on its communicator; every rank must make the same calls in the same order"
                         .formatted(operation, rank));
     }
 

@@ -38,10 +38,16 @@ class DeepEpTimeoutExceptionTest {
     void aWaitThatEndedBeforeIsAsLongAsItWas() {
         DeepEpTimeoutException late =
                 DeepEpTimeoutException.tooLate(
-                        true, 3, 5, "dispatch", "dispatch.header", "had given it up", 2 * SECOND);
+                        true,
+                        3,
+                        5,
+                        "dispatch",
+                        "dispatch.header",
+                        "had given up on it",
+                        2 * SECOND);
         assertThat(late)
                 .hasMessage(
-                        "rank 3 began dispatch too late: rank 5 had given it up; begin calls"
+                        "rank 3 began dispatch too late: rank 5 had given up on it; begin calls"
                                 + " together, or raise startTimeout");
         assertThat(late.isPeerAhead()).isTrue();
         assertThat(late.waited()).isEqualTo(Duration.ofSeconds(2));

@@ -61,7 +61,7 @@ class DepartureTest {
     void whoFailsBecauseItCameTooLateIsToBlame() {
         DeepEpTimeoutException tooLate =
                 DeepEpTimeoutException.tooLate(
-                        true, 2, 0, "dispatch", "dispatch.header", "has given it up", 5);
+                        true, 2, 0, "dispatch", "dispatch.header", "has given up on it", 5);
         Departure late = Departure.failed(2, new IllegalStateException(tooLate));
         assertThat(late.blamed()).isEqualTo(2);
         assertThat(Departure.culprit(List.of(late), WAITER, 2)).contains(late);

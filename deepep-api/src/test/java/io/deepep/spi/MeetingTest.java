@@ -160,7 +160,8 @@ class MeetingTest {
                             Meeting meeting = new Meeting(communicator, LONG, "no luck", "");
                             assertThatThrownBy(() -> meeting.together(() -> "here"))
                                     .isInstanceOf(RankMismatchException.class)
-                                    .hasMessageStartingWith("no luck: rank 1 makes another call");
+                                    .hasMessageStartingWith(
+                                            "no luck: rank 1 makes a different call");
                         });
             }
         }

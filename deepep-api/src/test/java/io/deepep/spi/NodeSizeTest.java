@@ -156,7 +156,7 @@ class NodeSizeTest {
                             }
                             assertThatThrownBy(() -> agree(communicator, 2, "", TIMEOUT))
                                     .isInstanceOf(RankMismatchException.class)
-                                    .hasMessageContaining("open: rank 1 makes another call");
+                                    .hasMessageContaining("open: rank 1 makes a different call");
                         });
             }
         }

@@ -15,10 +15,10 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /**
- * A {@code config.json} of Hugging Face. Keys that a family of models may leave out have the values
- * that transformers gives them; a key that is null has none. Keys that transformers ignores for the
- * family are ignored. If a value is missing or has another type, methods throw an {@link
- * IllegalArgumentException} that names the file and the key.
+ * A {@code config.json} of Hugging Face. A missing key has the default that transformers gives it
+ * for the family of models, if there is one; a key that is null has no value. Keys that
+ * transformers ignores for the family are ignored. If a value is missing or has another type,
+ * methods throw an {@link IllegalArgumentException} that names the file and the key.
  */
 public final class CheckpointConfig {
     private static final String FILE = "config.json";

@@ -16,7 +16,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
 /**
- * Operators of libtorch that DJL has not, called by name: {@code aoti_torch_call_dispatcher} takes
+ * Operators of libtorch that DJL lacks, called by name: {@code aoti_torch_call_dispatcher} takes
  * the arguments as a stack of 64-bit values and leaves the results there. A tensor is a handle,
  * which the call gives up; an optional is 0, or the address of a value that the call frees.
  */

@@ -191,7 +191,7 @@ public final class Weights implements AutoCloseable {
             return part.apply(view);
         } catch (EngineException | IllegalArgumentException tooSmall) {
             throw new IllegalArgumentException(
-                    "%s has shape %s, in which the model's experts are not: %s"
+                    "%s has shape %s, which does not hold the experts that the model needs: %s"
                             .formatted(full, view.getShape(), tooSmall.getMessage()),
                     tooSmall);
         }

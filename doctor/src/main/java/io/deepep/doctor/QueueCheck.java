@@ -51,9 +51,9 @@ final class QueueCheck {
             findings.add(
                     QUEUE_PAIRS.warn(
                             String.join(", ", few),
-                            ("a rank takes a queue pair for each SM and other node (%s SMs unless Config.withNumSms"
-                                            + " says otherwise), low-latency mode entries for 4 x its tokens: stay below, or share"
-                                            + " a NIC among fewer ranks")
+                            ("a rank needs a queue pair for each SM and other node (%s SMs unless Config.withNumSms"
+                                            + " says otherwise), and low-latency mode 4 entries for each token: stay below these"
+                                            + " limits, or let fewer ranks share a NIC")
                                     .formatted(numSms)));
         } else if (!known.isEmpty()) {
             findings.add(QUEUE_PAIRS.ok(String.join(", ", known)));

@@ -48,7 +48,7 @@ public final class HostMemory {
         } catch (OutOfMemoryError full) {
             OutOfMemoryError explained =
                     new OutOfMemoryError(
-                            "%s; start Java with %s, to allocate beside Java's limit, or raise that by -XX:MaxDirectMemorySize"
+                            "%s; start Java with %s, which avoids Java's limit, or raise it with -XX:MaxDirectMemorySize"
                                     .formatted(full.getMessage(), NativeAccess.OPTION));
             explained.initCause(full);
             throw explained;

@@ -107,7 +107,7 @@ class ThreadMemoryTest {
                         } else {
                             assertThatThrownBy(() -> open(communicator))
                                     .isInstanceOf(RankMismatchException.class)
-                                    .hasMessageStartingWith("open: rank 1 makes another call");
+                                    .hasMessageStartingWith("open: rank 1 makes a different call");
                         }
                     });
         }

@@ -53,7 +53,7 @@ final class NativePointers {
         long address = base + (long) BYTE_OFFSET.get(pointer);
         if (ofJava || address == 0) {
             throw new IllegalArgumentException(
-                    ("pointer %s is no device memory; allocate it (cuMemAlloc, cudaMalloc), or for a known"
+                    ("pointer %s is not device memory; allocate it (cuMemAlloc, cudaMalloc), or for a known"
                                     + " address take new CUdeviceptr().withByteOffset(address)")
                             .formatted(pointer));
         }

@@ -70,7 +70,7 @@ class JCudaTensorsTest {
                 }) {
             assertThatThrownBy(() -> JCudaTensors.tensorOf(GPU, pointer, 64, DType.F32, 1))
                     .isInstanceOf(IllegalArgumentException.class)
-                    .hasMessageContaining("is no device memory")
+                    .hasMessageContaining("is not device memory")
                     .hasMessageContaining("withByteOffset");
         }
     }

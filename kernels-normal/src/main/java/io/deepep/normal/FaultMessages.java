@@ -230,7 +230,7 @@ public final class FaultMessages {
     private DeepEpTimeoutException abandoned(Fault fault) {
         int culprit = fault.k();
         return culprit == rank
-                ? tooLate(fault, "had given it up")
+                ? tooLate(fault, "had given up on it")
                 : givenUp(
                         fault,
                         culprit,

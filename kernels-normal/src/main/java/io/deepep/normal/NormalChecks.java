@@ -179,7 +179,7 @@ public final class NormalChecks {
                         plan.format() == CombineFormat.FP8
                                 ? "x lies in the buffer's combine region, into which format=FP8 casts rows; give rows in"
                                         + " other memory, or FP8 rows as getFp8CombineBuffer has them"
-                                : "x lies in the buffer's combine region, into which its rows are to be brought; give"
+                                : "x lies in the buffer's combine region, into which its rows must be copied; give"
                                         + " rows in other memory, or in place as getCombineBuffer has them");
             }
         } else if (layout.combineRegionHas(heap, plan.x())

@@ -64,7 +64,7 @@ class FaultMessagesTest {
     void aRankThatWasGivenUp() {
         assertThat(of(aborted(0)))
                 .isEqualTo(
-                        "rank 0 began dispatch too late: rank 1 had given it up; begin calls"
+                        "rank 0 began dispatch too late: rank 1 had given up on it; begin calls"
                                 + " together, or raise startTimeout");
     }
 

@@ -27,12 +27,12 @@ import java.util.stream.Stream;
  * }</pre>
  *
  * One instance serves any number of buffers, and is thread-safe. All meters have the tags {@code
- * mode}, {@code operation} and {@code rank}. They exist from the first call of the operation on,
- * also the counters of each {@link DeepEpException}; but {@code deepep.device.time}, {@code
- * deepep.wait.time}, {@code deepep.expert.*} and counters of other failures come with their first
- * value. What a backend does not know is not counted, nor what a {@link BufferObserver} is not
- * told, such as replays of CUDA graphs; of calls that failed, only times, waits and errors are.
- * Timers have buckets from 5 µs to 1 s.
+ * mode}, {@code operation} and {@code rank}. The first call of an operation registers its meters,
+ * including a counter for each {@link DeepEpException}; only {@code deepep.device.time}, {@code
+ * deepep.wait.time}, {@code deepep.expert.*} and counters of other failures appear with their first
+ * value. Not counted are values that a backend does not know, and calls that a {@link
+ * BufferObserver} does not see, such as replays of CUDA graphs. Calls that failed are counted in
+ * times, waits and errors only. Timers have buckets from 5 µs to 1 s.
  *
  * <table>
  * <caption>Meters</caption>

@@ -36,7 +36,7 @@ public final class OperationOptions extends ComparedOptions {
         for (String name : operations) {
             if (!known.contains(name)) {
                 throw new UsageException(
-                        "--operations=" + name + " is no operation of this mode" + there);
+                        "--operations=" + name + " is not an operation of this mode" + there);
             }
         }
         if (operations.isEmpty()) {

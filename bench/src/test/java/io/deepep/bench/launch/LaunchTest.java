@@ -291,7 +291,7 @@ class LaunchTest {
     void severalHostsAreCounted(String option) {
         runLine("launch -n 1 " + option + " -- true")
                 .requireComplaint(
-                        "deepep: --nnodes is missing; --node-rank, --master-addr and --master-port are of several"
+                        "deepep: --nnodes is missing; --node-rank, --master-addr and --master-port are for several"
                                 + " hosts");
     }
 

@@ -126,7 +126,7 @@ class GpuSharingTest {
         for (String other : List.of("", "join", "a b c d e f", "a 1 one 100 yes ")) {
             assertThatThrownBy(() -> Seat.decode(1, other.getBytes(StandardCharsets.UTF_8)))
                     .isInstanceOf(RankMismatchException.class)
-                    .hasMessageStartingWith("open: rank 1 makes another call");
+                    .hasMessageStartingWith("open: rank 1 makes a different call");
         }
     }
 

@@ -141,7 +141,7 @@ public final class Decoder implements AutoCloseable {
     }
 
     /**
-     * Continues prompts by new tokens. Collective, with the same {@code numNewTokens} on every
+     * Continues prompts with new tokens. Collective, with the same {@code numNewTokens} on every
      * rank.
      *
      * @param prompts the tokens of each prompt, at least one
@@ -152,8 +152,8 @@ public final class Decoder implements AutoCloseable {
     }
 
     /**
-     * The same, which stops soon after every prompt of every rank has got one of the tokens that
-     * end an answer: then all get fewer new tokens.
+     * The same, but stops soon after every prompt of every rank has got one of the tokens that end
+     * an answer, so that all get fewer new tokens.
      *
      * @param endTokens the same on every rank
      */

@@ -44,9 +44,9 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
      *
      * @param folder the folder of a Hugging Face checkpoint
      * @param numRanks at least 1; the number of experts must be a multiple of it
-     * @throws IllegalArgumentException if there are no ranks, the number of experts is no multiple
-     *     of them, the family of the model is not supported, or its rows cannot travel as the
-     *     options say
+     * @throws IllegalArgumentException if there are no ranks, the number of experts is not a
+     *     multiple of {@code numRanks}, the family of the model is not supported, or its rows
+     *     cannot travel as the options say
      * @throws CompletionException if a rank fails to load it, with the cause
      */
     public static DecoderService start(Path folder, int numRanks, DecoderOptions options)
@@ -112,14 +112,14 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
     }
 
     /**
-     * Continues prompts by new tokens.
+     * Continues prompts with new tokens.
      *
      * @param prompts the tokens of each prompt, at least one
-     * @param samplers makes the samplers: of prompts 0, {@code numRanks}, {@code 2 * numRanks} and
-     *     so on given 0, of the prompts after these given 1, and so on. A sampler is called by one
-     *     rank at a time
-     * @param endTokens stops soon after every prompt has got one of these: then all get fewer new
-     *     tokens
+     * @param samplers makes a sampler for each share of the prompts: given i from 0 to {@code
+     *     numRanks - 1}, the sampler of prompts i, {@code i + numRanks}, {@code i + 2 * numRanks}
+     *     and so on. A sampler is called by one rank at a time
+     * @param endTokens generation stops soon after every prompt has got one of these, so that all
+     *     get fewer new tokens
      * @return the new tokens of each prompt
      * @throws IllegalArgumentException if a prompt or a sampler is refused; others are served
      * @throws IllegalStateException if the service is closed, or the thread is interrupted: then
@@ -162,7 +162,7 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
         }
     }
 
-    /** The same with as many new tokens as are asked for. */
+    /** The same without end tokens: every prompt gets {@code numNewTokens} new tokens. */
     public List<long[]> generate(
             List<long[]> prompts, int numNewTokens, IntFunction<Sampler> samplers) {
         return generate(prompts, numNewTokens, samplers, Set.of());

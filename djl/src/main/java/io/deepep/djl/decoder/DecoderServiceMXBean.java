@@ -1,7 +1,7 @@
 package io.deepep.djl.decoder;
 
 /**
- * How a {@link DecoderService} is, on the platform's MBean server as {@code
+ * The state of a {@link DecoderService}, on the platform's MBean server as {@code
  * io.deepep:type=DecoderService,id=...} from its start until it is closed. It stays there when the
  * ranks have failed, although their exchanges do not.
  */
@@ -9,7 +9,7 @@ public interface DecoderServiceMXBean {
     /** Number of ranks. */
     int getNumRanks();
 
-    /** Whether requests are served: false from the failure of a rank on. */
+    /** Whether requests are served; false once a rank has failed. */
     boolean isHealthy();
 
     /** The failure that ended the ranks; empty if there is none. */

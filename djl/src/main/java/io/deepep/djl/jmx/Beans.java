@@ -36,7 +36,7 @@ public final class Beans {
         }
     }
 
-    /** Takes a bean off the server; idempotent. */
+    /** Unregisters a bean; idempotent. */
     public static void unregister(ObjectName name) {
         try {
             ManagementFactory.getPlatformMBeanServer().unregisterMBean(name);

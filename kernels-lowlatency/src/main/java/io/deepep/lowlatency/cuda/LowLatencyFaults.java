@@ -46,7 +46,8 @@ record LowLatencyFaults(LowLatencyErrors errors, CallTimeouts timeouts) {
     /** A launch that names no phase found a rank that an earlier one had lost. */
     private DeepEpTimeoutException timeout(Fault fault) {
         if (fault.phase() == FaultPhase.NONE) {
-            return givenUp(fault, ", having given it up in an earlier call", fault.waitedNanos());
+            return givenUp(
+                    fault, ", having given up on it in an earlier call", fault.waitedNanos());
         }
         return errors.expired(
                 timeouts,

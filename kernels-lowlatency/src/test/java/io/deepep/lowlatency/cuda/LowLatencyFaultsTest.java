@@ -52,6 +52,6 @@ class LowLatencyFaultsTest {
         assertThat(late.isPeerAhead()).isTrue();
         assertThat(failure(FaultCode.TIMEOUT, FaultPhase.NONE, 0))
                 .hasMessageStartingWith(
-                        "rank 0 waited for rank 2 in low-latency dispatch, having given it up");
+                        "rank 0 waited for rank 2 in low-latency dispatch, having given up on it");
     }
 }

@@ -329,7 +329,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                 () -> buffer.lowLatencyDispatch(fresh, CallOptions.async()));
         requireUnrecordable(
                 context,
-                "has become invalid",
+                "has made it invalid",
                 () -> {
                     assertThatThrownBy(buffer.communicationStream()::synchronize)
                             .isInstanceOf(DeepEpException.class);
