@@ -37,8 +37,8 @@ public final class TorchStreams {
     }
 
     /**
-     * Options of a call that runs after this thread's libtorch operations so far, but beside its
-     * later ones until {@link #await}.
+     * Options of a call that runs after this thread's libtorch operations so far, but concurrently
+     * with its later ones until {@link #await}.
      */
     public static CallOptions after(Device device) {
         return device.isGpu() ? CallOptions.async().on(current(device)) : CallOptions.async();

@@ -93,7 +93,7 @@ final class DriverCheck {
 
     private static Finding nvLink(GpuFacts gpus) {
         if (gpus.nvLinks().isEmpty()) {
-            return NVLINK.info("libnvidia-ml.so.1 does not tell");
+            return NVLINK.info("not reported by libnvidia-ml.so.1");
         }
         List<List<Integer>> links = gpus.nvLinks();
         for (int from = 0; from < links.size(); from++) {

@@ -13,7 +13,8 @@ import java.util.Optional;
  *     driver
  * @param gpus in the driver's order; matrices are in this order too
  * @param peerAccess whether kernels of the row's GPU reach the column's memory
- * @param nvLinks numbers of NVLinks between them; empty if the management library does not tell
+ * @param nvLinks numbers of NVLinks between them; empty if the management library does not report
+ *     them
  * @param peerGigabytesPerSecond measured speed of copies from the row's to the column's GPU, in
  *     GB/s; empty if not measured
  * @param peerProblem why it could not be measured; empty otherwise

@@ -105,6 +105,6 @@ final class NvshmemCheck {
     private static Finding plugin(NvshmemInstallation found, Check check, String file) {
         return Files.exists(found.libraryFolder().resolve(file))
                 ? check.ok(file)
-                : check.missing(file + " is not beside it", NvshmemInstallation.CURE);
+                : check.missing(file + " is not in the library folder", NvshmemInstallation.CURE);
     }
 }

@@ -95,9 +95,9 @@ class DoctorTest {
                 "proc/driver/nvidia/params | GPUDirect | driver options | INFO | not known | true | true | true",
                 "usr/local/lib/python3.12/dist-packages | NVSHMEM | library | MISSING | not found | true | false | false",
                 "usr/local/lib/python3.12/dist-packages/nvidia/nvshmem/lib/nvshmem_transport_ibgda.so.3"
-                        + " | NVSHMEM | IBGDA | MISSING | not beside it | true | true | false",
+                        + " | NVSHMEM | IBGDA | MISSING | not in the library folder | true | true | false",
                 "usr/local/lib/python3.12/dist-packages/nvidia/nvshmem/lib/nvshmem_bootstrap_uid.so.3"
-                        + " | NVSHMEM | bootstrap | MISSING | not beside it | true | false | false",
+                        + " | NVSHMEM | bootstrap | MISSING | not in the library folder | true | false | false",
                 "proc/driver/nvidia/version | GPU | kernel module | INFO | container | true | true | true",
             })
     void whatIsTakenAwayIsFoundMissing(
@@ -167,8 +167,10 @@ class DoctorTest {
     @CsvSource({
         "usr/lib/x86_64-linux-gnu/libucp.so.0, UCX, libucp.so.0, libucx0",
         "usr/lib/x86_64-linux-gnu/libfabric.so.1, LIBFABRIC, libfabric.so.1, libfabric1",
-        NVSHMEM_FOLDER + "nvshmem_transport_ucx.so.3, UCX, not beside it, nvidia-nvshmem-cu13",
-        NVSHMEM_FOLDER + "nvshmem_transport_ibdevx.so.3, IBDEVX, not beside it, nvidia-nvshmem-cu13"
+        NVSHMEM_FOLDER
+                + "nvshmem_transport_ucx.so.3, UCX, not in the library folder, nvidia-nvshmem-cu13",
+        NVSHMEM_FOLDER
+                + "nvshmem_transport_ibdevx.so.3, IBDEVX, not in the library folder, nvidia-nvshmem-cu13"
     })
     void everyTransportHasItsOwnNeeds(
             String path, NvshmemTransport stopped, String detail, String cure) {

@@ -40,7 +40,7 @@ public record ChaosReport(
         leftOver.forEach(
                 (model, usage) ->
                         text.append(
-                                ("\nat the end a rank of the %s held at most %s more than after its"
+                                ("\nat the end, each rank of the %s held at most %s more than after its"
                                                 + " first run")
                                         .formatted(Names.of(model), usage)));
         return text.toString();

@@ -9,8 +9,8 @@ public class ComparedOptions extends BenchOptions {
             names = "--peer",
             paramLabel = "FILE",
             description =
-                    "Also prints the figures of another library beside these (JSON; see"
-                            + " docs/measurements).")
+                    "Also prints the figures of another library next to these (JSON; see"
+                            + " docs/guides/single-node.md).")
     private Path peer;
 
     private PeerFigures peers;
