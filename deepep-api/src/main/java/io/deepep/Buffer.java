@@ -422,7 +422,7 @@ public interface Buffer extends AutoCloseable {
 
         /**
          * Opens the buffer. Collective: all ranks call it, with the same options. Only GPU, stream,
-         * observers, names of NICs and time-outs are not compared; time-outs should be equal too.
+         * observers, NICs, interfaces and time-outs are not compared; time-outs should be equal.
          *
          * @throws IllegalArgumentException if this rank's options contradict each other
          * @throws io.deepep.error.RankMismatchException on every rank, if the ranks' options differ
