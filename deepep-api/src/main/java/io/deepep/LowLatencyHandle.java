@@ -7,7 +7,7 @@ package io.deepep;
  *
  * <p>Replayed graphs write to the memory that their dispatches had when they were captured. So
  * combine an ordinary dispatch, and run its receive hook, before you replay a graph with another
- * one: if its memory was taken, either is a {@link io.deepep.error.RoutingException}.
+ * one: if a replay has taken its memory, both throw a {@link io.deepep.error.RoutingException}.
  *
  * <p>If every dispatch of a plan is combined, the plan returns two results with their handles
  * alternately, so that a loop makes no garbage and can reuse its combine plans too. Such a handle

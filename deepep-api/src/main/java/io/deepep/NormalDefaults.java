@@ -11,9 +11,9 @@ import io.deepep.spi.BufferProvider;
  * clock, so links that carry twice as many bytes need twice as many multiprocessors. The number of
  * {@link Config#recommended} is for an H100 or H200 (18 links of 26.6 GB/s, 1980 MHz); it is scaled
  * up by how much more the links of this GPU carry per clock, and never scaled down. This gives 40
- * for a B200 (18 links of 53.1 GB/s, 1965 MHz), on which nothing has been measured. Between nodes
- * of GPUs, they are 16 for a dispatch and 24 for a combine, with which both were fastest over
- * virtual nodes of H200s.
+ * for a B200 (18 links of 53.1 GB/s, 1965 MHz), on which nothing has been measured. On several
+ * nodes of GPUs, the numbers are 16 for a dispatch and 24 for a combine: over virtual nodes of
+ * H200s, more made a dispatch no faster, and a combine little.
  *
  * @param dispatch configuration of dispatches
  * @param combine configuration of combines

@@ -136,8 +136,7 @@ final class BenchCommand implements Runnable {
         @Option(
                 names = "--combine",
                 paramLabel = "FORMAT",
-                description =
-                        "Format of combine's rows: ${COMPLETION-CANDIDATES} (default: ${DEFAULT-VALUE}).")
+                description = "Format of combine's rows: bf16, fp8 or logfmt (default: bf16).")
         private CombineFormat combine = CombineFormat.BF16;
 
         Decode(Console console) {

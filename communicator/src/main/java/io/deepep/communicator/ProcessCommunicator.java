@@ -32,7 +32,7 @@ import org.jgroups.util.UUID;
  *
  * <p>Collective calls are matched by their number. A call that timed out counts, so that ranks that
  * make the same calls stay in step. A rank that is gone does not come back, and calls that need it
- * fail at once. So do its own if its process was only stopped.
+ * fail at once. If its process was only stopped, its own calls fail at once too.
  *
  * <pre>{@code
  * ProcessEnvironment environment = ProcessEnvironment.from(System.getenv());

@@ -76,7 +76,7 @@ final class ProfileChoice {
                         .toList();
         if (measurements.isEmpty()) {
             throw new UsageException(
-                    ("--profile=%s: %s has no times of several ranks on one node with a GPU each, beside a bare copy;"
+                    ("--profile=%s: %s has no times of several ranks on one node with a GPU each, and a bare copy;"
                                     + " record them on one host with bench normal or bench low-latency --backend cuda"
                                     + " --json")
                             .formatted(profile, file));

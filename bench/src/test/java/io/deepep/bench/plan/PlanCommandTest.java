@@ -75,7 +75,7 @@ final class PlanCommandTest {
                         Files.readString(measured)
                                 .replaceAll("\"ceilingBytesPerSecond\" *: *[^,]+,", ""));
         Outcome outcome = runLine("plan --mode normal --profile " + file);
-        assertThat(outcome.errLines()).singleElement().asString().contains("beside a bare copy");
+        assertThat(outcome.errLines()).singleElement().asString().contains("and a bare copy");
         assertThat(outcome.exitCode()).isEqualTo(2);
     }
 
@@ -332,7 +332,7 @@ final class PlanCommandTest {
                 "plan --profile ../docs/measurements/2026-11-21-host/normal-8x1024.json | deepep:"
                         + " --profile=../docs/measurements/2026-11-21-host/normal-8x1024.json:"
                         + " ../docs/measurements/2026-11-21-host/normal-8x1024.json has no times of several ranks"
-                        + " on one node with a GPU each, beside a bare copy; record them on one host with bench"
+                        + " on one node with a GPU each, and a bare copy; record them on one host with bench"
                         + " normal or bench low-latency --backend cuda --json",
                 "plan --routing normal | deepep: --routing=normal is not uniform, zipf, group-limited or a .npy or .safetensors file",
                 "plan --routing /no/such.npy | deepep: --routing: there is no file /no/such.npy",
