@@ -219,8 +219,8 @@ public interface Buffer extends AutoCloseable {
      * group. Make sure that the replaced ranks are dead: see {@link #updateMask}.
      *
      * @param group the new group, of the same size; must stay open as long as this buffer
-     * @throws IllegalArgumentException if {@code group} has another size, or this rank has another
-     *     number in it
+     * @throws IllegalArgumentException if {@code group} has a different size, or this rank a
+     *     different number in it
      * @throws UnsupportedOperationException if ranks of this buffer cannot be masked, or its memory
      *     cannot be replaced: where NVSHMEM connects the nodes, and on GPUs whose memory processes
      *     share through CUDA IPC; the other ranks get a {@code RankMismatchException}

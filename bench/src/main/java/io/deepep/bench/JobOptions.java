@@ -60,8 +60,8 @@ final class JobOptions {
             names = "--timeout",
             paramLabel = "SECONDS",
             description =
-                    "Seconds that a rank waits for another (default: ${DEFAULT-VALUE}); at least 120 for"
-                            + " launched processes to start.")
+                    "Seconds that a rank waits for another (default: ${DEFAULT-VALUE}). Launched"
+                            + " processes have at least 120 to start.")
     private long timeoutSeconds = Job.DEFAULT_TIMEOUT.toSeconds();
 
     @Option(

@@ -2,9 +2,9 @@ package io.deepep.error;
 
 /**
  * The routing data of a rank is not valid: an expert index is out of range, a layout contradicts
- * the selections, a combine is given other selections than its dispatch, or that dispatch failed.
- * Found while the call runs, and therefore thrown on every rank that takes part in the call; it
- * names the rank at fault. No rows were sent, and the buffer stays usable. {@link
+ * the selections, a combine is given different selections from its dispatch, or that dispatch
+ * failed. Found while the call runs, and therefore thrown on every rank that takes part in the
+ * call; it names the rank at fault. No rows were sent, and the buffer stays usable. {@link
  * io.deepep.Buffer#getDispatchLayout}, which is not collective, throws it on the rank that calls
  * it.
  */

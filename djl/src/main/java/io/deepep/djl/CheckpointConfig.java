@@ -17,7 +17,7 @@ import java.util.stream.Collectors;
 /**
  * A {@code config.json} of Hugging Face. A missing key has the default that transformers gives it
  * for the family of models, if there is one; a key that is null has no value. Keys that
- * transformers ignores for the family are ignored. If a value is missing or has another type,
+ * transformers ignores for the family are ignored. If a value is missing or has a different type,
  * methods throw an {@link IllegalArgumentException} that names the file and the key.
  */
 public final class CheckpointConfig {

@@ -113,7 +113,7 @@ public final class MoeLayers {
      * Loads a layer: the gate, the shared expert, and only this rank's experts.
      *
      * @param decoderLayer the weights under {@code model.layers.N}
-     * @throws IllegalArgumentException if a tensor is missing, or has another shape than {@code
+     * @throws IllegalArgumentException if a tensor is missing, or has a shape other than {@code
      *     config.json} says; it is named
      */
     public ExpertParallelMoE load(Weights decoderLayer, ExpertExchange exchange)

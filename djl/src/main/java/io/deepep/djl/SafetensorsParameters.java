@@ -31,7 +31,7 @@ public final class SafetensorsParameters {
      *     be empty
      * @param manager the owner of values that are created, FLOAT32, for parameters that have none
      *     yet; existing values are overwritten in their type
-     * @throws IllegalArgumentException if a tensor is missing or has another shape
+     * @throws IllegalArgumentException if a tensor is missing or has a different shape
      */
     public static void load(Safetensors tensors, Block block, String prefix, NDManager manager)
             throws IOException {

@@ -37,7 +37,7 @@ public final class TorchTensors {
      * NDArray.set} gives the array other memory; the tensor keeps the old memory.
      *
      * @param array of BF16, FP8 (E4M3), FLOAT32, INT32, INT64 or BOOLEAN, any strides
-     * @throws IllegalArgumentException if the array has another type, or is not of the PyTorch
+     * @throws IllegalArgumentException if the array has a different type, or is not of the PyTorch
      *     engine
      */
     public static Tensor tensorOf(NDArray array) {

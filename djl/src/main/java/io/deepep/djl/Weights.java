@@ -106,7 +106,7 @@ public final class Weights implements AutoCloseable {
     /**
      * A matrix to multiply with.
      *
-     * @throws IllegalArgumentException if there is no such tensor, or one of another shape or type
+     * @throws IllegalArgumentException if there is no such tensor, or its shape or type differs
      */
     public NDArray matrix(String name, long... shape) throws IOException {
         NDArray array = TorchTensors.empty(manager, type, shape);

@@ -231,7 +231,7 @@ final class NormalCase implements Case {
                 rank -> {
                     if (!before.get(rank).equals(after.get(rank))) {
                         throw new OracleMismatch(
-                                "rank %s: the second run gave other bits than the first"
+                                "rank %s: the second run gave different bits from the first"
                                         .formatted(rank));
                     }
                 });

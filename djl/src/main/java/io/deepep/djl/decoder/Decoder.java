@@ -59,7 +59,7 @@ public final class Decoder implements AutoCloseable {
      *
      * @param folder a folder with config.json and safetensors
      * @param device the device on which the rank computes, see {@link TorchDevices#ofRank}
-     * @throws IllegalArgumentException if a tensor is missing, or has another shape than
+     * @throws IllegalArgumentException if a tensor is missing, or has a shape other than
      *     config.json says, or the hidden size cannot travel as the options say
      * @throws RankMismatchException if ranks have different config.json, weights or options
      */

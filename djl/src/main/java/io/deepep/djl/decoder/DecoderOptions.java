@@ -28,7 +28,7 @@ public record DecoderOptions(
         }
     }
 
-    /** A copy of these options with another type of weights. */
+    /** A copy of these options with a different type of weights. */
     public DecoderOptions withType(DType other) {
         return new DecoderOptions(maxSequences, maxLength, maxPromptTokens, other, transport);
     }
