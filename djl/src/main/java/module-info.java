@@ -1,4 +1,4 @@
-/** Mixture-of-experts blocks for DJL on PyTorch. */
+/** A decoder for Hugging Face checkpoints, and mixture-of-experts blocks for DJL on PyTorch. */
 @SuppressWarnings({"requires-automatic", "requires-transitive-automatic"}) // DJL, Netty
 module io.deepep.djl {
     requires transitive ai.djl.api;
