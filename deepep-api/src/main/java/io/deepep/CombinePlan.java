@@ -206,8 +206,8 @@ public final class CombinePlan extends Plan {
 
         /**
          * Overrides the buffer's combine configuration; the same on every rank. Neither its number
-         * of multiprocessors nor its {@code rdmaRecvChunk} may exceed those of both configurations
-         * of the buffer, which is laid out for them.
+         * of multiprocessors nor its {@code rdmaRecvChunk} may exceed the larger number in the
+         * buffer's two configurations, for which the buffer is laid out.
          */
         public Builder config(Config override) {
             this.config = override;

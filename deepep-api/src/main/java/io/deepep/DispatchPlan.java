@@ -264,8 +264,8 @@ public final class DispatchPlan extends Plan {
 
         /**
          * Overrides the buffer's dispatch configuration; the same on every rank. Neither its number
-         * of multiprocessors nor its {@code rdmaRecvChunk} may exceed those of both configurations
-         * of the buffer, which is laid out for them.
+         * of multiprocessors nor its {@code rdmaRecvChunk} may exceed the larger number in the
+         * buffer's two configurations, for which the buffer is laid out.
          */
         public Builder config(Config override) {
             this.config = override;

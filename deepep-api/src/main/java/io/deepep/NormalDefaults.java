@@ -5,7 +5,7 @@ import io.deepep.spi.BufferProvider;
 /**
  * The configurations that normal mode uses if none is given. Where ranks share a GPU, a buffer
  * lowers these default numbers of multiprocessors to what fits there; it never changes a number
- * that was given.
+ * that differs from them.
  *
  * <p>On one node, the number depends on the GPU. A multiprocessor moves a fixed number of bytes per
  * clock, so links that carry twice as many bytes need twice as many multiprocessors. The number of
