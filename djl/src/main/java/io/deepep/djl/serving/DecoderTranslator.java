@@ -101,7 +101,7 @@ final class DecoderTranslator implements Translator<Input, Output> {
         for (String name : named.keySet()) {
             if (!parameters.has(name)) {
                 throw new IllegalArgumentException(
-                        "parameters has %s, which is none of %s and %s"
+                        "parameters has %s, which is not one of %s or %s"
                                 .formatted(name, parameters.keySet(), DO_SAMPLE));
             }
         }

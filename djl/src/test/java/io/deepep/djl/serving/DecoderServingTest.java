@@ -55,7 +55,7 @@ class DecoderServingTest {
                             "parameters={\"seed\":1e30} cannot be read: 1e30 is not an integer"),
                     Map.entry(
                             sampled("\"max_tokens\": 3"),
-                            "parameters has max_tokens, which is none of [max_new_tokens, temperature, top_p, seed] and do_sample"),
+                            "parameters has max_tokens, which is not one of [max_new_tokens, temperature, top_p, seed] or do_sample"),
                     Map.entry(
                             sampled("\"temperature\": null"),
                             "parameters={\"temperature\":null} cannot be read"),
