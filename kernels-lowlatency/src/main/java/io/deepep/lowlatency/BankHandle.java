@@ -80,7 +80,8 @@ public final class BankHandle<B extends DispatchBank> implements LowLatencyHandl
     /** Why the bank does not hold this dispatch any more, or null. */
     private String whyGone() {
         if (generation != owner.generation()) {
-            return "the handle is from before cleanLowLatencyBuffer, rejoin or admit; dispatch again";
+            return "dispatch %s was discarded by cleanLowLatencyBuffer, rejoin or admit; dispatch again"
+                    .formatted(dispatch);
         }
         return bank.call() == dispatch
                 ? null
@@ -90,18 +91,15 @@ public final class BankHandle<B extends DispatchBank> implements LowLatencyHandl
     }
 
     /**
-     * A receive hook that refuses to run once the bank holds another dispatch, or if another one of
-     * the plan is to be received next. After a clean there is nothing to receive, which the hook
-     * knows itself.
+     * A receive hook that refuses to run once the dispatch is gone, or if another one of the plan
+     * is to be received next.
      *
      * @param receiveHook receives the oldest of {@code runs}
      */
     Runnable guard(Runnable receiveHook, RunsInFlight runs) {
         return () -> {
-            if (generation == owner.generation()) {
-                requireCurrent();
-                runs.requireNext(dispatch);
-            }
+            requireCurrent();
+            runs.requireNext(dispatch);
             receiveHook.run();
         };
     }

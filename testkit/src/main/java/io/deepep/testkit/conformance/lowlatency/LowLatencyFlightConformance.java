@@ -193,13 +193,19 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
             LowLatencyCombineResult home = rank.sendHome(result.handle());
             LowLatencyDispatchResult lost = buffer.lowLatencyDispatch(plan);
             buffer.cleanLowLatencyBuffer();
-            String why = "there is nothing to receive";
-            requireRefused(IllegalStateException.class, why, home.receiveHook()::run);
-            requireRefused(IllegalStateException.class, why, lost.receiveHook()::run);
+            String gone = "was discarded by cleanLowLatencyBuffer, rejoin or admit";
+            requireRefused(
+                    IllegalStateException.class,
+                    "there is nothing to receive",
+                    home.receiveHook()::run);
+            requireRefused(IllegalStateException.class, gone, lost.receiveHook()::run);
             LowLatencyCombinePlan late = loser.home(lost.handle()).build();
             assertThatThrownBy(() -> buffer.lowLatencyCombine(late))
                     .isInstanceOfAny(IllegalArgumentException.class, IllegalStateException.class);
-            loser.dispatch(plan);
+            LowLatencyDispatchResult again = buffer.lowLatencyDispatch(plan);
+            requireRefused(IllegalStateException.class, gone, lost.receiveHook()::run);
+            again.receiveHook().run();
+            loser.verify(again, LowLatencyFormat.FP8);
             rank.roundTrip(LowLatencyFormat.BF16);
         }
     }
