@@ -148,6 +148,9 @@ final class InProcessExchange {
 
     private synchronized List<Object> exchange(int rank, Object mine, Duration timeout) {
         requireOpen();
+        if (isGone(rank)) {
+            throw new IllegalStateException("the communicator of rank " + rank + " is closed");
+        }
         Objects.requireNonNull(timeout, "timeout");
         long timeoutNanos = Math.max(0, TimeUnit.NANOSECONDS.convert(timeout)); // or the longest
         Round round = current;

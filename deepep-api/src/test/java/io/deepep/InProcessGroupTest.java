@@ -206,6 +206,9 @@ class InProcessGroupTest {
                     communicator -> {
                         if (communicator.rank() == 1) {
                             communicator.close();
+                            assertThatThrownBy(() -> communicator.barrier(LONG))
+                                    .isInstanceOf(IllegalStateException.class)
+                                    .hasMessage("the communicator of rank 1 is closed");
                             return;
                         }
                         DeepEpTimeoutException error =
