@@ -144,6 +144,21 @@ public final class DeepEpTimeoutException extends DeepEpException {
     }
 
     /**
+     * Creates the exception for a wait that ended early because {@code peer} failed in the call,
+     * for another reason than that it waited in vain.
+     *
+     * @param waitedNanos how long {@code rank} waited, or {@link #NOT_KNOWN}
+     */
+    public static DeepEpTimeoutException failed(
+            int rank, int peer, String phase, long waitedNanos) {
+        PeerWait wait = new PeerWait(rank, peer, phase, waitedNanos, false);
+        String message =
+                "%s in %s; rank %s left the call with an error of its own, which says what to do"
+                        .formatted(wait, phase, peer);
+        return new DeepEpTimeoutException(message, null, wait, Reason.GONE);
+    }
+
+    /**
      * Creates the exception for a wait that ended early because the peer is gone.
      *
      * @param rank the rank that waited

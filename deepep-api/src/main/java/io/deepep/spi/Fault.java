@@ -63,7 +63,7 @@ public record Fault(
     }
 
     /** Whether every rank gets the same failure, so that all are still in step. */
-    public static boolean isAgreed(RuntimeException failure) {
+    public static boolean isAgreed(Throwable failure) {
         return failure instanceof RoutingException
                 || failure instanceof CapacityExceededException
                 || failure instanceof RankMismatchException;

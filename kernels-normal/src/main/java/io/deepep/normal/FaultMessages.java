@@ -226,16 +226,20 @@ public final class FaultMessages {
                 fault.waitedNanos());
     }
 
-    /** A peer gave up on somebody before this rank could notice by itself. */
+    /** A peer gave up on somebody before this rank could notice by itself, or failed itself. */
     private DeepEpTimeoutException abandoned(Fault fault) {
         int culprit = fault.k();
-        return culprit == rank
-                ? tooLate(fault, "had given up on it")
+        String phase = phase(fault.phase());
+        if (culprit == rank) {
+            return tooLate(fault, "had given up on it");
+        }
+        return culprit == fault.peer()
+                ? DeepEpTimeoutException.failed(rank, culprit, phase, fault.waitedNanos())
                 : givenUp(
                         fault,
                         culprit,
                         "%s, in which rank %s gave up waiting for it"
-                                .formatted(phase(fault.phase()), fault.peer()),
+                                .formatted(phase, fault.peer()),
                         fault.waitedNanos());
     }
 

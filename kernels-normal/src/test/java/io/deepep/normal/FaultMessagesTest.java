@@ -79,6 +79,15 @@ class FaultMessagesTest {
                 .startsWith("rank 0 waited 2.0 s for rank 2 in dispatch.header, in which rank 1");
     }
 
+    /** For another reason than that it waited in vain: nobody has to be brought. */
+    @Test
+    void aRankThatFailed() {
+        assertThat(of(aborted(1).after(2_000_000)))
+                .isEqualTo(
+                        "rank 0 waited 2 ms for rank 1 in dispatch.header; rank 1 left the call"
+                                + " with an error of its own, which says what to do");
+    }
+
     @Test
     void anIndexOutOfTheRangeOfItsRankAlone() {
         assertThat(of(Fault.ofRouting(FaultCode.EXPERT_OUT_OF_RANGE, 1, 0, 3, 16)))

@@ -104,12 +104,17 @@ final class HostDispatch implements Operation<DispatchResult> {
         }
         announce();
         state.headers.open(messages);
-        state.received.overwrite(handle, false);
-        endsTogether = false;
-        if (!isCached()) {
-            accept();
+        try {
+            state.received.overwrite(handle, false);
+            endsTogether = false;
+            if (!isCached()) {
+                accept();
+            }
+            outputs.shape(handle.numResultRows());
+        } catch (RuntimeException | Error failure) { // there may be no memory for so many rows
+            state.exchange.abandon(failure);
+            throw failure;
         }
-        outputs.shape(handle.numResultRows());
     }
 
     private void announce() {
@@ -180,9 +185,8 @@ final class HostDispatch implements Operation<DispatchResult> {
                             ? 0
                             : state.headers.word(rank, HeaderWord.ROW_LIMIT);
             if (rows > limit) {
-                throw state.exchange.abandon(
-                        state.exchange.raise(
-                                Fault.ofRoom(FaultCode.TOO_MANY_ROWS, rank, limit, rows)));
+                throw state.exchange.raise(
+                        Fault.ofRoom(FaultCode.TOO_MANY_ROWS, rank, limit, rows));
             }
         }
     }

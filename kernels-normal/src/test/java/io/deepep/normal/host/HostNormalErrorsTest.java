@@ -234,6 +234,41 @@ class HostNormalErrorsTest {
                 });
     }
 
+    /** The rows of a rank are padded to more bytes than there are addresses; others learn it. */
+    @ParameterizedTest(name = "{0}x{1}")
+    @CsvSource({"1, 2", "2, 1"})
+    void noMemoryForTheRows(int numNodes, int numNvlRanks) throws Exception {
+        int hidden = 1 << 25;
+        int experts = 32;
+        NormalLimits limits = NormalLimits.of(1, hidden, experts, 2 * experts);
+        Config config = new Config(2, 1, 2);
+        RankGroup group =
+                new RankGroup(numNodes, numNvlRanks, limits, config, Duration.ofSeconds(20));
+        group.run(
+                rank -> {
+                    int numTokens = rank.rank() == 0 ? 1 : 0;
+                    Tensor x = Tensor.allocate(Arena.ofAuto(), DType.BF16, numTokens, hidden);
+                    Tensor topkIdx = Tensor.allocate(Arena.ofAuto(), DType.I64, numTokens, experts);
+                    for (int k = 0; k < numTokens * experts; k++) {
+                        topkIdx.setLong(experts + k, 0, k);
+                    }
+                    DispatchPlan.Builder plan =
+                            DispatchPlan.builder(x)
+                                    .topk(topkIdx, null, 2 * experts)
+                                    .expanded(true)
+                                    .expertAlignment(DispatchPlan.MAX_EXPERT_ALIGNMENT);
+                    if (rank.rank() == 0) {
+                        assertThatThrownBy(() -> rank.dispatch(plan))
+                                .isInstanceOf(DeepEpTimeoutException.class)
+                                .hasMessageContaining(
+                                        "rank 1 left the call with an error of its own");
+                    } else {
+                        assertThatThrownBy(() -> rank.dispatch(plan))
+                                .isInstanceOf(OutOfMemoryError.class);
+                    }
+                });
+    }
+
     @Test
     void aRankThatNeverComes() throws Exception {
         RankGroup group =

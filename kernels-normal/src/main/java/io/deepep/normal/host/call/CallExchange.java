@@ -355,7 +355,7 @@ public final class CallExchange {
      * Leaves a call that failed, without waiting, and returns the failure. What all ranks concluded
      * alike they know; of everything else this rank tells whom it waits for no longer.
      */
-    public RuntimeException abandon(RuntimeException failure) {
+    public <T extends Throwable> T abandon(T failure) {
         if (!Fault.isAgreed(failure)) {
             if (fault == null || !FaultMessages.isAbort(fault.code())) {
                 int culprit =
