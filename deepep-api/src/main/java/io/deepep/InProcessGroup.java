@@ -28,10 +28,11 @@ public final class InProcessGroup implements AutoCloseable {
     /**
      * Creates a group.
      *
-     * @param numRanks number of ranks, at least 1
+     * @param numRanks number of ranks, 1 to {@value GroupLimits#MAX_RANKS}
      */
     public static InProcessGroup of(int numRanks) {
-        return new InProcessGroup(Numbers.requirePositive("numRanks", numRanks));
+        Numbers.requireIn("numRanks", numRanks, 1, GroupLimits.MAX_RANKS);
+        return new InProcessGroup(numRanks);
     }
 
     /** Number of ranks. */

@@ -374,7 +374,7 @@ public final class Tensor {
      * returns them.
      *
      * @param row the index in all dimensions but the last
-     * @throws IllegalArgumentException if the tensor has no dimension
+     * @throws IllegalArgumentException if the tensor has no dimension, or longer rows than arrays
      */
     public float[] getFloats(long... row) {
         float[] values = new float[rowLength()];
@@ -409,11 +409,11 @@ public final class Tensor {
     }
 
     private int rowLength() {
-        if (shape.length == 0) {
+        if (shape.length == 0 || shape[shape.length - 1] > Integer.MAX_VALUE) {
             throw new IllegalArgumentException(
-                    "%s has one element and no rows: use getFloat or setFloat".formatted(this));
+                    "%s has no rows that fit an array: use getFloat or setFloat".formatted(this));
         }
-        return Math.toIntExact(shape[shape.length - 1]);
+        return (int) shape[shape.length - 1];
     }
 
     /**

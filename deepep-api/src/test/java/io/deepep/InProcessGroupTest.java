@@ -86,9 +86,11 @@ class InProcessGroupTest {
                     });
         }
         assertThat(runs).hasValue(1);
-        assertThatThrownBy(() -> InProcessGroup.of(0))
-                .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("numRanks=0 must be at least 1");
+        for (int number : new int[] {0, Integer.MAX_VALUE}) {
+            assertThatThrownBy(() -> InProcessGroup.of(number))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessage("numRanks=" + number + " is not in [1, 2048]");
+        }
         assertThatThrownBy(() -> InProcessGroup.of(2).communicator(2))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("rank=2 is not in [0, numRanks=2)");

@@ -321,7 +321,12 @@ class TensorTest {
                 .isInstanceOf(IndexOutOfBoundsException.class);
         assertThatThrownBy(() -> tensor.select(0, 0).select(0, 0).select(0, 0).getFloats())
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessage("BF16[] on host has one element and no rows: use getFloat or setFloat");
+                .hasMessage(
+                        "BF16[] on host has no rows that fit an array: use getFloat or setFloat");
+        Tensor wide =
+                Tensor.strided(tensor.segment(), DType.BF16, new long[] {1L << 31}, new long[] {0});
+        assertThatThrownBy(wide::getFloats)
+                .hasMessageStartingWith("BF16[2147483648] strides [0] on host has no rows");
     }
 
     @Test
