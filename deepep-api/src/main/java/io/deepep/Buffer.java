@@ -429,7 +429,7 @@ public interface Buffer extends AutoCloseable {
          * @throws OutOfMemoryError on the host, if there is too little memory for the limits; on
          *     GPUs, {@code NativeCallException} or {@code DeepEpUnavailableException}
          * @throws io.deepep.error.DeepEpUnavailableException if the device or the network cannot be
-         *     used
+         *     used, or another rank has too little memory
          * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is
          *     named
          */

@@ -1,5 +1,6 @@
 package io.deepep.host;
 
+import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.spi.HeapRanks;
 import java.util.List;
@@ -25,10 +26,15 @@ public final class ThreadMemory<M> {
         this.free = free;
     }
 
+    /** What a rank shows that has no memory. */
+    private record Failure(Throwable cause) {}
+
     /**
      * Allocates this rank's memory and meets the peers or, as one of several new ranks, meets those
      * that have memory and {@link #meet}. Collective. Afterwards, the rank is one of those that
      * must {@link #release}; if this throws, it is not.
+     *
+     * @throws DeepEpUnavailableException if {@code allocate} threw on another rank
      */
     public static <M> ThreadMemory<M> open(
             HeapRanks ranks, Supplier<M> allocate, Consumer<M> free) {
@@ -44,11 +50,25 @@ public final class ThreadMemory<M> {
         // it.
         all.users.incrementAndGet();
         try {
-            all.memories.set(ranks.topology().rank(), allocate.get());
+            all.allocate(ranks, allocate);
             all.exchange(ranks, 0);
             return all;
         } catch (RuntimeException | Error failure) {
             all.release();
+            throw failure;
+        }
+    }
+
+    /** If it fails, tells the others, which would wait for this rank. */
+    private void allocate(HeapRanks ranks, Supplier<M> allocate) {
+        try {
+            memories.set(ranks.topology().rank(), allocate.get());
+        } catch (RuntimeException | Error failure) {
+            try {
+                ranks.communicator().exchangeReferences(new Failure(failure), ranks.timeout());
+            } catch (RuntimeException lost) {
+                failure.addSuppressed(lost);
+            }
             throw failure;
         }
     }
@@ -58,6 +78,12 @@ public final class ThreadMemory<M> {
     private ThreadMemory<M> exchange(HeapRanks ranks, int rank) {
         List<Object> shown = ranks.communicator().exchangeReferences(this, ranks.timeout());
         for (int other = 0; other < shown.size(); other++) {
+            if (shown.get(other) instanceof Failure(Throwable cause)) {
+                throw new DeepEpUnavailableException(
+                        "rank " + other + " cannot allocate its buffer",
+                        "free memory there, or lower the limits of the buffer",
+                        cause);
+            }
             if (!(shown.get(other) instanceof ThreadMemory<?>)) {
                 throw RankMismatchException.ofCall("open", other);
             }

@@ -7,7 +7,7 @@ import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
 import io.deepep.error.DeepEpTimeoutException;
-import io.deepep.error.RankMismatchException;
+import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.HeapRanks;
 import java.time.Duration;
 import java.util.List;
@@ -87,28 +87,28 @@ class ThreadMemoryTest {
         assertThat(freed).containsExactlyInAnyOrder(0, 2);
     }
 
-    /** A rank that could not allocate makes its next call while the others meet. */
+    /** The others learn it at once, and all are in step. */
     @Test
-    void aRankGoesOnWithoutMemory() throws InterruptedException {
+    void aRankHasNoMemory() throws InterruptedException {
+        OutOfMemoryError full = new OutOfMemoryError("full");
         try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
             group.run(
                     communicator -> {
                         if (communicator.rank() == 1) {
                             EpTopology topology = new EpTopology(1, NUM_RANKS, NUM_RANKS);
                             HeapRanks ranks = new HeapRanks(communicator, topology, TIMEOUT);
-                            OutOfMemoryError full = new OutOfMemoryError("full");
                             assertThatThrownBy(
                                             () ->
                                                     ThreadMemory.open(
                                                             ranks, () -> fail(full), freed::add))
                                     .isSameAs(full);
-                            assertThatThrownBy(() -> communicator.barrier(TIMEOUT))
-                                    .isInstanceOf(RankMismatchException.class);
                         } else {
                             assertThatThrownBy(() -> open(communicator))
-                                    .isInstanceOf(RankMismatchException.class)
-                                    .hasMessageStartingWith("open: rank 1 makes a different call");
+                                    .isInstanceOf(DeepEpUnavailableException.class)
+                                    .hasMessageStartingWith("rank 1 cannot allocate its buffer; ")
+                                    .hasCause(full);
                         }
+                        communicator.barrier(TIMEOUT);
                     });
         }
         assertThat(freed).containsExactlyInAnyOrder(0, 2);
