@@ -144,13 +144,12 @@ public final class DeepEpTimeoutException extends DeepEpException {
     }
 
     /**
-     * Creates the exception for a wait that ended early because {@code peer} failed in the call,
-     * for another reason than that it waited in vain.
+     * Creates the exception for a wait that ended early because {@code peer} left the call: it was
+     * too late, or failed for a reason that has nothing to do with other ranks.
      *
      * @param waitedNanos how long {@code rank} waited, or {@link #NOT_KNOWN}
      */
-    public static DeepEpTimeoutException failed(
-            int rank, int peer, String phase, long waitedNanos) {
+    public static DeepEpTimeoutException left(int rank, int peer, String phase, long waitedNanos) {
         PeerWait wait = new PeerWait(rank, peer, phase, waitedNanos, false);
         String message =
                 "%s in %s; rank %s left the call with an error of its own, which says what to do"

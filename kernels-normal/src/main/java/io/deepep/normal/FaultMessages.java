@@ -226,7 +226,7 @@ public final class FaultMessages {
                 fault.waitedNanos());
     }
 
-    /** A peer gave up on somebody before this rank could notice by itself, or failed itself. */
+    /** A peer gave up on somebody before this rank could notice by itself, or left by itself. */
     private DeepEpTimeoutException abandoned(Fault fault) {
         int culprit = fault.k();
         String phase = phase(fault.phase());
@@ -234,7 +234,7 @@ public final class FaultMessages {
             return tooLate(fault, "had given up on it");
         }
         return culprit == fault.peer()
-                ? DeepEpTimeoutException.failed(rank, culprit, phase, fault.waitedNanos())
+                ? DeepEpTimeoutException.left(rank, culprit, phase, fault.waitedNanos())
                 : givenUp(
                         fault,
                         culprit,

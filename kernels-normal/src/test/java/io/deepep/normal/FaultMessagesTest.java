@@ -79,9 +79,9 @@ class FaultMessagesTest {
                 .startsWith("rank 0 waited 2.0 s for rank 2 in dispatch.header, in which rank 1");
     }
 
-    /** For another reason than that it waited in vain: nobody has to be brought. */
+    /** It has not waited for anybody in vain: it was too late, or failed. */
     @Test
-    void aRankThatFailed() {
+    void aRankThatLeftByItself() {
         assertThat(of(aborted(1).after(2_000_000)))
                 .isEqualTo(
                         "rank 0 waited 2 ms for rank 1 in dispatch.header; rank 1 left the call"
