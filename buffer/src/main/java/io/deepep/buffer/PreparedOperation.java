@@ -162,7 +162,7 @@ final class PreparedOperation<R> {
             case DeepEpTimeoutException late -> throw owner.masks().fail(late, observed.kind());
             case RankMismatchException _ -> owner.masks().adopt(observed.kind());
             case RoutingException _, CapacityExceededException _, CallOrderException _ -> {}
-            case IllegalStateException state when !Thread.currentThread().isInterrupted() -> {
+            case IllegalStateException state -> {
                 IllegalStateException explained = explained(state);
                 owner.fail(explained);
                 throw explained;
@@ -171,7 +171,10 @@ final class PreparedOperation<R> {
         }
     }
 
-    /** Of memory that goes during a call, the JDK says only that it is "already closed". */
+    /**
+     * Of memory that goes during a call, the JDK says only that it is "already closed"; a thread
+     * that accesses it at that moment is interrupted as well.
+     */
     private IllegalStateException explained(IllegalStateException failure) {
         try {
             memory.requireUsable();

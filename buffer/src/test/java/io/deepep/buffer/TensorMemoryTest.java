@@ -13,6 +13,7 @@ import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
+import io.deepep.Event;
 import io.deepep.InProcessGroup;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyDispatchPlan;
@@ -241,6 +242,35 @@ class TensorMemoryTest {
                                 .hasMessageContaining("x is BF16[3, 128]")
                                 .hasMessageContaining("its arena is closed");
                     }
+                });
+    }
+
+    /** The JVM interrupts a thread that accesses memory while another thread frees it. */
+    @Test
+    void memoryThatGoesIsNamedToAThreadThatThisInterrupts() throws InterruptedException {
+        run(
+                (buffer, _, shared) -> {
+                    Arena brief = Arena.ofShared();
+                    CombinePlan plan =
+                            CombinePlan.builder(x(brief), dispatch(buffer, shared).handle())
+                                    .build();
+                    Event frees =
+                            new Event() {
+                                @Override
+                                public boolean isDone() {
+                                    brief.close();
+                                    Thread.currentThread().interrupt();
+                                    return true;
+                                }
+
+                                @Override
+                                public void synchronize() {}
+                            };
+                    assertThatThrownBy(() -> buffer.combine(plan, CallOptions.sync().after(frees)))
+                            .isInstanceOf(IllegalStateException.class)
+                            .hasMessageContaining("x is BF16[3, 128]")
+                            .hasMessageContaining("its arena is closed");
+                    assertThat(Thread.interrupted()).isTrue();
                 });
     }
 
