@@ -260,7 +260,8 @@ public final class HostStream implements Stream, AutoCloseable {
 
     private void requireOpen() {
         if (closed) {
-            throw new IllegalStateException(this + " is closed");
+            throw new IllegalStateException(
+                    this + " is closed; keep the buffer or the engine open that it belongs to");
         }
     }
 

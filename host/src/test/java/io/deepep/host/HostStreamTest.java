@@ -273,7 +273,9 @@ class HostStreamTest {
             assertThat(stream.record().isDone()).isTrue();
             assertThatThrownBy(() -> stream.submit(() -> {}))
                     .isInstanceOf(IllegalStateException.class)
-                    .hasMessageContaining("busy is closed");
+                    .hasMessage(
+                            "host stream busy is closed; keep the buffer or the engine open that it"
+                                    + " belongs to");
             assertThatThrownBy(() -> stream.runInline(() -> {}))
                     .isInstanceOf(IllegalStateException.class);
             assertThatThrownBy(() -> stream.waitFor(Event.completed()))
