@@ -18,7 +18,6 @@ import picocli.CommandLine.Option;
 /** The options of all test and bench commands, turned into a {@link Job}. */
 final class JobOptions {
     private static final int DEFAULT_TOPK = 8;
-    private static final int MOST_EXPERTS = 1 << 16;
 
     /** More than a week, and far from where nanoseconds overflow. */
     private static final long MOST_SECONDS = 1_000_000;
@@ -148,7 +147,7 @@ final class JobOptions {
     }
 
     private void requireGoodNumbers(EpTopology topology) {
-        UsageException.requireIn("--num-experts", numExperts, 1, MOST_EXPERTS);
+        UsageException.requireIn("--num-experts", numExperts, 1, Job.MOST_EXPERTS);
         UsageException.requireShared(numExperts, topology.numRanks());
         UsageException.requireIn("--num-topk", numTopk, 1, NormalLimits.MAX_TOPK);
         if (!(routing.maskedRatio >= 0 && routing.maskedRatio <= 1)) {

@@ -63,6 +63,7 @@ public record OperationRecord(
                 && nodes > 0
                 && Stream.of(backend, dtype, op, commit, time).allMatch(Objects::nonNull)
                 && time.length() >= ISO_DATE.length()
+                && Samples.isTime(p50Micros)
                 && (gpu == null || (gpu.gpu() != null && gpu.driver() != null))
                 && (routing == null || routing.hasWhatReportsNeed());
     }

@@ -53,8 +53,7 @@ public record PeerFigures(Path file, List<Figure> figures) {
                     && Stream.of(ranks, nodes, tokens, hidden, topk, experts)
                             .allMatch(number -> number > 0)
                     && (sms == null || sms > 0)
-                    && micros > 0
-                    && Double.isFinite(micros);
+                    && Samples.isTime(micros);
         }
 
         /** Whether both are about the same work. */

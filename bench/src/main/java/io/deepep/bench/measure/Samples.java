@@ -24,6 +24,13 @@ public final class Samples {
         return new Samples(sorted);
     }
 
+    /**
+     * Whether it can be the time of a sample, in microseconds: not in what no clock has measured.
+     */
+    public static boolean isTime(double micros) {
+        return micros > 0 && micros <= Long.MAX_VALUE / NANOS_PER_MICRO;
+    }
+
     /** Measures an operation that is collective over the team. */
     public static Samples measure(
             RankTeam team, int warmups, int repeats, RankTeam.Work operation) {

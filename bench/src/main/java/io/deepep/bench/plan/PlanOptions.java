@@ -1,5 +1,7 @@
 package io.deepep.bench.plan;
 
+import static io.deepep.bench.run.Job.MOST_EXPERTS;
+
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.Fp8E4m3;
@@ -50,7 +52,6 @@ final class PlanOptions {
     private static final int DEFAULT_TOPK = 8;
     private static final int DEFAULT_EXPERTS = 256;
     private static final int LARGEST = GroupLimits.MAX_RANKS;
-    private static final int LARGEST_EXPERTS = 1 << 16;
     private static final double GIGA = 1e9;
 
     @Option(
@@ -180,7 +181,7 @@ final class PlanOptions {
         }
         hidden = Objects.requireNonNullElse(hidden, defaults.hidden());
         numExperts = Objects.requireNonNullElse(numExperts, defaults.numExperts());
-        UsageException.requireIn("--num-experts", numExperts, 1, LARGEST_EXPERTS);
+        UsageException.requireIn("--num-experts", numExperts, 1, MOST_EXPERTS);
         UsageException.requireIn("--gpus-per-node", gpusPerNode, 1, EpTopology.MAX_NVL_RANKS);
         UsageException.requireIn("--nodes", nodes, 1, LARGEST);
         if (sweep && nodes != null) {

@@ -54,9 +54,12 @@ public record BenchRun(String name, List<OperationRecord> records) {
                             + " is not what deepep bench --json writes: "
                             + malformed.getOriginalMessage());
         }
-        if (!records.stream().allMatch(OperationRecord::hasWhatReportsNeed)) {
-            throw new UsageException(
-                    file + " is not what deepep bench --json writes: a record lacks fields");
+        for (int i = 0; i < records.size(); i++) {
+            if (!records.get(i).hasWhatReportsNeed()) {
+                throw new UsageException(
+                        "%s is not what deepep bench --json writes: record %s lacks a field, or has a number that no run has"
+                                .formatted(file, i + 1));
+            }
         }
         return new BenchRun(name(file, all), records);
     }

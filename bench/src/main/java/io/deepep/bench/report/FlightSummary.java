@@ -1,6 +1,8 @@
 package io.deepep.bench.report;
 
+import io.deepep.GroupLimits;
 import io.deepep.bench.measure.Samples;
+import io.deepep.bench.run.Job;
 import io.deepep.bench.run.UsageException;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -10,6 +12,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
@@ -107,7 +110,7 @@ final class FlightSummary {
 
         private void add(RecordedEvent event) {
             count++;
-            byRank.computeIfAbsent(event.getInt("rank"), rank -> new ArrayList<>())
+            byRank.computeIfAbsent(rank(event, "rank"), rank -> new ArrayList<>())
                     .add(
                             new Span(
                                     event.getStartTime(),
@@ -130,6 +133,11 @@ final class FlightSummary {
         } catch (IOException unreadable) {
             throw new UsageException(
                     "cannot read " + file + " as a flight recording: " + unreadable.getMessage());
+        } catch (RuntimeException
+                | InternalError damaged) { // Java has one for every kind of damage
+            throw new UsageException(
+                    "%s is a damaged recording, or one of another version of this library (%s)"
+                            .formatted(file, damaged));
         }
     }
 
@@ -158,9 +166,18 @@ final class FlightSummary {
         return duration.toSeconds() == Long.MIN_VALUE ? 0 : duration.toNanos();
     }
 
+    private static int rank(RecordedEvent event, String field) {
+        return index(event, field, GroupLimits.MAX_RANKS);
+    }
+
+    /** A number that sizes arrays. */
+    private static int index(RecordedEvent event, String field, int most) {
+        return Objects.checkIndex(event.getInt(field), most);
+    }
+
     private void addPeer(RecordedEvent event) {
-        int rank = event.getInt("rank");
-        int peer = event.getInt("peer");
+        int rank = rank(event, "rank");
+        int peer = rank(event, "peer");
         long sent = event.getLong("sentBytes");
         if (sent >= 0) {
             long[][] known = traffic.getOrDefault(operation(event), new long[0][0]);
@@ -186,7 +203,7 @@ final class FlightSummary {
     }
 
     private void addExpert(RecordedEvent event) {
-        int expert = event.getInt("expert");
+        int expert = index(event, "expert", Job.MOST_EXPERTS);
         long[] counts = experts.getOrDefault(event.getString("mode"), new long[0]);
         if (expert >= counts.length) {
             counts = Arrays.copyOf(counts, expert + 1);

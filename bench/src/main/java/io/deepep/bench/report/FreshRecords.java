@@ -33,12 +33,12 @@ final class FreshRecords {
     private final String name;
 
     /**
-     * Makes the folder.
+     * Has measured nothing yet.
      *
      * @param deepep the whole command
      * @param all the folder of all records
      * @param name of a new folder in it
-     * @throws UsageException if it is there already, or cannot be made
+     * @throws UsageException if that is no name of a folder
      */
     FreshRecords(CommandLine deepep, Console console, Path all, String name) {
         this.deepep = deepep;
@@ -51,12 +51,6 @@ final class FreshRecords {
                             + name
                             + " is not the name of a folder, such as 2026-11-22-4xh200");
         }
-        Path folder = all.resolve(name);
-        try {
-            Files.createDirectory(folder);
-        } catch (IOException refused) {
-            throw OutputFile.failed("--measure: cannot make a new folder", folder, refused);
-        }
     }
 
     /**
@@ -64,13 +58,13 @@ final class FreshRecords {
      *
      * @param records files of records, relative to the folder of all
      * @return the new file of each that was measured
-     * @throws UsageException if none was, or two would have the same name
+     * @throws UsageException if none was, a file has no records, two would have the same name, or
+     *     the new folder is there already
      */
     Map<String, String> measure(Collection<String> records) throws IOException {
         Set<Path> names = new HashSet<>();
         for (String each : records) {
             if (!names.add(Path.of(each).getFileName())) {
-                Files.delete(all.resolve(name));
                 throw new UsageException(
                         "--measure: two of the records shown have the name of "
                                 + each
@@ -84,6 +78,7 @@ final class FreshRecords {
                                         each -> first(each).path("backend").asText(),
                                         TreeMap::new,
                                         Collectors.toList()));
+        makeFolder();
         Map<String, String> fresh = new LinkedHashMap<>();
         byBackend.forEach(
                 (backend, files) -> {
@@ -98,6 +93,15 @@ final class FreshRecords {
             throw new UsageException("--measure: nothing could be measured, see above");
         }
         return fresh;
+    }
+
+    private void makeFolder() {
+        Path folder = all.resolve(name);
+        try {
+            Files.createDirectory(folder);
+        } catch (IOException refused) {
+            throw OutputFile.failed("--measure: cannot make a new folder", folder, refused);
+        }
     }
 
     /** Those of one backend; empty if one of them cannot be measured here. */

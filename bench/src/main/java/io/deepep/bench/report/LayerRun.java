@@ -2,6 +2,8 @@ package io.deepep.bench.report;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.deepep.bench.chart.Charts;
+import io.deepep.bench.measure.Samples;
+import io.deepep.bench.run.UsageException;
 import io.deepep.bench.text.TextTable;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -27,6 +29,7 @@ record LayerRun(String name, List<JsonNode> records) {
         Map<List<String>, LayerRun> runs = new LinkedHashMap<>();
         for (Path file : files) {
             for (JsonNode each : JsonRecords.read(file, MARK, "LayerTimes or layer_times.py")) {
+                requireMeasured(file, each);
                 List<String> shape = SHAPE.stream().map(field -> text(each, field)).toList();
                 runs.computeIfAbsent(
                                 shape,
@@ -36,6 +39,17 @@ record LayerRun(String name, List<JsonNode> records) {
             }
         }
         return List.copyOf(runs.values());
+    }
+
+    /** The plot has no place for anything else. */
+    private static void requireMeasured(Path file, JsonNode each) {
+        JsonNode tokens = each.path("tokens");
+        boolean some = tokens.canConvertToInt() && tokens.asInt() > 0;
+        if (!some || !Samples.isTime(each.path(MARK).asDouble())) {
+            throw new UsageException(
+                    "%s: a record has tokens=%s and %s=%s, but both must be numbers above 0"
+                            .formatted(file, tokens, MARK, each.path(MARK)));
+        }
     }
 
     private static String text(JsonNode record, String field) {

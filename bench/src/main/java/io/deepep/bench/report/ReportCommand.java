@@ -91,13 +91,13 @@ public final class ReportCommand implements Runnable {
         List<BenchRun> runs = new ArrayList<>();
         List<DecodeRun> loops = new ArrayList<>();
         List<Path> layers = new ArrayList<>();
-        List<Path> recordings = files.stream().filter(ReportCommand::isRecording).toList();
-        List<Path> records = files.stream().filter(file -> !isRecording(file)).toList();
         for (Path file : files) {
             if (!Files.isRegularFile(file)) {
                 throw new UsageException("there is no file " + file);
             }
         }
+        List<Path> recordings = files.stream().filter(ReportCommand::isRecording).toList();
+        List<Path> records = files.stream().filter(file -> !isRecording(file)).toList();
         for (Path file : records) {
             List<JsonNode> nodes = JsonRecords.parse(file);
             if (JsonRecords.have(DecodeRun.MARK, nodes)) {
@@ -113,8 +113,8 @@ public final class ReportCommand implements Runnable {
                     "--compare needs the records of two runs, and there are " + runs.size());
         }
         FlightSummary flight = flight(recordings);
-        Path html = makeFolder();
         ReportPage page = page(runs, loops, LayerRun.read(layers, records), flight);
+        Path html = makeFolder();
         write(html, page);
         if (!flight.timeline.isEmpty()) {
             OutputFile.write("--out", out.resolve("timeline.json"), flight.timeline.json());

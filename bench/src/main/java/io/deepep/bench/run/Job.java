@@ -44,6 +44,9 @@ public record Job(
      */
     public static final List<Integer> SWEEP = List.of(8, 12, 16, 24, 32, 64);
 
+    /** The most that a group may have. */
+    public static final int MOST_EXPERTS = 1 << 16;
+
     /** How long ranks wait for one another unless told otherwise. */
     public static final Duration DEFAULT_TIMEOUT = Duration.ofSeconds(60);
 

@@ -118,6 +118,15 @@ class FreshRecordsTest {
         assertThat(records("new")).doesNotExist();
     }
 
+    @Test
+    void recordsThatAreMissingAreNamedBeforeAnyIsMeasured() throws IOException {
+        show("times records=old/host.json", "times records=old/none.json");
+        Outcome outcome = measure("new");
+        outcome.requireRefused("cannot read", "old/none.json");
+        assertThat(outcome.out()).isEmpty();
+        assertThat(records("new")).doesNotExist();
+    }
+
     @ParameterizedTest
     @CsvSource({
         "old, cannot make a new folder",

@@ -150,48 +150,6 @@ class ReportCommandTest {
         assertThat(other.resolve("report").resolve("low-latency-traffic.svg")).doesNotExist();
     }
 
-    @Test
-    void wrongFilesAreRefused(@TempDir Path other) throws IOException {
-        Path text = Files.writeString(other.resolve("notes.json"), "not JSON");
-        Path empty = Files.writeString(other.resolve("empty.json"), "[]");
-        Path foreign = Files.writeString(other.resolve("plan.json"), "[{\"mode\": \"normal\"}]");
-        Path hollow = Files.writeString(other.resolve("hollow.json"), "[null]");
-        Path single = Files.writeString(other.resolve("single.json"), "{\"p50Micros\": 1}");
-        Path wrong = Files.writeString(other.resolve("wrong.json"), "[{\"p50Micros\": \"x\"}]");
-        Path noRecording = Files.writeString(other.resolve("x.jfr"), "nothing");
-        requireRefused("there is no file", other.resolve("absent.json"));
-        requireRefused("is not JSON", text);
-        requireRefused("has no records", hollow);
-        requireRefused("has no records", single);
-        requireRefused("is not what deepep bench --json writes", wrong);
-        requireRefused("has no records", empty);
-        requireRefused("has no records", foreign);
-        requireRefused("as a flight recording", noRecording);
-    }
-
-    /** A report would end in a stack trace if it took them. */
-    @ParameterizedTest
-    @ValueSource(
-            strings = {
-                "[{\"p50Micros\": 1}]",
-                "[{\"p50Micros\": 1, \"ranks\": 2, \"nodes\": 1, \"backend\": \"host\", \"op\": \"dispatch\"}]",
-                "[{\"p50Micros\": 1, \"ranks\": 2, \"nodes\": 1, \"backend\": \"host\", \"op\": \"dispatch\","
-                        + " \"dtype\": \"bf16\", \"commit\": \"c\", \"time\": \"2026-01-01\", \"routing\": {}}]",
-                "[{\"p50Micros\": 1, \"ranks\": 2, \"nodes\": 1, \"backend\": \"host\", \"op\": \"dispatch\","
-                        + " \"dtype\": \"bf16\", \"commit\": \"c\", \"time\": \"2026-01-01\","
-                        + " \"routing\": {\"rows\": [[1], [2]], \"expertTokens\": [null]}}]"
-            })
-    void recordsThatLackFieldsAreRefused(String records, @TempDir Path other) throws IOException {
-        requireRefused(
-                "a record lacks fields", Files.writeString(other.resolve("r.json"), records));
-    }
-
-    private static void requireRefused(String complaint, Path file) {
-        run("report", file, "--out", folder.resolve("none"))
-                .requireRefused(complaint, file.getFileName().toString());
-        assertThat(folder.resolve("none")).doesNotExist();
-    }
-
     @ParameterizedTest
     @ValueSource(strings = {"report", "report x.json", "report --out y"})
     void missingArgumentsAreNamed(String command) {
@@ -427,14 +385,6 @@ class ReportCommandTest {
                                                 .formatted(who, hidden, tokens, micros + tokens))
                         .collect(Collectors.joining(",", "[", "]"));
         return Files.writeString(file, records);
-    }
-
-    @Test
-    void thePageNeedsAFolder(@TempDir Path other) throws IOException {
-        Path file = Files.writeString(other.resolve("page"), "");
-        Outcome outcome = run("report", folder.resolve("host.json"), "--out", file);
-        assertThat(outcome.exitCode()).isEqualTo(2);
-        assertThat(outcome.err()).contains("--out=", "is a file; name a folder");
     }
 
     @Test
