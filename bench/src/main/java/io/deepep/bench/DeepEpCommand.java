@@ -54,6 +54,8 @@ final class DeepEpCommand implements Runnable {
         // What follows the first word of the command is that command's.
         top.addSubcommand(new CommandLine(new LaunchCommand(console)).setStopAtPositional(true));
         configure(top, top);
+        // @FILE is an argument of the command that launch starts, such as Java.
+        top.setExpandAtFiles(false);
         return top;
     }
 

@@ -7,6 +7,8 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.regex.PatternSyntaxException;
+import org.openjdk.jmh.runner.NoBenchmarksException;
 import org.openjdk.jmh.runner.Runner;
 import org.openjdk.jmh.runner.RunnerException;
 import org.openjdk.jmh.runner.options.CommandLineOptionException;
@@ -39,16 +41,30 @@ final class JmhCommand implements Callable<Integer> {
         try {
             // JMH knows -h alone.
             arguments.replaceAll(each -> each.equals("--help") ? "-h" : each);
-            CommandLineOptions own = new CommandLineOptions(args());
+            CommandLineOptions own = own();
             if (NO_RUN.stream().anyMatch(arguments::contains)) {
                 org.openjdk.jmh.Main.main(args());
             } else {
                 new Runner(withoutWhatCannotRun(own)).run();
             }
+        } catch (NoBenchmarksException none) {
+            throw new UsageException("jmh: no such benchmark; deepep jmh -l lists all");
+        } catch (PatternSyntaxException wrong) {
+            throw new UsageException(
+                    "jmh: %s is not a regular expression: %s"
+                            .formatted(wrong.getPattern(), wrong.getDescription()));
         } catch (CommandLineOptionException | RunnerException refused) {
             throw new UsageException("jmh: " + refused.getMessage());
         }
         return Main.EXIT_PASSED;
+    }
+
+    private CommandLineOptions own() throws CommandLineOptionException {
+        try {
+            return new CommandLineOptions(args());
+        } catch (IllegalStateException mode) { // of -bm, over two lines
+            throw new CommandLineOptionException(mode.getMessage().replace('\n', ' '), mode);
+        }
     }
 
     private String[] args() {

@@ -1,5 +1,6 @@
 package io.deepep.bench;
 
+import io.deepep.GroupLimits;
 import io.deepep.bench.launch.Launch;
 import io.deepep.bench.launch.LaunchPlan;
 import io.deepep.bench.run.Console;
@@ -107,12 +108,16 @@ final class LaunchCommand implements Callable<Integer> {
 
     @Override
     public Integer call() {
-        require(ranks >= 1, "--ranks=" + ranks + " must be at least 1");
+        UsageException.requireIn("--ranks", ranks, 1, GroupLimits.MAX_RANKS);
         if (numNodes == null) {
             requireOnlyHere();
         }
         int nodes = numNodes == null ? 1 : numNodes;
-        require(nodes >= 1, "--nnodes=" + nodes + " must be at least 1");
+        UsageException.requireIn("--nnodes", nodes, 1, GroupLimits.MAX_RANKS);
+        require(
+                nodes * ranks <= GroupLimits.MAX_RANKS,
+                "--nnodes=%s x --ranks=%s exceed the %s ranks that a group can have; lower one of them"
+                        .formatted(nodes, ranks, GroupLimits.MAX_RANKS));
         require(maxRestarts >= 0, "--max-restarts=" + maxRestarts + " must not be negative");
         return Launch.run(
                 console,

@@ -131,6 +131,10 @@ final class CommandLineTest {
                 "chaos --ranks 146 --ranks-per-node 73 | deepep: --ranks-per-node=73 is not in [1, 72]",
                 "plan --nodes -2147483647 | deepep: --nodes=-2147483647 is not in [1, 2048]",
                 "plan --nic-gbps 1e300 | deepep: nicGbps=1.0E300 is not in [0.001, 1000000.0]",
+                "jmh -bm fast | deepep: jmh: Unable to parse benchmark mode: \"fast\" Known values are"
+                        + " [Throughput/thrpt, AverageTime/avgt, SampleTime/sample, SingleShotTime/ss, All/all]",
+                "launch -n 100000 true | deepep: --ranks=100000 is not in [1, 2048]",
+                "launch -n 1 --nnodes 2147483647 true | deepep: --nnodes=2147483647 is not in [1, 2048]",
                 "jmh --bogus | deepep: jmh: bogus is not a recognized option",
                 "bench normal --json /proc/x.json | deepep: --json: cannot write /proc/x.json: NoSuchFileException",
                 "plan --json /proc/x.json | deepep: --json: cannot write /proc/x.json: NoSuchFileException",
@@ -236,6 +240,21 @@ final class CommandLineTest {
         Outcome outcome = runLine(arguments);
         assertThat(outcome.errLines()).isEmpty();
         assertThat(outcome.exitCode()).isZero();
+    }
+
+    /** The line before it may say that there is no GPU. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "jmh [ | deepep: jmh: [ is not a regular expression: Unclosed character class",
+                "jmh -e ( Host | deepep: jmh: ( is not a regular expression: Unclosed group",
+                "jmh NoSuchBenchmark | deepep: jmh: no such benchmark; deepep jmh -l lists all"
+            })
+    void jmhIsToldWhichBenchmarks(String arguments, String complaint) {
+        Outcome outcome = runLine(arguments);
+        assertThat(outcome.exitCode()).isEqualTo(2);
+        assertThat(outcome.errLines().getLast()).isEqualTo(complaint);
     }
 
     @Test

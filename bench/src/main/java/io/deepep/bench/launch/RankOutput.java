@@ -35,7 +35,7 @@ record RankOutput(Console console, int rank, PrintWriter out, PrintWriter err) {
                 Files.createDirectories(folder.get());
             }
         } catch (IOException refused) {
-            throw new UsageException("--log-dir: cannot make " + folder.get() + ": " + refused);
+            throw OutputFile.failed("--log-dir: cannot make", folder.get(), refused);
         }
         return IntStream.range(plan.firstRank(), plan.firstRank() + plan.ranksPerNode())
                 .mapToObj(

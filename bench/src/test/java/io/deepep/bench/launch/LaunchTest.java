@@ -152,6 +152,14 @@ class LaunchTest {
                 .containsExactly("[0] 4 --ranks");
     }
 
+    /** As Java, or curl, reads it. */
+    @Test
+    void aFileBehindAnAtIsTheCommands(@TempDir Path folder) throws IOException {
+        Path file = Files.writeString(folder.resolve("arguments"), "other words");
+        assertThat(run("launch", "-n", 1, "echo", "@" + file).outLines())
+                .containsExactly("[0] @" + file);
+    }
+
     @Test
     void saysWhatIsWrong() {
         Outcome unknown = runLine("launch -n 2 -- /no/such/command");
@@ -161,7 +169,7 @@ class LaunchTest {
                 .asString()
                 .contains("cannot start /no/such/command");
         assertThat(runLine("launch -n 0 -- true").errLines())
-                .containsExactly("deepep: --ranks=0 must be at least 1");
+                .containsExactly("deepep: --ranks=0 is not in [1, 2048]");
         assertThat(runLine("launch -n 2").exitCode()).isEqualTo(2);
         assertThat(runLine("launch -- true").errLines())
                 .singleElement()
@@ -209,6 +217,9 @@ class LaunchTest {
                 .asString()
                 .startsWith("deepep: --log-dir: cannot write " + file + ": ");
         assertThat(outcome.exitCode()).isEqualTo(2);
+        launch("-n 2 --log-dir=/proc/logs", "echo x")
+                .requireComplaint(
+                        "deepep: --log-dir: cannot make /proc/logs/attempt-0: NoSuchFileException");
     }
 
     @Test
@@ -275,6 +286,9 @@ class LaunchTest {
         assertThat(runLine("launch -n 1 --nnodes=2 -- true").errLines())
                 .containsExactly(
                         "deepep: --node-rank is missing; give the number of this host, from 0");
+        assertThat(runLine("launch -n 3 --nnodes=700 --node-rank=0 -- true").errLines())
+                .containsExactly(
+                        "deepep: --nnodes=700 x --ranks=3 exceed the 2048 ranks that a group can have; lower one of them");
         assertThat(runLine("launch -n 1 --nnodes=2 --node-rank=2 -- true").errLines())
                 .containsExactly("deepep: --node-rank=2 is not from 0 to 1");
         assertThat(
