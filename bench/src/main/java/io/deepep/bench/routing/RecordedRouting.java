@@ -22,6 +22,11 @@ import java.util.function.Predicate;
  * only ones of integers and of floats.
  */
 public final class RecordedRouting {
+    /** Names in a {@code .safetensors} file. */
+    static final String IDX = "topk_idx";
+
+    static final String WEIGHTS = "topk_weights";
+
     /** An array's header and the reference to it. */
     private static final int ARRAY_BYTES = 24;
 
@@ -61,7 +66,7 @@ public final class RecordedRouting {
                         "--routing-weights goes with a .npy file; put topk_weights into " + name);
             }
             List<NamedArray> arrays = SafetensorsReader.read(name, bytes("--routing", file));
-            NamedArray idx = pick(arrays, "topk_idx", array -> array.type().isInteger());
+            NamedArray idx = pick(arrays, IDX, array -> array.type().isInteger());
             if (idx == null) {
                 throw new RoutingFileException(
                         name
@@ -69,7 +74,7 @@ public final class RecordedRouting {
                                 + arrays.stream().map(NamedArray::name).toList());
             }
             return new RecordedRouting(
-                    name, idx, pick(arrays, "topk_weights", array -> !array.type().isInteger()));
+                    name, idx, pick(arrays, WEIGHTS, array -> !array.type().isInteger()));
         }
         throw new RoutingFileException(name + " ends neither in .npy nor in .safetensors");
     }

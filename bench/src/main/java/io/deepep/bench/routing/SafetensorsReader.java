@@ -7,20 +7,26 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.stream.Stream;
 
 /**
  * Reads {@code .safetensors}: the length of the header (8 bytes), the header as JSON with dtype,
  * shape and data_offsets of each tensor, then the data. Tensors of other types than routings have
- * are left out.
+ * are left out, unless they are named as a routing's.
  */
 final class SafetensorsReader {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final int HEADER_AT = 8;
     private static final String METADATA = "__metadata__";
+
+    /** Without weights, all experts of a token would count the same. */
+    private static final Set<String> OF_ROUTINGS =
+            Set.of(RecordedRouting.IDX, RecordedRouting.WEIGHTS);
 
     private SafetensorsReader() {}
 
@@ -68,6 +74,12 @@ final class SafetensorsReader {
                 Stream.of(NamedArray.Type.values())
                         .filter(each -> each.name().equals(dtype))
                         .findFirst();
+        if (type.isEmpty() && OF_ROUTINGS.contains(key)) {
+            throw new RoutingFileException(
+                    "%s: %s: dtype %s is not one of %s; convert it"
+                            .formatted(
+                                    file, key, dtype, Arrays.toString(NamedArray.Type.values())));
+        }
         if (type.isEmpty()) {
             return Optional.empty();
         }

@@ -100,6 +100,25 @@ final class RecordedRoutingTest {
         assertThat(routing.weight(0, 0, 3)).isEqualTo(0.25f);
     }
 
+    /** Or all would count the same, and nobody be told. */
+    @Test
+    void weightsOfAnotherTypeAreRefused() throws IOException {
+        Path file =
+                Files.write(
+                        folder.resolve("r.safetensors"),
+                        RoutingFiles.safetensors(
+                                """
+                        {"topk_idx": {"dtype": "I32", "shape": [1, 2], "data_offsets": [0, 8]},
+                         "topk_weights": {"dtype": "BF16", "shape": [1, 2], "data_offsets": [8, 12]}}""",
+                                RoutingFiles.i32(1, 0),
+                                new byte[4]));
+        assertThatThrownBy(() -> RecordedRouting.read(file, null))
+                .isInstanceOf(UsageException.class)
+                .hasMessage(
+                        "--routing: %s: topk_weights: dtype BF16 is not one of [I64, I32, F32]; convert it"
+                                .formatted(file));
+    }
+
     @Test
     void twoIntegerTensorsWithoutTheNameAreRefused() throws IOException {
         Path file =
