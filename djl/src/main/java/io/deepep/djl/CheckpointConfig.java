@@ -113,7 +113,16 @@ public final class CheckpointConfig {
 
     /** A floating-point number, or {@code otherwise} if it is missing or null. */
     public double decimal(String key, double otherwise) {
-        return value(key, otherwise, "a number", given -> given.getAsJsonPrimitive().getAsDouble());
+        return value(key, otherwise, "a finite number", CheckpointConfig::finite);
+    }
+
+    /** Gson reads NaN too, as Python writes it, and what is too large as infinite. */
+    private static double finite(JsonElement given) {
+        double number = given.getAsJsonPrimitive().getAsDouble();
+        if (!Double.isFinite(number)) {
+            throw new IllegalArgumentException();
+        }
+        return number;
     }
 
     /** A boolean, or {@code otherwise} if it is missing or null. */

@@ -76,11 +76,7 @@ final class Rope {
     private static double[] frequencies(
             CheckpointConfig config, CheckpointConfig parameters, int dimensions) {
         double theta =
-                parameters.decimal("rope_theta", config.decimal("rope_theta", DEFAULT_THETA));
-        if (!(theta > 0)) {
-            throw new IllegalArgumentException(
-                    config + ": rope_theta=" + theta + " must be above 0");
-        }
+                positive(parameters, "rope_theta", config.decimal("rope_theta", DEFAULT_THETA));
         double[] frequencies = new double[(dimensions + 1) / 2];
         for (int i = 0; i < frequencies.length; i++) {
             frequencies[i] = Math.pow(theta, -2.0 * i / dimensions);
@@ -89,6 +85,16 @@ final class Rope {
             stretch(frequencies, dimensions, theta, config, parameters);
         }
         return frequencies;
+    }
+
+    /** A number of which there are logarithms, or that divides. */
+    private static double positive(CheckpointConfig parameters, String key, double otherwise) {
+        double number = parameters.decimal(key, otherwise);
+        if (number <= 0) {
+            throw new IllegalArgumentException(
+                    "%s: %s=%s must be above 0".formatted(parameters, key, number));
+        }
+        return number;
     }
 
     /**
@@ -103,8 +109,8 @@ final class Rope {
             CheckpointConfig parameters) {
         int before = lengthBefore(config, parameters);
         double low =
-                channel(parameters.decimal("beta_fast", DEFAULT_FAST), dimensions, theta, before);
-        double high = channel(parameters.decimal("beta_slow", 1), dimensions, theta, before);
+                channel(positive(parameters, "beta_fast", DEFAULT_FAST), dimensions, theta, before);
+        double high = channel(positive(parameters, "beta_slow", 1), dimensions, theta, before);
         if (parameters.flag("truncate", true)) {
             low = Math.floor(low);
             high = Math.ceil(high);
@@ -129,7 +135,7 @@ final class Rope {
     /** By how much YaRN stretches; what it does not say, the lengths do. */
     private static double factor(CheckpointConfig config, CheckpointConfig parameters) {
         return parameters.has("factor")
-                ? parameters.decimal("factor", 1)
+                ? positive(parameters, "factor", 1)
                 : (double) config.number("max_position_embeddings")
                         / lengthBefore(config, parameters);
     }

@@ -105,6 +105,29 @@ class RopeTest {
         }
     }
 
+    /** All angles would be NaN, and all answers the same token. */
+    @ParameterizedTest
+    @CsvSource({
+        "factor, 0, 0.0 must be above 0",
+        "factor, -4, -4.0 must be above 0",
+        "factor, NaN, \"NaN\" is not a finite number",
+        "factor, 1e400, 1e400 is not a finite number",
+        "beta_fast, 0, 0.0 must be above 0",
+        "beta_slow, -1, -1.0 must be above 0"
+    })
+    void yarnThatStretchesToNothingIsRefused(String key, String value, String complaint)
+            throws IOException {
+        CheckpointConfig config =
+                config(
+                        "'max_position_embeddings': 64, 'rope_scaling': {'type': 'yarn', '%s': %s}"
+                                .formatted(key, value));
+        try (NDManager manager = NDManager.newBaseManager(Device.cpu(), "PyTorch")) {
+            assertThatThrownBy(() -> new Rope(config, 8, false, 2, manager))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("config.json: " + key + "=" + complaint);
+        }
+    }
+
     @Test
     void yarnWithoutALengthIsRefused() throws IOException {
         CheckpointConfig config = config("'rope_scaling': {'type': 'yarn', 'factor': 4}");

@@ -42,7 +42,7 @@ class WrongCheckpointTest {
         "num_key_value_heads, 2.5, num_key_value_heads=\"2.5\" is not an integer",
         "num_attention_heads, 0, num_attention_heads=0 must be at least 1",
         "num_key_value_heads, 3, num_attention_heads=4 is not a multiple of num_key_value_heads=3",
-        "rms_norm_eps, small, rms_norm_eps=\"small\" is not a number",
+        "rms_norm_eps, small, rms_norm_eps=\"small\" is not a finite number",
         "tie_word_embeddings, no, tie_word_embeddings=\"no\" is not true or false",
         "hidden_act, gelu, hidden_act=gelu is not silu"
     })
