@@ -144,10 +144,10 @@ record SafetensorsFile(
                                                     + " convert it first")
                                             .formatted(path, name, entry.dtype));
                 };
-        // Of a broken header, the product may be more than a long holds.
+        // Of a broken header, sizes may be negative, and the product more than a long holds.
         double numBytes =
                 LongStream.of(entry.shape.getShape())
-                        .asDoubleStream()
+                        .mapToDouble(size -> size < 0 ? Double.NaN : size)
                         .reduce(type.bytes, (product, size) -> product * size);
         if (entry.end - entry.begin != numBytes) {
             throw new IllegalArgumentException(

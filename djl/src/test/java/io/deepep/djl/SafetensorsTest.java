@@ -235,11 +235,12 @@ class SafetensorsTest {
         }
     }
 
-    /** In a long, the products are the elements that are there, 4 and 0. */
+    /** Though the products, in a long, are the elements that are there: 4, 0 and 1. */
     @Test
-    void sizesWhoseProductIsTooLargeAreRefused() throws IOException {
+    void sizesThatNoTensorHasAreRefused() throws IOException {
         assertShapeRefused("[4,4611686018427387905]", 16);
         assertShapeRefused("[4294967296,4294967296]", 0);
+        assertShapeRefused("[-1,-1]", 4);
     }
 
     private void assertShapeRefused(String shape, int numBytes) throws IOException {

@@ -63,7 +63,8 @@ public final class DecoderBlockFactory implements BlockFactory {
     }
 
     private static String text(Map<String, ?> arguments, String key, String otherwise) {
-        return Objects.toString(arguments.get(key), otherwise).toLowerCase(Locale.ROOT);
+        // A file of properties keeps the blanks behind a value.
+        return Objects.toString(arguments.get(key), otherwise).strip().toLowerCase(Locale.ROOT);
     }
 
     private static IllegalArgumentException wrong(

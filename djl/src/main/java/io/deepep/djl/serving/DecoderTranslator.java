@@ -113,7 +113,7 @@ final class DecoderTranslator implements Translator<Input, Output> {
         named.asMap().forEach(parameters::add);
         try {
             return JSON.fromJson(parameters, Generation.class);
-        } catch (JsonParseException wrong) {
+        } catch (JsonParseException | NumberFormatException wrong) {
             throw new IllegalArgumentException(
                     "parameters=" + given + " cannot be read: " + wrong.getMessage());
         }

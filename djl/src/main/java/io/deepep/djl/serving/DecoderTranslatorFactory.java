@@ -45,11 +45,11 @@ public final class DecoderTranslatorFactory implements TranslatorFactory {
             return (Translator<I, O>)
                     new DecoderTranslator(
                             tokenizer, CheckpointConfig.endTokens(model.getModelPath()));
-        } catch (IOException missing) {
+        } catch (IOException | RuntimeException wrong) { // of the tokenizer, without its file
             throw new TranslateException(
                     "%s must have a tokenizer.json and a config.json that can be read: %s"
-                            .formatted(model.getModelPath(), missing.getMessage()),
-                    missing);
+                            .formatted(model.getModelPath(), wrong.getMessage()),
+                    wrong);
         }
     }
 }

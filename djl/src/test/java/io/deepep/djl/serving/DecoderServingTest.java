@@ -66,6 +66,9 @@ class DecoderServingTest {
                             sampled("\"temperature\": 0.7, \"top_p\": 2"),
                             "temperature=0.7 must be above 0, and p=2.0"),
                     Map.entry(sampled("\"temperature\": -1"), "temperature=-1.0"),
+                    Map.entry(
+                            sampled("\"temperature\": \"hot\""),
+                            "parameters={\"temperature\":\"hot\"} cannot be read"),
                     Map.entry(sampled("\"do_sample\": 1"), "do_sample=1 is neither true nor false"),
                     Map.entry(
                             sampled("\"do_sample\": true, \"top_p\": 2"),
@@ -75,7 +78,7 @@ class DecoderServingTest {
 
     @Test
     void textIsGenerated() throws Exception {
-        writeModel("ranks=2\nmax_length=128\n");
+        writeModel("ranks=2 \nmax_length=128\n"); // the blank is no part of the number
         try (ZooModel<Input, Output> model = criteria().loadModel();
                 Predictor<Input, Output> predictor = model.newPredictor()) {
             Output one =
@@ -187,6 +190,16 @@ class DecoderServingTest {
         writeModel("dtype=int8\n");
         assertThatThrownBy(() -> criteria().loadModel())
                 .hasStackTraceContaining("dtype=int8 is not bf16 or fp32");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"", "{}", "{\"model\": "})
+    void wrongTokenizersAreRefused(String tokenizer) throws Exception {
+        writeModel("ranks=1\n");
+        Files.writeString(folder.resolve("tokenizer.json"), tokenizer);
+        assertThatThrownBy(() -> criteria().loadModel())
+                .hasStackTraceContaining(
+                        folder + " must have a tokenizer.json and a config.json that can be read");
     }
 
     private Criteria<Input, Output> criteria() {
