@@ -25,7 +25,12 @@ final class SysFiles {
 
     /** The number in a file. */
     static Optional<Integer> number(Path file) {
-        return text(file).filter(text -> text.matches("-?\\d{1,9}")).map(Integer::valueOf);
+        return text(file).flatMap(SysFiles::number);
+    }
+
+    /** The number that a text is. */
+    static Optional<Integer> number(String text) {
+        return Optional.of(text).filter(it -> it.matches("-?\\d{1,9}")).map(Integer::valueOf);
     }
 
     /** Names in a folder, sorted: the kernel lists them in any order. */

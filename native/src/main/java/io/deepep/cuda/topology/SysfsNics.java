@@ -76,7 +76,8 @@ final class SysfsNics {
         }
         String driver = SysFiles.targetName(deviceFolder.resolve("driver")).orElse("");
         for (String port : SysFiles.names(folder.resolve("ports"))) {
-            readPort(hca, Integer.parseInt(port), folder, device.get(), driver);
+            SysFiles.number(port)
+                    .ifPresent(number -> readPort(hca, number, folder, device.get(), driver));
         }
     }
 

@@ -33,10 +33,9 @@ final class SysfsPci {
 
     /** The number of the only NUMA node; empty if there are several ("0-1", "0,2"). */
     private static OptionalInt onlyNode(Path online) {
-        String nodes = SysFiles.text(online).orElse("0");
-        return nodes.matches("\\d+")
-                ? OptionalInt.of(Integer.parseInt(nodes))
-                : OptionalInt.empty();
+        return SysFiles.number(SysFiles.text(online).orElse("0"))
+                .map(OptionalInt::of)
+                .orElse(OptionalInt.empty());
     }
 
     /** NVIDIA's GPUs, whether or not this process may use them. */

@@ -125,6 +125,17 @@ class SysfsTrapsTest {
     }
 
     @Test
+    void numbersThatAreNoneAreUnknown() {
+        tree.file("devices/system/node/online", "99999999999");
+        tree.gpu(GPU, -1);
+        tree.nic(NIC, 0, "mlx5_0", "InfiniBand", 400);
+        tree.file("devices/" + NIC + "/infiniband/mlx5_0/ports/lost+found", "");
+        HostTopology host = read();
+        assertThat(host.gpus().getFirst().numaNode()).isEmpty();
+        assertThat(host.nics()).extracting(NicPort::name).containsExactly("mlx5_0:1");
+    }
+
+    @Test
     void unknownNumaNodeIsTheOnlyOne() {
         tree.file("devices/system/node/online", "0");
         tree.gpu("pci0000:16/0000:16:01.0/0000:17:00.0", -1);
