@@ -44,8 +44,9 @@ record ModelConfig(int hidden, int numTopk, int numExperts) {
 
     private static int number(Path file, JsonNode config, String... names) {
         for (String name : names) {
-            if (config.path(name).canConvertToInt() && config.get(name).asInt() > 0) {
-                return config.get(name).asInt();
+            JsonNode value = config.path(name);
+            if (value.canConvertToExactIntegral() && value.canConvertToInt() && value.asInt() > 0) {
+                return value.asInt();
             }
         }
         throw new UsageException(

@@ -89,7 +89,8 @@ final class ProfileChoice {
                 && each.nodes() == 1
                 && each.gpu().gpus() == each.ranks()
                 && each.gpu().linkBytes() > 0
-                && each.gpu().ceilingBytesPerSecond() != null;
+                && each.gpu().ceilingBytesPerSecond() != null
+                && each.gpu().ceilingBytesPerSecond() > 0;
     }
 
     /** The operations that plans are made for, in their fastest form; combines are of BF16. */

@@ -96,7 +96,7 @@ final class ReadmeCommand implements Callable<Integer> {
         Set<String> shown = new LinkedHashSet<>();
         for (Path page : pages) {
             MarkdownBlocks.update(
-                    Files.readString(page),
+                    read(page),
                     request -> {
                         if (!request.view().equals("jmh") && !request.view().equals("shapes")) {
                             shown.add(request.option("records"));
@@ -108,7 +108,7 @@ final class ReadmeCommand implements Callable<Integer> {
                 new FreshRecords(spec.root().commandLine(), console, root.resolve(RECORDS), measure)
                         .measure(shown);
         for (Path page : pages) {
-            String text = Files.readString(page);
+            String text = read(page);
             for (Map.Entry<String, String> each : fresh.entrySet()) {
                 text =
                         text.replace(
@@ -140,10 +140,11 @@ final class ReadmeCommand implements Callable<Integer> {
 
     private void update(Path file) {
         boolean readme = file.equals(root.resolve("README.md"));
+        String text = read(file);
         try {
             String updated =
                     MarkdownBlocks.update(
-                            Files.readString(file),
+                            text,
                             request -> {
                                 if (readme) {
                                     requireOneCommit(request);
@@ -152,9 +153,17 @@ final class ReadmeCommand implements Callable<Integer> {
                             });
             write(file, updated);
         } catch (IOException failed) {
-            throw new UsageException("cannot update " + file + ": " + failed.getMessage());
+            throw OutputFile.failed("cannot update", file, failed);
         } catch (UsageException wrong) {
             throw new UsageException(root.relativize(file) + ": " + wrong.getMessage());
+        }
+    }
+
+    private static String read(Path page) {
+        try {
+            return Files.readString(page);
+        } catch (IOException failed) {
+            throw OutputFile.failed("cannot read", page, failed);
         }
     }
 

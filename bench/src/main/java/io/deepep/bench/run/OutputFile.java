@@ -7,6 +7,7 @@ import static java.nio.file.StandardOpenOption.WRITE;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.charset.CharacterCodingException;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileSystemException;
@@ -123,6 +124,6 @@ public final class OutputFile {
                     ? refused.getReason()
                     : refused.getClass().getSimpleName();
         }
-        return why.getMessage();
+        return why instanceof CharacterCodingException ? "it is not UTF-8" : why.getMessage();
     }
 }

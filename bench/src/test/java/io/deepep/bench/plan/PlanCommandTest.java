@@ -27,6 +27,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** {@code deepep plan} from its arguments to tables, JSON and plot. */
 @Tag("checkout")
@@ -66,14 +67,15 @@ final class PlanCommandTest {
     }
 
     /** Ranks of several hosts, which can be one node of NVLink, have no bare copy. */
-    @Test
-    void timesWithoutABareCopyAreNoProfile(@TempDir Path folder) throws Exception {
+    @ParameterizedTest
+    @ValueSource(strings = {"", "\"ceilingBytesPerSecond\": 0,"})
+    void timesWithoutABareCopyAreNoProfile(String ceiling, @TempDir Path folder) throws Exception {
         Path measured = Path.of("../docs/measurements/2026-11-22-4xh200/normal.json");
         Path file =
                 Files.writeString(
                         folder.resolve("hosts.json"),
                         Files.readString(measured)
-                                .replaceAll("\"ceilingBytesPerSecond\" *: *[^,]+,", ""));
+                                .replaceAll("\"ceilingBytesPerSecond\" *: *[^,]+,", ceiling));
         Outcome outcome = runLine("plan --mode normal --profile " + file);
         assertThat(outcome.errLines()).singleElement().asString().contains("and a bare copy");
         assertThat(outcome.exitCode()).isEqualTo(2);
@@ -370,6 +372,11 @@ final class PlanCommandTest {
                 .singleElement()
                 .asString()
                 .contains("has no num_experts_per_tok or", "a model with experts?");
+        Files.writeString(config, "{\"hidden_size\": 512.5}");
+        assertThat(runLine("plan --model " + config).errLines())
+                .singleElement()
+                .asString()
+                .contains(config + " has no hidden_size;");
     }
 
     /** As in the portable bundle: without java.desktop. */

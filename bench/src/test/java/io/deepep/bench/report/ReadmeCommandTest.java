@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.bench.Outcome;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Tag;
@@ -13,6 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** {@code report readme}, and that the project's own documentation shows what its records say. */
 @Tag("checkout")
@@ -55,6 +57,16 @@ class ReadmeCommandTest {
         Files.writeString(record, Files.readString(record).replace("467.", "999."));
         Files.writeString(record, Files.readString(record).replace("468.", "999."));
         assertThat(run("report", "readme", "--check", "--root", root).exitCode()).isEqualTo(1);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"--check", "--measure=new"})
+    void pagesThatAreNotUtf8AreNamed(String option, @TempDir Path folder) throws IOException {
+        Path root = checkout(folder, "times records=run/r.json sms=24");
+        Path page = root.resolve("docs/page.md");
+        Files.writeString(page, "größer", StandardCharsets.ISO_8859_1);
+        run("report", "readme", option, "--root", root)
+                .requireRefused("cannot read " + page + ": it is not UTF-8");
     }
 
     @ParameterizedTest
