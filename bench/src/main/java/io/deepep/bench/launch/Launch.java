@@ -39,6 +39,7 @@ public final class Launch {
      * @throws UsageException if the command cannot be started
      */
     public static int run(Console console, LaunchPlan plan) {
+        RankProcess.requireExecutable(plan.command().getFirst());
         Launch launch = new Launch(console, plan);
         // Several hosts share a secret that somebody gave to all of them.
         Optional<LaunchSecret> secret =

@@ -1,5 +1,6 @@
 package io.deepep.bench.launch;
 
+import io.deepep.bench.run.UsageException;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -68,7 +69,6 @@ final class RankProcess {
             RankVariables variables,
             RankOutput output)
             throws IOException {
-        requireExecutable(command.getFirst());
         List<String> watched = new ArrayList<>(List.of("/bin/sh", "-c", WATCHED, "deepep-launch"));
         watched.add(variables.secretFile().map(Path::toString).orElse(""));
         watched.addAll(binding.prefix(localRank));
@@ -80,10 +80,12 @@ final class RankProcess {
     }
 
     /**
-     * The shell would say it only when it runs. Files, not paths: these cannot be made of names
-     * that the locale cannot spell, and the PATH may hold some.
+     * Refuses what is no program: the shell would say it only when it runs. Files, not paths: these
+     * cannot be made of names that the locale cannot spell, and the PATH may hold some.
+     *
+     * @throws UsageException if it is none
      */
-    private static void requireExecutable(String command) throws IOException {
+    static void requireExecutable(String command) {
         boolean found =
                 command.contains("/")
                         ? isProgram(new File(command))
@@ -91,7 +93,8 @@ final class RankProcess {
                                 .map(folder -> folder.isEmpty() ? "." : folder)
                                 .anyMatch(folder -> isProgram(new File(folder, command)));
         if (!found) {
-            throw new IOException("there is no such program");
+            throw new UsageException(
+                    "launch: cannot start " + command + ": there is no such program");
         }
     }
 

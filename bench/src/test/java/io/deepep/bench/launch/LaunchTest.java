@@ -223,6 +223,14 @@ class LaunchTest {
     }
 
     @Test
+    void aProgramThatIsMissingLeavesNoFiles(@TempDir Path folder) {
+        run("launch", "-n", 2, "--log-dir", folder.resolve("logs"), "no-such-program")
+                .requireComplaint(
+                        "deepep: launch: cannot start no-such-program: there is no such program");
+        assertThat(folder).isEmptyDirectory();
+    }
+
+    @Test
     void aFullDiskIsToldOf(@TempDir Path folder) throws IOException {
         Path files = Files.createDirectories(folder.resolve("attempt-0"));
         Path full = Files.createSymbolicLink(files.resolve("rank-0.out"), Path.of("/dev/full"));
