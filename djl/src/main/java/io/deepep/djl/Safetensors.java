@@ -102,13 +102,16 @@ public final class Safetensors implements AutoCloseable {
     /**
      * Adds the first bytes of each tensor whose name begins with {@code prefix}, which other
      * training changes, to a checksum.
+     *
+     * @return whether there is any
      */
-    public void sample(String prefix, Checksum sum) throws IOException {
+    public boolean sample(String prefix, Checksum sum) throws IOException {
         List<String> names =
                 fileOf.keySet().stream().filter(each -> each.startsWith(prefix)).sorted().toList();
         for (String name : names) {
             sum.update(fileWith(name).beginningOf(name));
         }
+        return !names.isEmpty();
     }
 
     private SafetensorsFile fileWith(String name) throws IOException {

@@ -108,8 +108,10 @@ public final class Decoder implements AutoCloseable {
         CRC32 ofConfig = new CRC32();
         ofConfig.update(Files.readAllBytes(folder.resolve("config.json")));
         CRC32 ofAttention = new CRC32();
-        for (int layer = 0; layer < config.number("num_hidden_layers"); layer++) {
-            tensors.sample("model.layers." + layer + ".self_attn.", ofAttention);
+        int numLayers = config.number("num_hidden_layers");
+        boolean isThere = true; // a missing layer is named when it is loaded
+        for (int layer = 0; isThere && layer < numLayers; layer++) {
+            isThere = tensors.sample("model.layers." + layer + ".self_attn.", ofAttention);
         }
         String own =
                 "config.json with checksum %08x, attention with %08x, %s"

@@ -37,12 +37,13 @@ final class Rope {
             NDManager manager) {
         this.interleaved = interleaved;
         CheckpointConfig parameters = parameters(config);
-        double[] frequencies = frequencies(config, parameters, dimensions);
-        if ((long) maxLength * frequencies.length > Integer.MAX_VALUE) {
+        int pairs = Math.ceilDiv(dimensions, 2);
+        if ((long) maxLength * pairs > Integer.MAX_VALUE) {
             throw new IllegalArgumentException(
-                    "maxLength=%s must be at most %s"
-                            .formatted(maxLength, Integer.MAX_VALUE / frequencies.length));
+                    "maxLength=%s must be at most %s, as %s channels are rotated"
+                            .formatted(maxLength, Integer.MAX_VALUE / pairs, dimensions));
         }
+        double[] frequencies = frequencies(config, parameters, dimensions);
         double factor = isYarn(parameters) ? attentionFactor(config, parameters) : 1;
         float[] cosines = new float[maxLength * frequencies.length];
         float[] sines = new float[cosines.length];
@@ -77,7 +78,7 @@ final class Rope {
             CheckpointConfig config, CheckpointConfig parameters, int dimensions) {
         double theta =
                 positive(parameters, "rope_theta", config.decimal("rope_theta", DEFAULT_THETA));
-        double[] frequencies = new double[(dimensions + 1) / 2];
+        double[] frequencies = new double[Math.ceilDiv(dimensions, 2)];
         for (int i = 0; i < frequencies.length; i++) {
             frequencies[i] = Math.pow(theta, -2.0 * i / dimensions);
         }

@@ -94,6 +94,18 @@ class RopeTest {
         }
     }
 
+    /** More than an array can have. */
+    @Test
+    void headsOfAbsurdSizesAreRefused() throws IOException {
+        CheckpointConfig config = config("'rope_theta': 1000");
+        try (NDManager manager = NDManager.newBaseManager(Device.cpu(), "PyTorch")) {
+            assertThatThrownBy(() -> new Rope(config, Integer.MAX_VALUE, false, 2, manager))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessage(
+                            "maxLength=2 must be at most 1, as 2147483647 channels are rotated");
+        }
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"0", "-1"})
     void basesThatHaveNoPowersAreRefused(String theta) throws IOException {

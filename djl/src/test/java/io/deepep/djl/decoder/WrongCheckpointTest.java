@@ -32,6 +32,7 @@ class WrongCheckpointTest {
     @ParameterizedTest
     @CsvSource({
         "hidden_size, 256, model.embed_tokens.weight has shape",
+        "num_hidden_layers, 2000000000, no tensor model.layers.2.input_layernorm.weight",
         "num_hidden_layers, 3, no tensor model.layers.2.input_layernorm.weight",
         "num_local_experts, 16, model.layers.0.block_sparse_moe.gate.weight has shape",
         "num_local_experts, 6, is not a multiple of numRanks=4",
