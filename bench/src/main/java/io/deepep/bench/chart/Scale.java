@@ -13,17 +13,18 @@ import java.util.Locale;
  */
 record Scale(double least, double most, double from, double to, boolean logarithmic) {
     private static final double[] STEPS = {1, 2, 5, 10};
+    private static final double ROUNDING = 1e-9;
 
     /** From 0 to a round number that is not below {@code most}, in at most {@code numSteps}. */
     static Scale upTo(double most, int numSteps, double from, double to) {
         double step = step(most, numSteps);
-        return new Scale(0, Math.max(1, Math.ceil(most / step - 1e-9)) * step, from, to, false);
+        return new Scale(0, Math.max(1, Math.ceil(most / step - ROUNDING)) * step, from, to, false);
     }
 
     /** Between powers of ten or two, whatever {@code base} is. */
     static Scale logarithmic(double least, double most, int base, double from, double to) {
-        double low = Math.pow(base, Math.floor(log(least, base) + 1e-9));
-        double high = Math.pow(base, Math.ceil(log(most, base) - 1e-9));
+        double low = Math.pow(base, Math.floor(log(least, base) + ROUNDING));
+        double high = Math.pow(base, Math.ceil(log(most, base) - ROUNDING));
         return new Scale(low, high > low ? high : low * base, from, to, true);
     }
 
@@ -38,7 +39,7 @@ record Scale(double least, double most, double from, double to, boolean logarith
         }
         double power = Math.pow(10, Math.floor(Math.log10(most / numSteps)));
         for (double factor : STEPS) {
-            if (most / (factor * power) <= numSteps) {
+            if (most / (factor * power) <= numSteps + ROUNDING) {
                 return factor * power;
             }
         }
@@ -57,7 +58,7 @@ record Scale(double least, double most, double from, double to, boolean logarith
     List<Double> ticks(int numSteps) {
         List<Double> ticks = new ArrayList<>();
         double step = step(most - least, numSteps);
-        for (int i = 0; least + i * step <= most * (1 + 1e-9); i++) {
+        for (int i = 0; least + i * step <= most * (1 + ROUNDING); i++) {
             ticks.add(least + i * step);
         }
         return ticks;
@@ -66,7 +67,7 @@ record Scale(double least, double most, double from, double to, boolean logarith
     /** Powers of {@code base}. */
     List<Double> powers(int base) {
         List<Double> ticks = new ArrayList<>();
-        for (double tick = least; tick <= most * (1 + 1e-9); tick *= base) {
+        for (double tick = least; tick <= most * (1 + ROUNDING); tick *= base) {
             ticks.add(tick);
         }
         return ticks;
