@@ -3,6 +3,7 @@ package io.deepep.djl.serving;
 import ai.djl.huggingface.tokenizers.HuggingFaceTokenizer;
 import ai.djl.modality.Input;
 import ai.djl.modality.Output;
+import ai.djl.ndarray.BytesSupplier;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.translate.Batchifier;
@@ -51,7 +52,7 @@ final class DecoderTranslator implements Translator<Input, Output> {
 
     @Override
     public NDList processInput(TranslatorContext context, Input input) {
-        JsonObject request = parse(input.getData().getAsString());
+        JsonObject request = parse(input.getData());
         JsonElement texts = request.get("inputs");
         context.setAttachment(LIST, texts.isJsonArray());
         NDList prompts = new NDList();
@@ -62,16 +63,18 @@ final class DecoderTranslator implements Translator<Input, Output> {
         return prompts;
     }
 
-    private static JsonObject parse(String body) {
+    /** A form, which curl sends by default, has its text in names, and an empty one has no data. */
+    private static JsonObject parse(BytesSupplier body) {
         try {
-            JsonObject request = JsonParser.parseString(body).getAsJsonObject();
+            String text = body == null ? "" : body.getAsString();
+            JsonObject request = JsonParser.parseString(text).getAsJsonObject();
             if (request.has("inputs")) {
                 return request;
             }
         } catch (JsonParseException | IllegalStateException _) {
             // Without a cause: the server answers with the message of the innermost.
             throw new IllegalArgumentException(
-                    "the request is not a JSON object; send {\"inputs\": \"text\"}");
+                    "the request is not a JSON object; send {\"inputs\": \"text\"} as application/json");
         }
         throw new IllegalArgumentException("the request has no inputs");
     }

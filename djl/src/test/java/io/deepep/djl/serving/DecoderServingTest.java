@@ -101,6 +101,10 @@ class DecoderServingTest {
                                     .rootCause() // with which the server answers
                                     .isInstanceOf(IllegalArgumentException.class)
                                     .hasMessageStartingWith(message));
+            assertThatThrownBy(() -> predictor.predict(new Input())) // an empty form
+                    .rootCause()
+                    .hasMessage(
+                            "the request is not a JSON object; send {\"inputs\": \"text\"} as application/json");
             assertThat(text(predictor.predict(request("{\"inputs\": []}")))).isEqualTo("[]");
             // A temperature at which no two answers are alike, if it counted.
             String likeliest = sampled("\"do_sample\": false, \"temperature\": 1e6");
