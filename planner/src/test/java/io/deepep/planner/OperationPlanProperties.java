@@ -12,6 +12,7 @@ import net.jqwik.api.EdgeCasesMode;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.constraints.IntRange;
+import org.assertj.core.data.Offset;
 
 /** Bytes and times of operations. */
 final class OperationPlanProperties {
@@ -103,6 +104,26 @@ final class OperationPlanProperties {
         assertThat(large.slowestMicros()).isGreaterThanOrEqualTo(small.slowestMicros());
         assertThat(large.rdma().max()).isGreaterThanOrEqualTo(small.rdma().max());
         assertThat(small.slowestMicros()).isGreaterThanOrEqualTo(small.typicalMicros());
+    }
+
+    /** A row each, and a header, a flag and an acknowledgement for each rank of other nodes. */
+    @Property(tries = 20, edgeCases = EdgeCasesMode.NONE)
+    void smallPutsCostTheRateOfTheNic(
+            @ForAll @IntRange(min = 2, max = 4) int nodes,
+            @ForAll @IntRange(min = 1, max = 9) int tokens) {
+        EpTopology topology = new EpTopology(0, nodes * 2, 2);
+        OperationPlan plan =
+                plan(
+                        routing(nodes, 2, tokens),
+                        topology,
+                        Mode.LOW_LATENCY,
+                        Op.DISPATCH,
+                        128,
+                        100_000);
+        double puts = plan.rdma().rows().max() + 3 * (topology.numRanks() - 2);
+        assertThat(plan.slowestMicros())
+                .isCloseTo(KnownProfile.LOW_LATENCY_RDMA_MICROS + puts / 180, Offset.offset(1e-9));
+        assertThat(plan.typicalMicros()).isLessThanOrEqualTo(plan.slowestMicros());
     }
 
     @Property(tries = 50, edgeCases = EdgeCasesMode.NONE)

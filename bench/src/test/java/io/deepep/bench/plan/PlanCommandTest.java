@@ -213,6 +213,19 @@ final class PlanCommandTest {
     }
 
     @Test
+    void linksAreAsFastAsTheUserSays(@TempDir Path folder) throws Exception {
+        String cluster = "plan --nodes 2 --tokens 4";
+        JsonNode standard = records(folder, cluster);
+        JsonNode plans =
+                records(folder, cluster + " --nic-gbps 200 --nics-per-gpu 0.5 --nvlink-gbs 90");
+        for (int i = 0; i < plans.size(); i++) {
+            assertThat(plans.get(i).get("nvlinkBytesPerSecond").asDouble()).isEqualTo(90e9);
+            assertThat(plans.get(i).get("rdmaBytesPerSecond").asDouble())
+                    .isEqualTo(standard.get(i).get("rdmaBytesPerSecond").asDouble() / 4);
+        }
+    }
+
+    @Test
     void oncePerSelectionIsMore(@TempDir Path folder) throws Exception {
         String shape = "plan --mode low-latency --nodes 2 --low-latency-rows ";
         double perRank = rdmaRows(records(folder, shape + "per-rank"));
