@@ -35,7 +35,7 @@ final class RunComparison {
                         .toList();
         if (pairs.isEmpty()) {
             throw new UsageException(
-                    "--compare: %s and %s have no operation with the same tokens and SMs"
+                    "--compare: %s and %s have no operation with the same tokens and SMs; give two runs of one bench"
                             .formatted(before.name(), after.name()));
         }
         page.section(

@@ -242,6 +242,20 @@ class ReportCommandTest {
         assertThat(one.err()).contains("--compare needs the records of two runs, and there are 1");
     }
 
+    @Test
+    void runsWithoutACommonOperationAreNotCompared(@TempDir Path other) {
+        Path measurements = Path.of("../docs/measurements/2026-11-22-4xh200");
+        run(
+                        "report",
+                        "--compare",
+                        measurements.resolve("normal.json"),
+                        measurements.resolve("low-latency.json"),
+                        "--out",
+                        other.resolve("page"))
+                .requireRefused("have no operation with the same tokens", "two runs of one bench");
+        assertThat(other.resolve("page")).doesNotExist();
+    }
+
     /** Or rows of half the size would look like a faster library. */
     @Test
     void bothShapesStandBesideAComparison(@TempDir Path other) throws IOException {
@@ -368,7 +382,8 @@ class ReportCommandTest {
                 .contains("PyTorch, all-to-all of NCCL, normal", "larger: a layer of a model")
                 .doesNotContain("python: a layer");
         assertThat(Files.readString(other.resolve("page/java-layer.svg")))
-                .contains("DJL, normal", "PyTorch, all-to-all of NCCL, normal");
+                .contains("DJL, normal", "PyTorch, all-to-all of NCCL, normal")
+                .doesNotContain("points=\"\"");
         assertThat(other.resolve("page/larger-layer.svg")).exists();
     }
 
