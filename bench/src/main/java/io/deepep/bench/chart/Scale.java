@@ -12,7 +12,7 @@ import java.util.Locale;
  * @param logarithmic whether equal distances are equal ratios
  */
 record Scale(double least, double most, double from, double to, boolean logarithmic) {
-    private static final double[] STEPS = {1, 2, 5, 10};
+    private static final double[] STEPS = {1, 2, 5};
     private static final double ROUNDING = 1e-9;
 
     /** From 0 to a round number that is not below {@code most}, in at most {@code numSteps}. */

@@ -32,6 +32,14 @@ final class ScaleProperties {
         assertThat(scale.at(ticks.getLast() / 2)).isCloseTo(70, within(ROUNDING));
     }
 
+    /** As of experts without tokens. */
+    @Example
+    void anAxisOfNothing() {
+        Scale scale = Scale.upTo(0, 4, 20, 120);
+        assertThat(scale.ticks(4)).startsWith(0.0).endsWith(1.0);
+        assertThat(scale.at(0)).isEqualTo(20);
+    }
+
     @Property(tries = 200)
     void aLogarithmicAxis(
             @ForAll @IntRange(min = 1) int thousandths,

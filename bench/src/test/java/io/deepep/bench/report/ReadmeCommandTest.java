@@ -144,6 +144,21 @@ class ReadmeCommandTest {
         assertThat(run("report", "readme", "--check", "--root", root).exitCode()).isEqualTo(1);
     }
 
+    @Test
+    void longTimesAreInMilliseconds(@TempDir Path folder) throws IOException {
+        Path root = checkout(folder, "plot records=run/r.json file=p.svg");
+        Path record = root.resolve("docs/measurements/run/r.json");
+        Files.writeString(
+                record,
+                Files.readString(record)
+                        .replaceAll("\"p50Micros\" *: *[^,]+", "\"p50Micros\": 12500"));
+        run("report", "readme", "--root", root).requirePassed();
+        assertThat(Files.readString(root.resolve("README.md"))).contains("dispatch FP8 12.5 ms; ");
+        assertThat(root.resolve("p.svg"))
+                .content()
+                .contains("<title>dispatch FP8: 12.5</title>", "ms, median");
+    }
+
     /** Ranks of several hosts have no bare copy. */
     @Test
     void sharesOfNoCeilingAreRefused(@TempDir Path folder) throws IOException {

@@ -1,0 +1,145 @@
+package io.deepep.bench.report;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import jdk.jfr.Event;
+import jdk.jfr.Name;
+import jdk.jfr.Recording;
+import jdk.jfr.StackTrace;
+import jdk.jfr.Timespan;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
+
+/** What a report says of recorded events, of which a run on the host has only some kinds. */
+@Isolated("records")
+class FlightAnswersTest {
+    private static final long NO_TIME = Long.MIN_VALUE;
+
+    @TempDir private Path folder;
+
+    /** As the library's, but without what no report reads. */
+    @Name("io.deepep.Operation")
+    @StackTrace(false)
+    static final class Call extends Event {
+        final String mode = "normal";
+        final String operation = "dispatch";
+        final String format = "bf16";
+        int rank;
+        long nvlinkBytes;
+        long rdmaBytes;
+        @Timespan long beginTime;
+        @Timespan long completeTime;
+        @Timespan long deviceTime;
+        boolean finished;
+        String error;
+    }
+
+    /** The same. */
+    @Name("io.deepep.Peer")
+    @StackTrace(false)
+    static final class Wait extends Event {
+        final String mode = "normal";
+        final String operation = "dispatch";
+        int rank;
+        int peer;
+        long sentBytes = -1;
+        @Timespan long waitTime;
+    }
+
+    private static Call call(long deviceTime, long rdmaBytes, boolean finished, String error) {
+        Call call = new Call();
+        call.beginTime = 1000;
+        call.completeTime = NO_TIME;
+        call.deviceTime = deviceTime;
+        call.nvlinkBytes = -1;
+        call.rdmaBytes = rdmaBytes;
+        call.finished = finished;
+        call.error = error;
+        return call;
+    }
+
+    private static Wait wait(int rank, int peer, long nanos) {
+        Wait wait = new Wait();
+        wait.rank = rank;
+        wait.peer = peer;
+        wait.waitTime = nanos;
+        return wait;
+    }
+
+    private FlightSummary recorded(Event... events) throws IOException {
+        Path file = folder.resolve("x.jfr");
+        try (Recording recording = new Recording()) {
+            for (String name : List.of("io.deepep.Operation", "io.deepep.Peer")) {
+                recording.enable(name).withoutThreshold();
+            }
+            recording.start();
+            for (Event event : events) {
+                event.commit();
+            }
+            recording.stop();
+            recording.dump(file);
+        }
+        FlightSummary flight = new FlightSummary(0);
+        flight.add(file);
+        return flight;
+    }
+
+    @Test
+    void failedCallsAreNotUnfinishedOnes() throws IOException {
+        FlightSummary.Calls calls =
+                recorded(
+                                call(4000, 300, true, null),
+                                call(NO_TIME, 70, false, null),
+                                call(NO_TIME, -1, false, "a time-out"))
+                        .calls
+                        .get("normal dispatch bf16");
+        assertThat(calls.count).isEqualTo(3);
+        assertThat(calls.failed).isOne();
+        assertThat(calls.unfinished).isOne();
+        assertThat(calls.rdmaBytes).isEqualTo(370);
+        assertThat(calls.nvlinkBytes).isZero();
+        assertThat(calls.hostMicros(50)).isEqualTo(1);
+        assertThat(calls.deviceMicros(50)).isEqualTo(4);
+    }
+
+    @Test
+    void theSlowestIsWhoKeptAllOthers() throws IOException {
+        FlightSummary flight =
+                recorded(
+                        wait(0, 1, 10_000),
+                        wait(2, 0, 15_000),
+                        wait(0, 1, 5_000),
+                        wait(2, 1, 10_000),
+                        wait(1, 2, NO_TIME));
+        assertThat(flight.waits)
+                .isDeepEqualTo(new long[][] {{0, 15_000, 0}, {0, 0, 0}, {15_000, 10_000, 0}});
+        assertThat(flight.traffic).isEmpty();
+        ReportPage page = new ReportPage("", "");
+        Glance.add(page, List.of(), flight);
+        FlightReport.add(page, flight);
+        assertThat(page.html())
+                .contains("rank 1, which caused 63 % of all waits")
+                .contains("Rank 1 kept the others longest: 63 % of all waits.")
+                .containsPattern(">15.0 µs</td>\\s*<td[^>]*>15.0 µs<")
+                .containsPattern(">0 µs</td>\\s*<td[^>]*>25.0 µs<");
+    }
+
+    @Test
+    void theHottestExpertAndTheSumsOfRanks() {
+        ReportPage page = new ReportPage("", "");
+        ExpertLoad.add(page, "load", "load.svg", "Tokens.", new long[] {1, 2, 9, 0}, 2);
+        ReportPage.Section section = page.sections.getFirst();
+        assertThat(section.text())
+                .isEqualTo("Tokens. The busiest is expert 2, with 3.00 times the mean.");
+        assertThat(section.tables().getFirst().rows())
+                .extracting(row -> row.cells().getLast().text())
+                .containsExactly("3", "9");
+        ExpertLoad.add(page, "load", "load.svg", "Tokens.", new long[4], 3);
+        assertThat(page.sections.getLast().text()).isEqualTo("Tokens. No tokens.");
+        assertThat(page.sections.getLast().tables()).isEmpty();
+    }
+}
