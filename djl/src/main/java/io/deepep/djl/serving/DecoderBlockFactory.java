@@ -58,7 +58,7 @@ public final class DecoderBlockFactory implements BlockFactory {
         try {
             return Integer.parseInt(text(arguments, key, String.valueOf(otherwise)));
         } catch (NumberFormatException e) {
-            throw wrong(arguments, key, "a number");
+            throw wrong(arguments, key, "an integer of 32 bits");
         }
     }
 

@@ -189,11 +189,21 @@ class DecoderServingTest {
         }
     }
 
-    @Test
-    void wrongPropertiesAreRefused() throws Exception {
-        writeModel("dtype=int8\n");
-        assertThatThrownBy(() -> criteria().loadModel())
-                .hasStackTraceContaining("dtype=int8 is not bf16 or fp32");
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = ';',
+            value = {
+                "dtype=int8; dtype=int8 is not bf16 or fp32",
+                "transport=fp4; transport=fp4 is not bf16 or fp8",
+                "max_length=2.5; max_length=2.5 is not an integer of 32 bits",
+                "ranks=99999999999; ranks=99999999999 is not an integer of 32 bits",
+                "ranks=0; numRanks=0 must be at least 1",
+                "max_sequences=0; maxSequences=0",
+                "max_prompt_tokens=0; maxPromptTokens=0"
+            })
+    void wrongPropertiesAreRefused(String property, String complaint) throws Exception {
+        writeModel(property + "\n");
+        assertThatThrownBy(() -> criteria().loadModel()).hasStackTraceContaining(complaint);
     }
 
     @ParameterizedTest
