@@ -27,7 +27,7 @@ public record ModePlan(
      * @param lowLatencyRule how often a token is sent in low-latency mode
      * @param source tokens of as many ranks as {@code cluster} has, and of this shape
      * @throws IllegalArgumentException if the library would refuse these shapes, or {@code source}
-     *     has tokens of others
+     *     has no tokens, or those of others
      */
     public static ModePlan of(
             Mode mode,
@@ -72,6 +72,7 @@ public record ModePlan(
     private static void requireSource(TokenSource source, Shape shape, int numRanks) {
         if (source.numRanks() != numRanks
                 || source.numExperts() != shape.numExperts()
+                || source.maxTokens() < 1
                 || source.maxTokens() > shape.numTokens()) {
             throw new IllegalArgumentException(
                     "the source has up to %s tokens of %s ranks and %s experts, but the plan is for %s, numRanks=%s; give both the same"

@@ -46,6 +46,7 @@ final class ModePlanTest {
         "2, 16, 8, 2 ranks",
         "8, 16, 8, 8 ranks",
         "4, 17, 8, up to 17",
+        "4, 0, 8, up to 0",
         "4, 16, 16, 16 experts"
     })
     void tokensOfAnotherGroupAreRefused(
