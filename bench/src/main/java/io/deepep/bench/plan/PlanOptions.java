@@ -13,6 +13,8 @@ import io.deepep.planner.BufferBytes;
 import io.deepep.planner.Cluster;
 import io.deepep.planner.Mode;
 import io.deepep.planner.ModePlan;
+import io.deepep.planner.Op;
+import io.deepep.planner.Profile;
 import io.deepep.planner.RowRule;
 import io.deepep.planner.Shape;
 import io.deepep.planner.TokenSource;
@@ -164,9 +166,9 @@ final class PlanOptions {
     @Mixin RoutingChoice routing = new RoutingChoice();
 
     /** One plan to make. */
-    record Job(Mode mode, EpTopology topology, Shape shape, TokenSource tokens) {
+    record Job(Mode mode, Cluster cluster, Shape shape, TokenSource tokens) {
         String name() {
-            return mode + " on " + topology.numRanks() + " ranks";
+            return mode + " on " + cluster.topology().numRanks() + " ranks";
         }
     }
 
@@ -197,17 +199,17 @@ final class PlanOptions {
         }
         return UsageException.unlessRefused(
                 () -> {
-                    List<EpTopology> topologies = topologies();
+                    List<Cluster> clusters = clusters();
                     Routing recorded =
                             routing.gate() == null
-                                    ? recorded(topologies.getFirst().numRanks())
+                                    ? recorded(clusters.getFirst().topology().numRanks())
                                     : null;
                     return Stream.of(Mode.values())
                             .filter(this::isChosen)
                             .flatMap(
                                     each ->
-                                            topologies.stream()
-                                                    .map(group -> job(each, group, recorded)))
+                                            clusters.stream()
+                                                    .map(cluster -> job(each, cluster, recorded)))
                             .toList();
                 });
     }
@@ -231,18 +233,25 @@ final class PlanOptions {
                 .toList();
     }
 
+    private List<Cluster> clusters() {
+        Profile costs = profile.profile();
+        return topologies().stream()
+                .map(each -> new Cluster(each, costs, nicGbps, nicsPerGpu, nvlinkGbs * GIGA))
+                .toList();
+    }
+
     /**
      * One plan.
      *
      * @param recorded null where tokens are drawn
      */
-    private Job job(Mode each, EpTopology topology, Routing recorded) {
-        int ranks = topology.numRanks();
+    private Job job(Mode each, Cluster cluster, Routing recorded) {
+        int ranks = cluster.topology().numRanks();
         Shape shape = recorded == null ? shape(each, ranks) : shape(recorded);
-        requirePlannable(each, shape, ranks);
+        requirePlannable(each, shape, cluster);
         return new Job(
                 each,
-                topology,
+                cluster,
                 shape,
                 recorded == null
                         ? new TokenSource.Drawn(routing.gate(), shape, ranks, routing.seed())
@@ -262,9 +271,10 @@ final class PlanOptions {
         return new Shape(recorded.maxTokens(), hidden, recorded.numTopk(), numExperts);
     }
 
-    /** Refuses, before anything is simulated, what the library would refuse. */
-    private void requirePlannable(Mode each, Shape shape, int ranks) {
+    /** Refuses, before anything is simulated, what the library or the profile would refuse. */
+    private void requirePlannable(Mode each, Shape shape, Cluster cluster) {
         int tokens = shape.numTokens();
+        int ranks = cluster.topology().numRanks();
         UsageException.requireShared(shape.numExperts(), ranks);
         if (dtype == RowType.FP8 && hidden % Fp8E4m3.CHANNELS_PER_SCALE != 0) {
             throw new UsageException(
@@ -282,6 +292,9 @@ final class PlanOptions {
                             .formatted(tokens, LowLatencyLimits.MAX_TOKENS));
         }
         BufferBytes.requireAllowed(each, shape, ranks);
+        for (Op op : Op.values()) {
+            cluster.profile().costs(each, op);
+        }
     }
 
     /** Makes one plan. */
@@ -290,12 +303,7 @@ final class PlanOptions {
                 () ->
                         ModePlan.of(
                                 job.mode(),
-                                new Cluster(
-                                        job.topology(),
-                                        profile.profile(),
-                                        nicGbps,
-                                        nicsPerGpu,
-                                        nvlinkGbs * GIGA),
+                                job.cluster(),
                                 job.shape(),
                                 dtype == RowType.FP8 ? DType.FP8_E4M3 : DType.BF16,
                                 lowLatencyRows == LowLatencyRows.PER_RANK

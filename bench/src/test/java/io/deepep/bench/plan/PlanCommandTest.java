@@ -2,6 +2,7 @@ package io.deepep.bench.plan;
 
 import static io.deepep.bench.CommandLines.runLine;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -14,6 +15,7 @@ import io.deepep.NormalLimits;
 import io.deepep.bench.CommandLines;
 import io.deepep.bench.Outcome;
 import io.deepep.bench.routing.RoutingFiles;
+import io.deepep.bench.run.UsageException;
 import io.deepep.planner.WireFormat;
 import io.deepep.testkit.Programs;
 import java.nio.file.Files;
@@ -28,6 +30,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import picocli.CommandLine;
 
 /** {@code deepep plan} from its arguments to tables, JSON and plot. */
 @Tag("checkout")
@@ -64,6 +67,18 @@ final class PlanCommandTest {
         }
         runLine("plan --profile " + measured + "normal.json")
                 .requireRefused("has no dispatch of low-latency mode", "plan only the other mode");
+    }
+
+    /** A sweep would simulate the other mode first. */
+    @Test
+    void whatWasNotMeasuredIsRefusedBeforeAnythingIsSimulated() {
+        PlanOptions options =
+                CommandLine.populateCommand(
+                        new PlanOptions(),
+                        "--profile=../docs/measurements/2026-11-22-4xh200/normal.json");
+        assertThatThrownBy(options::jobs)
+                .isInstanceOf(UsageException.class)
+                .hasMessageContaining("has no dispatch of low-latency mode");
     }
 
     /** Ranks of several hosts, which can be one node of NVLink, have no bare copy. */
