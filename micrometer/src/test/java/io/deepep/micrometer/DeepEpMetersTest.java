@@ -154,6 +154,16 @@ class DeepEpMetersTest {
     }
 
     @Test
+    void rowsAndBytesOfBothLinks() {
+        RecordedFacts facts = new RecordedFacts(new EpTopology(0, 4, 2), null).rows("bf16", 256);
+        facts.tokens(5, 7).links(3, 4);
+        new DeepEpMeters(registry).observe(onGpu(CallKind.NORMAL_DISPATCH, facts, true));
+        assertThat(meter("deepep.rows.received").counter().count()).isEqualTo(7);
+        assertThat(meter("deepep.bytes", "link", "nvlink").counter().count()).isEqualTo(3 * 256);
+        assertThat(meter("deepep.bytes", "link", "rdma").counter().count()).isEqualTo(4 * 256);
+    }
+
+    @Test
     void waitsByPeer() {
         RecordedFacts facts = new RecordedFacts(new EpTopology(0, 3, 3), new long[] {0, 700, 20});
         ObservedCall call =

@@ -87,6 +87,7 @@ class DecoderServingTest {
                                     "{\"inputs\": \"Dear reader,\", \"parameters\":"
                                             + " {\"max_new_tokens\": 24}}"));
             assertThat(text(one)).startsWith("{\"generated_text\":\" this page was written");
+            assertThat(one.getProperty("Content-Type", "")).isEqualTo("application/json");
             Output two =
                     predictor.predict(
                             request(
@@ -116,7 +117,9 @@ class DecoderServingTest {
                                             request(
                                                     "{\"inputs\": \"Row 17\", \"parameters\": null}"))))
                     .startsWith("{\"generated_text\":\" goes to rank 3");
+            assertThat(ExchangeBeans.services()).hasSize(1);
         }
+        assertThat(ExchangeBeans.services()).as("of a model that is closed").isEmpty();
     }
 
     /** Whatever tokenizer.json says of truncation. */
