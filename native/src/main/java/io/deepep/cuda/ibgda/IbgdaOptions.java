@@ -82,7 +82,7 @@ public record IbgdaOptions(
                     || numBlocks < MIN_BLOCKS
                     || numBlocks > MAX_BLOCKS) {
                 throw new IllegalArgumentException(
-                        "numBlocks=%s is not a power of two from %s to %s"
+                        "qpDepth=%s is not a power of two in [%s, %s]"
                                 .formatted(numBlocks, MIN_BLOCKS, MAX_BLOCKS));
             }
             if (queuesPerPeer < 1) {
