@@ -133,10 +133,10 @@ final class RankBuffer implements Buffer {
 
     @Override
     public void cleanLowLatencyBuffer() {
-        LowLatencyKernels lowLatency = lowLatency();
         meet(
                 "clean its low-latency buffer",
                 () -> {
+                    LowLatencyKernels lowLatency = lowLatency();
                     resources.becomeIdle();
                     lowLatency.quiet();
                     resources.mendNetwork();
@@ -146,7 +146,10 @@ final class RankBuffer implements Buffer {
                 });
     }
 
-    /** Time-outs of what all ranks do together outside calls name it. */
+    /**
+     * Time-outs of what all ranks do together outside calls name it. The steps begin with what a
+     * closed buffer refuses: another thread may have closed it until then.
+     */
     private void meet(String what, Runnable steps) {
         Thread before = oneThread.enter();
         try {
@@ -181,8 +184,12 @@ final class RankBuffer implements Buffer {
 
     @Override
     public void rejoin() {
-        requireUsable();
-        meet("rejoin", membership::rejoin);
+        meet(
+                "rejoin",
+                () -> {
+                    requireUsable();
+                    membership.rejoin();
+                });
     }
 
     @Override
