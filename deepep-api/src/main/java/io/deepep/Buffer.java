@@ -259,8 +259,8 @@ public interface Buffer extends AutoCloseable {
      * warning, provided that the thread that opened it has ended. On the host, the memory is also
      * freed when the buffer, its plans and its results are unreachable, or when the process ends.
      *
-     * @throws IllegalStateException within a call of the buffer, as by an observer, or while its
-     *     communication stream is being captured
+     * @throws IllegalStateException within a call of the buffer, by an observer of any buffer, or
+     *     while the communication stream is being captured
      */
     @Override
     void close();

@@ -13,6 +13,9 @@ import java.util.List;
 final class CallObservers {
     private static final System.Logger LOG = System.getLogger(CallObservers.class.getName());
 
+    /** Set while a thread tells observers, of whatever buffer. */
+    private static final ThreadLocal<Boolean> TELLING = ThreadLocal.withInitial(() -> false);
+
     private final BufferOptions options;
     private final List<BufferObserver> observers;
 
@@ -74,6 +77,26 @@ final class CallObservers {
         if (experts.isEnabled()) {
             ExpertEvent.commitAll(number, seen);
         }
+        if (!observers.isEmpty()) {
+            boolean before = TELLING.get();
+            TELLING.set(true);
+            try {
+                tell(seen);
+            } finally {
+                TELLING.set(before);
+            }
+        }
+    }
+
+    /**
+     * Whether the calling thread is an observer's. It must not wait for the call of another thread,
+     * whose observer may wait for its own.
+     */
+    static boolean isTelling() {
+        return TELLING.get();
+    }
+
+    private void tell(ObservedCall seen) {
         for (BufferObserver observer : observers) {
             try {
                 observer.observe(seen);

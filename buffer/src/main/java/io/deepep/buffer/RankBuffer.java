@@ -242,9 +242,9 @@ final class RankBuffer implements Buffer {
             if (closed) {
                 return;
             }
-            if (oneThread.isInside() || resources.isInCall()) {
+            if (oneThread.isInside() || resources.isInCall() || CallObservers.isTelling()) {
                 throw new IllegalStateException(
-                        "the buffer of rank %s cannot be closed within its own call, as by an observer; close it after the call"
+                        "the buffer of rank %s cannot be closed within its own call, or by an observer; close it after the call"
                                 .formatted(options.topology().rank()));
             }
             resources.requireNoCapture();

@@ -112,6 +112,28 @@ class ClosedInCallTest {
         }
     }
 
+    /** Ranks whose observers close each other's buffers would wait for each other. */
+    @Test
+    void byAnObserverOfAnotherBuffer() {
+        AtomicReference<Throwable> refused = new AtomicReference<>();
+        try (InProcessGroup group = InProcessGroup.of(1)) {
+            Buffer.Builder builder =
+                    Buffer.builder(group.communicator(0))
+                            .normal(NormalLimits.of(TOKENS, HIDDEN, 1, 2));
+            Buffer idle = builder.open();
+            try (Buffer buffer =
+                    builder.observer(_ -> refused.set(catchThrowable(idle::close))).open()) {
+                Tensor tokens = Tensor.allocate(Arena.ofAuto(), DType.BF16, TOKENS, HIDDEN);
+                Tensor topk = Tensor.allocate(Arena.ofAuto(), DType.I64, TOKENS, 1);
+                buffer.dispatch(DispatchPlan.builder(tokens).topk(topk, null, 2).build());
+            }
+            assertThat(refused.get())
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("by an observer");
+            idle.close();
+        }
+    }
+
     /** What is mapped anew in a process must not have been unmapped. */
     @Test
     void whileMemoryIsReplaced() throws Exception {

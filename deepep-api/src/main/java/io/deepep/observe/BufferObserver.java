@@ -14,7 +14,7 @@ public interface BufferObserver {
     /**
      * Called after each call, in the order in which they end (a receive hook may run after later
      * calls), on the thread that saw the end: the rank's thread or that of the communication
-     * stream. Must return quickly, and cannot close the buffer. What this throws does not reach the
+     * stream. Must return quickly, and cannot close a buffer. What this throws does not reach the
      * call; only the first exception of a buffer is logged.
      */
     void observe(ObservedCall call);
