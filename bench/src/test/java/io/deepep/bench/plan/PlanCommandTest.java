@@ -306,6 +306,9 @@ final class PlanCommandTest {
             assertThat(lines).anyMatch(line -> withoutShape(line).equals(row));
         }
         assertThat(lines)
+                .startsWith(
+                        "8 ranks a node, hidden 512, top-2, uniform routing; at least 256 experts, a multiple of the ranks")
+                .anyMatch(line -> line.startsWith("NVL GiB: enough for any routing; needed: "))
                 .anyMatch(line -> line.endsWith("mean of all ranks and busiest; profile h200:"));
     }
 
@@ -366,6 +369,8 @@ final class PlanCommandTest {
                         + " normal or bench low-latency --backend cuda --json",
                 "plan --routing normal | deepep: --routing=normal is not uniform, zipf, group-limited or a .npy or .safetensors file",
                 "plan --routing /no/such.npy | deepep: --routing: there is no file /no/such.npy",
+                "plan --routing x.npy --experts 250 | deepep: --num-experts=250 is not a multiple of the number of ranks, 8;"
+                        + " give 256, for example",
                 "plan --routing x.npy --sweep | deepep: --sweep needs a random routing, for any"
                         + " number of ranks: uniform, zipf or group-limited",
                 "plan --routing group-limited --num-groups 7 | deepep: numExperts=256 is not a multiple of numGroups=7",

@@ -28,6 +28,6 @@ final class PlanningGuideTest {
                 .as("the plan in the guide; ./deepep plan --nodes 4 prints it")
                 .contains(
                         "./deepep plan --nodes 4\n",
-                        runLine("plan --nodes 4").requirePassed().out());
+                        "```\n" + runLine("plan --nodes 4").requirePassed().out() + "```\n");
     }
 }
