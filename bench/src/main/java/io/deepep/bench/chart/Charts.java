@@ -183,10 +183,16 @@ public final class Charts {
             this(new ArrayList<>(), new ArrayList<>());
         }
 
-        /** Adds a point. */
+        /** Adds a point, unless logarithmic axes have no place for it. */
         public void add(double x, double y) {
-            xs.add(x);
-            ys.add(y);
+            if (isOnAxis(x) && isOnAxis(y)) {
+                xs.add(x);
+                ys.add(y);
+            }
+        }
+
+        private static boolean isOnAxis(double value) {
+            return value > 0 && Double.isFinite(value);
         }
     }
 

@@ -16,6 +16,7 @@ import io.deepep.bench.measure.RoutingCounts;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -148,6 +149,18 @@ class ReportCommandTest {
         CommandLines.run("report", old, "--out", other.resolve("report")).requirePassed();
         assertThat(other.resolve("report").resolve("low-latency-experts.svg")).exists();
         assertThat(other.resolve("report").resolve("low-latency-traffic.svg")).doesNotExist();
+    }
+
+    /** As of a job that was killed while it wrote them. */
+    @Test
+    void recordingsThatAreCutOffAreRefused(@TempDir Path other) throws IOException {
+        byte[] whole = Files.readAllBytes(folder.resolve("host.jfr"));
+        for (int twentieth = 0; twentieth < 20; twentieth++) {
+            byte[] part = Arrays.copyOf(whole, whole.length / 20 * twentieth);
+            Path file = Files.write(other.resolve("cut.jfr"), part);
+            run("report", file, "--out", other.resolve("none"))
+                    .requireRefused(file.toString(), "recording");
+        }
     }
 
     @ParameterizedTest
