@@ -6,7 +6,6 @@ import io.deepep.CallOptions;
 import io.deepep.Communicator;
 import io.deepep.Event;
 import io.deepep.djl.TorchStreams;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 
 /**
@@ -24,27 +23,13 @@ class CallOrder {
         this.device = device;
     }
 
-    /** The order for a rank whose arrays lie on {@code device}: collective. */
+    /** The order for a rank whose arrays lie on {@code device}. */
     static CallOrder of(Buffer buffer, Device device) {
         Communicator communicator = buffer.options().communicator();
         Duration timeout = buffer.options().meetingTimeout();
-        return device.isGpu() && isShared(communicator, device, timeout)
+        return device.isGpu() && communicator.isInProcess()
                 ? new InTurn(device, () -> communicator.barrier(timeout))
                 : new CallOrder(device);
-    }
-
-    /** Whether ranks that are threads of this process share a GPU, be it this rank's or another. */
-    private static boolean isShared(Communicator communicator, Device device, Duration timeout) {
-        if (!communicator.isInProcess()) {
-            return false;
-        }
-        byte[] mine = device.toString().getBytes(StandardCharsets.UTF_8);
-        long numDevices =
-                communicator.allGather(mine, timeout).stream()
-                        .map(name -> new String(name, StandardCharsets.UTF_8))
-                        .distinct()
-                        .count();
-        return numDevices < communicator.size();
     }
 
     /** Options of the dispatch that is called next. */
@@ -84,10 +69,11 @@ class CallOrder {
     }
 
     /**
-     * Ranks that are threads and share a GPU. They have libtorch's stream there in common, and the
-     * driver holds back whoever loads a kernel, frees memory or copies to the host until waiting
-     * kernels have ended. So nobody calls before all have launched what they have to compute, and
-     * nobody computes before its call is over: no kernel waits for a rank that is held back.
+     * Ranks that are threads of a process. The driver holds back a thread that loads a kernel,
+     * frees memory or copies to the host until waiting kernels have ended: those of its GPU and, as
+     * seen of the first products of cuBLAS, those of the process's other GPUs. So nobody calls
+     * before all have launched what they have to compute, and nobody computes before its call is
+     * over: no kernel waits for a rank that is held back.
      */
     static class InTurn extends CallOrder {
         private final Runnable meeting;

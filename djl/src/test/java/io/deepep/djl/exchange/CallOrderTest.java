@@ -25,9 +25,21 @@ class CallOrderTest {
     private static final int STEPS = 3;
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
 
+    /** Also with a GPU each, as first products of cuBLAS wait for the kernels of other GPUs. */
+    @Test
+    void threadsTakeTurnsOnGpus() throws InterruptedException {
+        Moe.run(
+                2,
+                (communicator, buffer, _) -> {
+                    Device own = Device.gpu(communicator.rank());
+                    assertThat(CallOrder.of(buffer, own)).isInstanceOf(InTurn.class);
+                    assertThat(CallOrder.of(buffer, Device.cpu())).isNotInstanceOf(InTurn.class);
+                });
+    }
+
     /**
-     * On a shared GPU, a rank that computes while another one's kernel waits for it may be held
-     * back for good: between the first rank's call and the last one's nobody computes.
+     * A rank that computes while another one's kernel waits for it may be held back for good:
+     * between the first rank's call and the last one's nobody computes.
      */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
