@@ -1,5 +1,6 @@
 package io.deepep.bench.report;
 
+import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -40,13 +41,18 @@ final class JsonRecords {
     /**
      * The records of a file, whatever they are; none if it holds something else.
      *
-     * @throws UsageException if it is not JSON
+     * @throws UsageException if it is not JSON, or more than one value
      */
     static List<JsonNode> parse(Path file) {
-        try {
-            JsonNode tree = JSON.readTree(file.toFile());
+        try (JsonParser parser = JSON.createParser(file.toFile())) {
+            JsonNode tree = JSON.readTree(parser);
+            if (parser.nextToken() != null) {
+                throw new UsageException(
+                        file
+                                + " has more than one JSON value, as if files had been joined; give each by itself");
+            }
             List<JsonNode> records = new ArrayList<>();
-            if (tree.isArray()) {
+            if (tree != null && tree.isArray()) {
                 tree.forEach(records::add);
             }
             return records;

@@ -48,6 +48,9 @@ final class RefusedRecordsTest {
         requireRefused("has no records", file("hollow.json", "[null]"));
         requireRefused("has no records", file("single.json", "{\"p50Micros\": 1}"));
         requireRefused("has no records", file("empty.json", "[]"));
+        requireRefused("has no records", file("nothing.json", ""));
+        String record = RECORD.formatted(1, "");
+        requireRefused("has more than one JSON value", file("joined.json", record + record));
         requireRefused("has no records", file("plan.json", "[{\"mode\": \"normal\"}]"));
         requireRefused(
                 "is not what deepep bench --json writes",
