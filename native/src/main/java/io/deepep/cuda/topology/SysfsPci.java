@@ -34,6 +34,7 @@ final class SysfsPci {
     /** The number of the only NUMA node; empty if there are several ("0-1", "0,2"). */
     private static OptionalInt onlyNode(Path online) {
         return SysFiles.number(SysFiles.text(online).orElse("0"))
+                .filter(node -> node >= 0)
                 .map(OptionalInt::of)
                 .orElse(OptionalInt.empty());
     }
