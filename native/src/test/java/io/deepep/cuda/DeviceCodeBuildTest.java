@@ -47,10 +47,15 @@ class DeviceCodeBuildTest {
     void writeModule() throws IOException {
         Path sources = Files.createDirectories(module.resolve("src/main/cuda"));
         Files.writeString(sources.resolve("copy.cu"), "one");
-        compiler = Files.writeString(module.resolve("nvcc"), COMPILER);
-        Files.setPosixFilePermissions(compiler, PosixFilePermissions.fromString("rwxr-xr-x"));
+        compiler = program("nvcc", COMPILER);
         fatbin = module.resolve("out/copy.fatbin");
         spill(0);
+    }
+
+    /** One that the script finds before the system's. */
+    private Path program(String name, String text) throws IOException {
+        Path file = Files.writeString(module.resolve(name), text);
+        return Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rwxr-xr-x"));
     }
 
     private void spill(int bytes) throws IOException {
@@ -78,10 +83,8 @@ class DeviceCodeBuildTest {
 
     /** Has this machine GPUs of these compute capabilities. */
     private void haveGpus(String... capabilities) throws IOException {
-        Path query = module.resolve("nvidia-smi");
-        Files.writeString(
-                query, "#!/bin/sh\nprintf '" + String.join("\\n", capabilities) + "\\n'\n");
-        Files.setPosixFilePermissions(query, PosixFilePermissions.fromString("rwxr-xr-x"));
+        String query = "#!/bin/sh\nprintf '" + String.join("\\n", capabilities) + "\\n'\n";
+        program("nvidia-smi", query);
     }
 
     private String target(String name) throws IOException {
@@ -98,17 +101,13 @@ class DeviceCodeBuildTest {
     /** As on macOS, where a first start without nvcc must not need more. */
     @Test
     void oldBashIsEnough() throws Exception {
-        Programs.Ended outcome =
-                Programs.run(
-                        "bash",
-                        "-c",
-                        "enable -n mapfile readarray; . \"$0\"",
-                        SCRIPT.toString(),
-                        module.resolve("src/main/cuda").toString(),
-                        module.resolve("out").toString(),
-                        module.resolve("work").toString(),
-                        "none");
-        assertThat(outcome.requireSuccess()).contains("device code not compiled");
+        program(
+                "bash",
+                """
+                #!/bin/sh
+                exec /bin/bash -c 'enable -n mapfile readarray; . "$0"' "$@"
+                """);
+        assertThat(build("none").requireSuccess()).contains("device code not compiled");
     }
 
     @Test

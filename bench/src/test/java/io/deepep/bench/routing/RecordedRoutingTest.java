@@ -22,6 +22,10 @@ final class RecordedRoutingTest {
         return Files.write(folder.resolve(name), RoutingFiles.npy(1, header, data));
     }
 
+    private Path safetensors(String header, byte[]... data) throws IOException {
+        return Files.write(folder.resolve("r.safetensors"), RoutingFiles.safetensors(header, data));
+    }
+
     @Test
     void aMatrixIsSplitInOrder() throws IOException {
         Path file = RoutingFiles.npyI64(folder.resolve("r.npy"), new long[] {5, 1}, 0, 1, 2, 3, -1);
@@ -52,14 +56,12 @@ final class RecordedRoutingTest {
     @Test
     void safetensorsHoldBoth() throws IOException {
         Path file =
-                Files.write(
-                        folder.resolve("r.safetensors"),
-                        RoutingFiles.safetensors(
-                                """
+                safetensors(
+                        """
                         {"topk_idx": {"dtype": "I32", "shape": [1, 2], "data_offsets": [0, 8]},
                          "topk_weights": {"dtype": "F32", "shape": [1, 2], "data_offsets": [8, 16]}}""",
-                                RoutingFiles.i32(1, 0),
-                                RoutingFiles.f32(0.75f, 0.25f)));
+                        RoutingFiles.i32(1, 0),
+                        RoutingFiles.f32(0.75f, 0.25f));
         Routing routing = RecordedRouting.read(file, null).forRanks(1, 2);
         assertThat(routing.expert(0, 0, 0)).isEqualTo(1);
         assertThat(routing.weight(0, 0, 0)).isEqualTo(0.75f);
@@ -82,13 +84,11 @@ final class RecordedRoutingTest {
             RoutingFiles.i32(2, 3),
             RoutingFiles.f32(0.5f, 1)
         };
-        Path file = folder.resolve("r.safetensors");
-        Files.write(file, RoutingFiles.safetensors(one + "}", data));
+        Path file = safetensors(one + "}", data);
         Routing routing = RecordedRouting.read(file, null).forRanks(1, 4);
         assertThat(routing.expert(0, 0, 0)).isEqualTo(1);
         assertThat(routing.weight(0, 0, 0)).isEqualTo(0.75f);
-        Files.write(file, RoutingFiles.safetensors(several, data));
-        routing = RecordedRouting.read(file, null).forRanks(1, 4);
+        routing = RecordedRouting.read(safetensors(several, data), null).forRanks(1, 4);
         assertThat(routing.expert(0, 0, 0)).isEqualTo(2);
         assertThat(routing.weight(0, 0, 0)).isEqualTo(0.5f);
     }
@@ -104,14 +104,12 @@ final class RecordedRoutingTest {
     @Test
     void weightsOfAnotherTypeAreRefused() throws IOException {
         Path file =
-                Files.write(
-                        folder.resolve("r.safetensors"),
-                        RoutingFiles.safetensors(
-                                """
+                safetensors(
+                        """
                         {"topk_idx": {"dtype": "I32", "shape": [1, 2], "data_offsets": [0, 8]},
                          "topk_weights": {"dtype": "BF16", "shape": [1, 2], "data_offsets": [8, 12]}}""",
-                                RoutingFiles.i32(1, 0),
-                                new byte[4]));
+                        RoutingFiles.i32(1, 0),
+                        new byte[4]);
         assertThatThrownBy(() -> RecordedRouting.read(file, null))
                 .isInstanceOf(UsageException.class)
                 .hasMessage(
@@ -122,13 +120,11 @@ final class RecordedRoutingTest {
     @Test
     void twoIntegerTensorsWithoutTheNameAreRefused() throws IOException {
         Path file =
-                Files.write(
-                        folder.resolve("r.safetensors"),
-                        RoutingFiles.safetensors(
-                                """
+                safetensors(
+                        """
                         {"a": {"dtype": "I32", "shape": [1, 1], "data_offsets": [0, 4]},
                          "b": {"dtype": "I32", "shape": [1, 1], "data_offsets": [4, 8]}}""",
-                                RoutingFiles.i32(1, 0)));
+                        RoutingFiles.i32(1, 0));
         assertThatThrownBy(() -> RecordedRouting.read(file, null))
                 .isInstanceOf(UsageException.class)
                 .hasMessage(
