@@ -7,34 +7,52 @@ import io.deepep.Communicator;
 import io.deepep.Event;
 import io.deepep.djl.TorchStreams;
 import java.time.Duration;
+import java.util.function.Function;
 
 /**
  * Where an exchange's two calls stand among libtorch's operations of this rank and the calls of
- * other ranks. Asked in this order, once per exchange. Here each rank goes its own way; on a GPU
- * the host runs ahead.
+ * other ranks. On a GPU the host runs ahead.
+ *
+ * <p>Ranks that are threads of one process meet before each call and after it. The driver holds
+ * back a thread that loads a kernel, frees memory or copies to the host until waiting kernels have
+ * ended: those of its GPU and, when it loads a library for all of them, those of other GPUs;
+ * meanwhile others may not launch. So nobody calls before all have launched what they have to
+ * compute, and nobody computes before all have called: no kernel waits for a rank that is held
+ * back.
  */
 class CallOrder {
-    final Device device;
+    /** Ranks do not meet. */
+    static final Runnable ALONE = () -> {};
+
+    private final Device device;
+    private final Runnable meeting;
 
     /** Of the last combine, until somebody has asked how it went. */
     private Event unasked;
 
-    CallOrder(Device device) {
+    /** The order of a rank that waits for the others by {@code meeting}. */
+    CallOrder(Device device, Runnable meeting) {
         this.device = device;
+        this.meeting = meeting;
     }
 
     /** The order for a rank whose arrays lie on {@code device}. */
     static CallOrder of(Buffer buffer, Device device) {
+        return new CallOrder(device, meeting(buffer, device));
+    }
+
+    /** What ranks do before and after each call. */
+    static Runnable meeting(Buffer buffer, Device device) {
         Communicator communicator = buffer.options().communicator();
         Duration timeout = buffer.options().meetingTimeout();
         return device.isGpu() && communicator.isInProcess()
-                ? new InTurn(device, () -> communicator.barrier(timeout))
-                : new CallOrder(device);
+                ? () -> communicator.barrier(timeout)
+                : ALONE;
     }
 
-    /** Options of the dispatch that is called next. */
-    CallOptions beforeDispatch() {
-        return TorchStreams.after(device);
+    /** Dispatches after this rank's operations so far. */
+    final <R> R dispatch(Function<CallOptions, R> call) {
+        return together(call);
     }
 
     /**
@@ -42,25 +60,22 @@ class CallOrder {
      *
      * @param meanwhile operations that need not
      */
-    void afterDispatch(Event dispatched, Runnable meanwhile) {
+    final void afterDispatch(Event dispatched, Runnable meanwhile) {
         meanwhile.run();
-        TorchStreams.await(device, dispatched);
+        await(dispatched);
     }
 
-    /** Options of the combine that is called next. */
-    CallOptions beforeCombine() {
-        // The combine before is over: it came before the dispatch whose counts are known.
+    /** Combines after this rank's operations so far, and before its later ones. */
+    void combine(Function<CallOptions, Event> call) {
+        // The combine before is over: it came before the dispatch whose rows were combined now.
         end();
-        return TorchStreams.between(device);
-    }
-
-    /** Has later operations come after the combine. */
-    void afterCombine(Event combined) {
+        Event combined = together(call);
+        await(combined);
         unasked = combined;
     }
 
     /** Waits for the last combine, and throws what went wrong in it. */
-    void end() {
+    final void end() {
         Event last = unasked;
         unasked = null;
         if (last != null) {
@@ -68,43 +83,35 @@ class CallOrder {
         }
     }
 
-    /**
-     * Ranks that are threads of a process. The driver holds back a thread that loads a kernel,
-     * frees memory or copies to the host until waiting kernels have ended: those of its GPU and, as
-     * seen of the first products of cuBLAS, those of the process's other GPUs. So nobody calls
-     * before all have launched what they have to compute, and nobody computes before its call is
-     * over: no kernel waits for a rank that is held back.
-     */
-    static class InTurn extends CallOrder {
-        private final Runnable meeting;
-
-        /** The order in which {@code meeting} waits for the other ranks. */
-        InTurn(Device device, Runnable meeting) {
-            super(device);
-            this.meeting = meeting;
+    private <R> R together(Function<CallOptions, R> call) {
+        meeting.run();
+        R result;
+        try {
+            result = call.apply(options());
+        } catch (RuntimeException | Error refused) {
+            meetAfter(refused);
+            throw refused;
         }
+        meeting.run();
+        return result;
+    }
 
-        @Override
-        CallOptions beforeDispatch() {
+    /** The others wait for a rank whose call was refused too. */
+    private void meetAfter(Throwable refused) {
+        try {
             meeting.run();
-            return TorchStreams.after(device);
+        } catch (RuntimeException e) {
+            refused.addSuppressed(e);
         }
+    }
 
-        @Override
-        void afterDispatch(Event dispatched, Runnable meanwhile) {
-            dispatched.synchronize();
-            meanwhile.run();
-        }
+    /** Has this rank's later operations come after {@code event}. */
+    void await(Event event) {
+        TorchStreams.await(device, event);
+    }
 
-        @Override
-        CallOptions beforeCombine() {
-            meeting.run();
-            return TorchStreams.after(device);
-        }
-
-        @Override
-        void afterCombine(Event combined) {
-            combined.synchronize();
-        }
+    /** Of the call that is made next. */
+    CallOptions options() {
+        return TorchStreams.after(device);
     }
 }

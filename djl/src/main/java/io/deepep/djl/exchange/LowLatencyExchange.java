@@ -40,7 +40,7 @@ final class LowLatencyExchange extends StagedExchange {
                 TorchTensors.cast(x, firstRows(tokens, count, scope));
             }
             LowLatencyDispatchResult received =
-                    buffer.lowLatencyDispatch(dispatch, order.beforeDispatch());
+                    order.dispatch(options -> buffer.lowLatencyDispatch(dispatch, options));
             counters.sent(count);
             order.afterDispatch(received.event(), meanwhile);
             Tensor outputs = buffer.getLowLatencyCombineBuffer(received.handle());
@@ -49,7 +49,7 @@ final class LowLatencyExchange extends StagedExchange {
                     LowLatencyCombinePlan.builder(outputs, topkIdx, topkWeights, received.handle())
                             .out(out)
                             .build();
-            order.afterCombine(buffer.lowLatencyCombine(plan, order.beforeCombine()).event());
+            order.combine(options -> buffer.lowLatencyCombine(plan, options).event());
         }
     }
 

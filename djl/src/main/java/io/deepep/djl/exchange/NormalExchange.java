@@ -53,13 +53,13 @@ final class NormalExchange extends StagedExchange {
         @Override
         void run(NDArray x, LocalExperts experts, Runnable meanwhile, NDManager scope) {
             take(x, scope);
-            DispatchResult received = buffer.dispatch(dispatch, order.beforeDispatch());
+            DispatchResult received = order.dispatch(options -> buffer.dispatch(dispatch, options));
             counters.sent(x.getShape().get(0));
             order.afterDispatch(received.event(), meanwhile);
             Tensor results = outputs(received.recvX(), x.getDevice());
             runExperts(experts, ExpertRows.packed(received, results, x.getDataType(), scope));
             CombinePlan plan = CombinePlan.builder(results, received.handle()).out(out).build();
-            order.afterCombine(buffer.combine(plan, order.beforeCombine()).event());
+            order.combine(options -> buffer.combine(plan, options).event());
         }
 
         private void take(NDArray x, NDManager scope) {

@@ -9,12 +9,13 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import io.deepep.CallOptions;
 import io.deepep.Event;
+import io.deepep.InProcessGroup;
 import io.deepep.djl.Moe;
-import io.deepep.djl.exchange.CallOrder.InTurn;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.function.Function;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -25,21 +26,10 @@ class CallOrderTest {
     private static final int STEPS = 3;
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
 
-    /** Also with a GPU each, as first products of cuBLAS wait for the kernels of other GPUs. */
-    @Test
-    void threadsTakeTurnsOnGpus() throws InterruptedException {
-        Moe.run(
-                2,
-                (communicator, buffer, _) -> {
-                    Device own = Device.gpu(communicator.rank());
-                    assertThat(CallOrder.of(buffer, own)).isInstanceOf(InTurn.class);
-                    assertThat(CallOrder.of(buffer, Device.cpu())).isNotInstanceOf(InTurn.class);
-                });
-    }
-
     /**
      * A rank that computes while another one's kernel waits for it may be held back for good:
-     * between the first rank's call and the last one's nobody computes.
+     * between the first rank's call and the last one's nobody computes. Ranks come to their calls
+     * one after another.
      */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
@@ -53,7 +43,8 @@ class CallOrderTest {
                                     ? new LowLatencyExchange(buffer, Transport.BF16)
                                     : new NormalExchange(buffer, Transport.BF16)) {
                         Runnable meeting = () -> communicator.barrier(TIMEOUT);
-                        exchange.order = new Logged(manager.getDevice(), meeting, log);
+                        exchange.order =
+                                new Logged(manager.getDevice(), meeting, communicator.rank(), log);
                         NDArray x = Moe.tokens(manager, communicator.rank(), 4);
                         NDArray weights = manager.ones(new Shape(4, 1));
                         NDArray idx = manager.zeros(new Shape(4, 1), DataType.INT64).add(3);
@@ -81,47 +72,101 @@ class CallOrderTest {
 
     /** Every token goes to rank 1, which takes its time. */
     private static NDArray slowly(List<String> log, NDArray rows) {
-        try {
-            Thread.sleep(30);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
+        pause(30);
         log.add("compute");
         return rows;
     }
 
+    private static void pause(int millis) {
+        try {
+            Thread.sleep(millis);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
     /** Notes calls, as late as it can before they are made. */
-    private static final class Logged extends InTurn {
+    private static final class Logged extends CallOrder {
+        private final int rank;
         private final List<String> log;
 
-        Logged(Device device, Runnable meeting, List<String> log) {
+        Logged(Device device, Runnable meeting, int rank, List<String> log) {
             super(device, meeting);
+            this.rank = rank;
             this.log = log;
         }
 
         @Override
-        CallOptions beforeDispatch() {
-            CallOptions options = super.beforeDispatch();
+        CallOptions options() {
+            pause(10 * rank);
             log.add("call");
-            return options;
+            return super.options();
         }
+    }
 
-        @Override
-        CallOptions beforeCombine() {
-            CallOptions options = super.beforeCombine();
-            log.add("call");
-            return options;
+    /** Also with a GPU each, as first products of cuBLAS wait for the kernels of other GPUs. */
+    @Test
+    void threadsMeetOnGpus() throws InterruptedException {
+        Moe.run(
+                2,
+                (communicator, buffer, _) -> {
+                    Device own = Device.gpu(communicator.rank());
+                    assertThat(CallOrder.meeting(buffer, own)).isNotSameAs(CallOrder.ALONE);
+                    Device host = Device.cpu();
+                    assertThat(CallOrder.meeting(buffer, host)).isSameAs(CallOrder.ALONE);
+                });
+    }
+
+    /** Otherwise a rank's later meeting would be taken for the one that it owes. */
+    @Test
+    void refusedCallsKeepTheMeetings() throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator -> {
+                        Runnable meeting = () -> communicator.barrier(TIMEOUT);
+                        CallOrder order = new CallOrder(Device.cpu(), meeting);
+                        if (communicator.rank() == 0) {
+                            assertThatThrownBy(() -> order.dispatch(_ -> refuse()))
+                                    .hasMessage("refused");
+                        } else {
+                            assertThat(order.<Integer>dispatch(_ -> 1)).isEqualTo(1);
+                        }
+                        assertThat(communicator.allGather(new byte[1], TIMEOUT)).hasSize(2);
+                    });
         }
+    }
+
+    private static int refuse() {
+        throw new IllegalStateException("refused");
+    }
+
+    /** A rank whose call is refused while another one is gone throws why it was refused. */
+    @Test
+    void refusedCallsOfARankThatIsAloneAreTold() {
+        Runnable meeting =
+                new Runnable() {
+                    private int met;
+
+                    @Override
+                    public void run() {
+                        if (met++ > 0) {
+                            throw new IllegalStateException("alone");
+                        }
+                    }
+                };
+        CallOrder order = new CallOrder(Device.cpu(), meeting);
+        assertThatThrownBy(() -> order.dispatch(_ -> refuse()))
+                .hasMessage("refused")
+                .satisfies(e -> assertThat(e.getSuppressed()[0]).hasMessage("alone"));
     }
 
     /** An asynchronous combine's failure is thrown by the next exchange, or in the end. */
     @Test
     void failureOfACombineIsTold() {
-        CallOrder order = new CallOrder(Device.cpu());
-        order.afterCombine(failing());
-        assertThatThrownBy(order::beforeCombine).hasMessage("a peer did not come");
-        order.beforeCombine(); // once
-        order.afterCombine(failing());
+        CallOrder order = new Failing(Device.cpu());
+        order.combine(_ -> done());
+        assertThatThrownBy(() -> order.combine(_ -> done())).hasMessage("a peer did not come");
+        order.combine(_ -> done()); // told once
         assertThatThrownBy(order::end).hasMessage("a peer did not come");
         order.end();
     }
@@ -139,7 +184,7 @@ class CallOrderTest {
                         assertThat(ExchangeCountersTest.read(0, "Healthy")).isEqualTo(true);
                         assertThatThrownBy(exchange::awaitLast).hasMessage("a peer did not come");
                         assertThat(ExchangeCountersTest.read(0, "Healthy")).isEqualTo(false);
-                        exchange.order = new CallOrder(manager.getDevice());
+                        exchange.order = new CallOrder(manager.getDevice(), CallOrder.ALONE);
                         Moe.exchangeTokens(exchange, manager, 4);
                         exchange.awaitLast();
                         assertThat(ExchangeCountersTest.read(0, "Healthy")).isEqualTo(true);
@@ -147,17 +192,41 @@ class CallOrderTest {
                 });
     }
 
-    /** Every combine fails, once it is over. */
+    /** Every combine fails, once it is over, and this rank runs ahead as on a GPU. */
     private static final class Failing extends CallOrder {
+        private final Event failure = failing();
+
         Failing(Device device) {
-            super(device);
+            super(device, ALONE);
         }
 
         @Override
-        void afterCombine(Event combined) {
-            combined.synchronize();
-            super.afterCombine(failing());
+        void combine(Function<CallOptions, Event> call) {
+            super.combine(
+                    options -> {
+                        call.apply(options).synchronize();
+                        return failure;
+                    });
         }
+
+        @Override
+        void await(Event event) {
+            if (!event.equals(failure)) {
+                super.await(event);
+            }
+        }
+    }
+
+    private static Event done() {
+        return new Event() {
+            @Override
+            public boolean isDone() {
+                return true;
+            }
+
+            @Override
+            public void synchronize() {}
+        };
     }
 
     private static Event failing() {
