@@ -22,6 +22,9 @@ final class InProcessExchange {
     private static final System.Logger LOG = System.getLogger(InProcessExchange.class.getName());
     private static final String PHASE = "communicator exchange";
 
+    /** So long a rank looks for the others before it sleeps: waking takes about as long. */
+    private static final long SPIN_NANOS = 50_000;
+
     /**
      * One round. The first rank that gives up ends it for all that have arrived, so that all name
      * the same absent rank.
@@ -30,8 +33,11 @@ final class InProcessExchange {
         private final Object[] slots;
         private final boolean[] arrived;
         private int numArrived;
-        private boolean over;
         private List<Object> result;
+
+        /** Set last, so that who sees it without the lock sees the result too. */
+        private volatile boolean over;
+
         private int absent;
 
         /** The rank that ended it; if {@link #absent} was only late, because its time was over. */
@@ -47,6 +53,10 @@ final class InProcessExchange {
     }
 
     private final int numRanks;
+
+    /** Whether each rank has a processor to itself. */
+    private final boolean spins;
+
     private Round current;
 
     /** Replaced, never changed: read without the lock. */
@@ -58,6 +68,7 @@ final class InProcessExchange {
 
     InProcessExchange(int numRanks) {
         this.numRanks = numRanks;
+        spins = numRanks <= Runtime.getRuntime().availableProcessors();
         current = new Round(numRanks);
     }
 
@@ -146,13 +157,27 @@ final class InProcessExchange {
         }
     }
 
-    private synchronized List<Object> exchange(int rank, Object mine, Duration timeout) {
+    private List<Object> exchange(int rank, Object mine, Duration timeout) {
+        Objects.requireNonNull(timeout, "timeout");
+        long timeoutNanos = Math.max(0, TimeUnit.NANOSECONDS.convert(timeout)); // or the longest
+        long start = System.nanoTime();
+        Round round = arrive(rank, mine);
+        spin(round, start + Math.min(timeoutNanos, SPIN_NANOS));
+        if (!round.over) {
+            await(round, rank, start + timeoutNanos);
+        }
+        if (round.result == null) {
+            requireOpen();
+            throw timeout(round, rank, System.nanoTime() - start, timeoutNanos);
+        }
+        return round.result;
+    }
+
+    private synchronized Round arrive(int rank, Object mine) {
         requireOpen();
         if (isGone(rank)) {
             throw new IllegalStateException("the communicator of rank " + rank + " is closed");
         }
-        Objects.requireNonNull(timeout, "timeout");
-        long timeoutNanos = Math.max(0, TimeUnit.NANOSECONDS.convert(timeout)); // or the longest
         Round round = current;
         if (round.arrived[rank]) {
             throw new IllegalStateException(
@@ -164,13 +189,13 @@ final class InProcessExchange {
             round.result = Collections.unmodifiableList(Arrays.asList(round.slots));
             end(round);
         }
-        long start = System.nanoTime();
-        await(round, rank, timeoutNanos);
-        if (round.result == null) {
-            requireOpen();
-            throw timeout(round, rank, System.nanoTime() - start, timeoutNanos);
+        return round;
+    }
+
+    private void spin(Round round, long until) {
+        while (spins && !round.over && System.nanoTime() - until < 0) {
+            Thread.onSpinWait();
         }
-        return round.result;
     }
 
     private DeepEpTimeoutException timeout(
@@ -184,8 +209,7 @@ final class InProcessExchange {
                 : DeepEpTimeoutException.givenUp(false, rank, round.absent, PHASE, waitedNanos);
     }
 
-    private synchronized void await(Round round, int rank, long timeoutNanos) {
-        long deadline = System.nanoTime() + timeoutNanos;
+    private synchronized void await(Round round, int rank, long deadline) {
         try {
             while (!round.over) {
                 long remaining = deadline - System.nanoTime();
@@ -216,8 +240,8 @@ final class InProcessExchange {
     }
 
     private void end(Round round) {
-        round.over = true;
         current = new Round(numRanks);
+        round.over = true;
         notifyAll();
     }
 

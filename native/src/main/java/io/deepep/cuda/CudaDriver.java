@@ -17,14 +17,13 @@ import java.util.stream.IntStream;
  * The CUDA driver of this machine, started on first use. Asking whether it is there never fails;
  * {@link #ensureAvailable()} does, with cause and cure.
  *
- * <p>Before the driver starts, {@code CUDA_DEVICE_MAX_CONNECTIONS=32} and {@code
- * CUDA_MODULE_LOADING=EAGER} are set unless the user has set them: kernels of several ranks that
- * wait for one another on one GPU need both. Code that starts the driver earlier in this process
- * has to set them itself.
+ * <p>Before the driver starts, {@code CUDA_DEVICE_MAX_CONNECTIONS=32} is set unless the user has
+ * set it: kernels of several ranks that wait for one another on one GPU need it. Code that starts
+ * the driver earlier in this process has to set it itself.
  */
 public final class CudaDriver {
-    /** The oldest driver that has everything bound here: CUDA 12.0. */
-    static final int MIN_VERSION = 12000;
+    /** The oldest driver that has everything bound here: CUDA 12.4. */
+    static final int MIN_VERSION = 12040;
 
     private static final System.Logger LOG = System.getLogger(CudaDriver.class.getName());
     private static final CuCall INIT = CuCall.of("cuInit", JAVA_INT);
@@ -104,7 +103,7 @@ public final class CudaDriver {
         return new DeepEpUnavailableException(
                 "the NVIDIA driver supports CUDA %s, but at least %s is needed"
                         .formatted(versionName(version), versionName(MIN_VERSION)),
-                "install a newer driver (R525 or later; R580 or later for code built by CUDA 13)");
+                "install a newer driver (R550 or later; R580 or later for code built by CUDA 13)");
     }
 
     static DeepEpUnavailableException initFailed(int code, DeepEpException cause) {

@@ -7,7 +7,6 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.CuError;
-import io.deepep.cuda.driver.CuLibrary;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import java.io.IOException;
@@ -34,7 +33,6 @@ public final class CudaModule implements AutoCloseable {
     private static final CuCall COPY_TO_HOST =
             CuCall.of("cuMemcpyDtoH_v2", ADDRESS, JAVA_LONG, JAVA_LONG);
     private static final CuCall FUNC_LOAD = CuCall.of("cuFuncLoad", JAVA_LONG);
-    private static final boolean HAS_FUNC_LOAD = CuLibrary.has("cuFuncLoad");
 
     private final CudaContext context;
     private final String name;
@@ -127,9 +125,7 @@ public final class CudaModule implements AutoCloseable {
         context.makeCurrent();
         try (Arena arena = Arena.ofConfined()) {
             long functionHandle = GET_FUNCTION.ask(handle(), arena.allocateFrom(function));
-            if (HAS_FUNC_LOAD) {
-                FUNC_LOAD.call(functionHandle);
-            }
+            FUNC_LOAD.call(functionHandle);
             return new CudaFunction(context, function, functionHandle);
         } catch (NativeCallException e) {
             throw withLog(

@@ -60,8 +60,8 @@ class CudaDriverTest {
     void oldDriverIsRefusedWithBothVersions() {
         assertThat(CudaDriver.tooOld(11040))
                 .hasMessageContaining("CUDA 11.4")
-                .hasMessageContaining("12.0")
-                .hasMessageContaining("R525");
+                .hasMessageContaining("12.4")
+                .hasMessageContaining("R550");
     }
 
     @ParameterizedTest
@@ -91,9 +91,10 @@ class CudaDriverTest {
         assertThat(CudaContext.withCure(other, 1)).isSameAs(other);
     }
 
+    /** And no other: EAGER loading would load all kernels of all libraries onto all GPUs. */
     @ParameterizedTest
-    @CsvSource({"CUDA_DEVICE_MAX_CONNECTIONS, 32", "CUDA_MODULE_LOADING, EAGER"})
-    void variablesAreSetBeforeTheDriverStarts(String name, String value) throws Throwable {
+    @CsvSource({"CUDA_DEVICE_MAX_CONNECTIONS, 32", "CUDA_MODULE_LOADING, "})
+    void queuesAreSetBeforeTheDriverStarts(String name, String value) throws Throwable {
         boolean started = CudaDriver.isAvailable();
         String given = System.getenv(name);
         Linker linker = Linker.nativeLinker();
@@ -103,7 +104,7 @@ class CudaDriverTest {
                         FunctionDescriptor.of(ADDRESS, ADDRESS));
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment found = (MemorySegment) getenv.invokeExact(arena.allocateFrom(name));
-            assertThat(found.reinterpret(256).getString(0))
+            assertThat(found.address() == 0 ? null : found.reinterpret(256).getString(0))
                     .as("driver started: " + started)
                     .isEqualTo(given == null ? value : given);
         }

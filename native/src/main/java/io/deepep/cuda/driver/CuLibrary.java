@@ -23,6 +23,7 @@ public final class CuLibrary {
     private static final System.Logger LOG = System.getLogger(CuLibrary.class.getName());
     private static final String FILE = "libcuda.so.1";
     private static final String MAX_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS";
+    private static final String ENOUGH_CONNECTIONS = "32";
     private static final String CURE =
             "install the NVIDIA driver (in a container: run it with --gpus all and the NVIDIA"
                     + " container toolkit), or stay on the host (Device.host(), --backend host)";
@@ -38,8 +39,7 @@ public final class CuLibrary {
         DeepEpUnavailableException failure = null;
         try {
             // Before the driver's library is there, so that nothing can have read them yet.
-            presetEnvironment(MAX_CONNECTIONS, "32");
-            presetEnvironment("CUDA_MODULE_LOADING", "EAGER");
+            presetMaxConnections();
             symbols = SymbolLookup.libraryLookup(FILE, Arena.global());
         } catch (IllegalCallerException e) {
             failure = NativeLibrary.denied(e);
@@ -64,10 +64,6 @@ public final class CuLibrary {
     /** Why the library cannot be called; empty if it is loaded. */
     public static Optional<DeepEpUnavailableException> failure() {
         return Optional.ofNullable(FAILURE);
-    }
-
-    public static boolean has(String function) {
-        return SYMBOLS.find(function).isPresent();
     }
 
     /** A handle that returns CUresult; where the function is missing, one that throws. */
@@ -97,24 +93,21 @@ public final class CuLibrary {
     }
 
     /**
-     * Sets a variable the driver reads when it starts; {@link System#getenv} does not show it. What
-     * the user has set stays.
+     * Sets how many hardware queues the driver takes when it starts; {@link System#getenv} does not
+     * show it. What the user has set stays.
      */
-    private static void presetEnvironment(String name, String value) {
-        String given = System.getenv(name);
-        if (given != null) {
-            boolean sharesQueues = name.equals(MAX_CONNECTIONS) && isUnderMps();
-            if (!given.equals(value) && !sharesQueues) {
-                LOG.log(
-                        System.Logger.Level.WARNING,
-                        "{0}={1} is kept as given, but {2} is recommended: kernels that wait can block one another on a"
-                                + " shared GPU",
-                        name,
-                        given,
-                        value);
-            }
-            return;
+    private static void presetMaxConnections() {
+        String given = System.getenv(MAX_CONNECTIONS);
+        if (given == null) {
+            NativeEnvironment.set(MAX_CONNECTIONS, ENOUGH_CONNECTIONS);
+        } else if (!given.equals(ENOUGH_CONNECTIONS) && !isUnderMps()) {
+            LOG.log(
+                    System.Logger.Level.WARNING,
+                    "{0}={1} is kept as given, but {2} is recommended: kernels that wait can block one another on a"
+                            + " shared GPU",
+                    MAX_CONNECTIONS,
+                    given,
+                    ENOUGH_CONNECTIONS);
         }
-        NativeEnvironment.set(name, value);
     }
 }
