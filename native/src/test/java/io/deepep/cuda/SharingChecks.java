@@ -23,22 +23,25 @@ import java.util.Map;
  */
 final class SharingChecks {
     private static final long HOLD_NANOS = 3_000_000_000L;
-    private static final int LOADING_EAGER = 1;
-    private static final CuCall GET_LOADING_MODE = CuCall.of("cuModuleGetLoadingMode", ADDRESS);
+    private static final int STATE_LOADED = 1;
+    private static final CuCall GET_FUNCTION =
+            CuCall.of("cuModuleGetFunction", ADDRESS, JAVA_LONG, ADDRESS);
+    private static final CuCall FUNC_IS_LOADED = CuCall.of("cuFuncIsLoaded", ADDRESS, JAVA_LONG);
 
     private SharingChecks() {}
 
     static void addTo(Map<String, CudaSmoke.Check> checks) {
-        checks.put("modules are loaded eagerly", SharingChecks::eager);
+        checks.put("kernels are on the GPU before they are launched", SharingChecks::loaded);
         checks.put("a pool's blocks are reused and outlive it", SharingChecks::pool);
         checks.put(
                 "pools, pinned memory, copies, events and graphs do not wait for a kernel",
                 SharingChecks::besideWaitingKernel);
     }
 
-    private static void eager(CheckContext c) {
-        c.cuda.makeCurrent();
-        expect(GET_LOADING_MODE.ask() == LOADING_EAGER, "modules are loaded lazily");
+    private static void loaded(CheckContext c) {
+        c.module.function("reverse");
+        long handle = GET_FUNCTION.ask(c.module.handle(), c.arena.allocateFrom("reverse"));
+        expect(FUNC_IS_LOADED.ask(handle) == STATE_LOADED, "would be loaded by its launch");
     }
 
     private static void pool(CheckContext c) {
