@@ -52,8 +52,11 @@ final class TwoModes implements ExpertExchange {
 
     @Override
     public void awaitLast() {
-        prefill.awaitLast();
-        decoding.awaitLast();
+        try {
+            prefill.awaitLast();
+        } finally {
+            decoding.awaitLast();
+        }
     }
 
     @Override

@@ -42,10 +42,9 @@ public interface ExpertExchange extends AutoCloseable {
      * the weighted results: {@code y[t] = sum over k of topkWeights[t,k] *
      * expert[topkIdx[t,k]](x[t])}.
      *
-     * <p>On GPUs, if each rank is a process, everything is enqueued on libtorch's current stream,
-     * except for counts that the host waits for; a failure of the combine is thrown by the next
-     * exchange, or by {@link #awaitLast}. Ranks that are threads take turns, and wait for every
-     * call.
+     * <p>On GPUs everything is enqueued on libtorch's current stream, except for counts that the
+     * host waits for; a failure of the combine is thrown by the next exchange, or by {@link
+     * #awaitLast}. Ranks that are threads meet before and after dispatch and combine.
      *
      * @param x [T,H], FLOAT32 or FLOAT16; T may differ between ranks and be 0
      * @param topkIdx INT64 [T,K], global experts, -1 for no selection
