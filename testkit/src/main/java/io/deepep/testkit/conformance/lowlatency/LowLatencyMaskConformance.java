@@ -11,6 +11,7 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
@@ -23,6 +24,7 @@ import java.util.function.Consumer;
 
 /** Ranks that are masked, dead or late. */
 @BackendSuite
+@BesideOthers
 public record LowLatencyMaskConformance(TestBackend backend) implements LowLatencySuite, RankGroup {
     private static final LowLatencyShape SHAPE = new LowLatencyShape(1, 4, 6, 128, 4, 8);
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;

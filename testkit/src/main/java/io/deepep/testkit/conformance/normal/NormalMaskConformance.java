@@ -5,6 +5,7 @@ import io.deepep.EpTopology;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.Ranks;
@@ -15,6 +16,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** Ranks that are masked, by hand or because they did not come, and that come back. */
 @BackendSuite
+@BesideOthers
 public record NormalMaskConformance(TestBackend backend) implements NormalSuite {
     private NormalLoss loss(int numRanks, Integer... absent) {
         return NormalLoss.of(backend, 1, numRanks, Set.of(absent));
