@@ -145,6 +145,12 @@ CUresult map(CUdeviceptr* address, const Exported& exported) {
 
 }  // namespace
 
+bool deepep::emulator::is_host_memory(CUdeviceptr address) {
+    std::lock_guard lock(mutex);
+    auto it = find(address);
+    return it == allocations.end() || it->second.kind == Kind::kHost;
+}
+
 EMULATED cuMemAlloc_v2(CUdeviceptr* address, size_t num_bytes) {
     MAY_FAIL;
     if (auto forbidden = forbidden_in_captures()) return forbidden;

@@ -34,6 +34,8 @@ int block_shared_bytes();  // at most; an SM has those of one such block
 // 0: GPUs have no fabric handles; 1: they have, but no IMEX channel is there; 2: processes of this host may use them.
 int fabric();
 
+bool is_host_memory(CUdeviceptr address);  // the system's, pinned or not
+
 // CUDA_ERROR_LAUNCH_FAILED once a kernel of the context has failed.
 CUresult status_of(const Context* context);
 

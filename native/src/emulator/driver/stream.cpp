@@ -229,12 +229,16 @@ EMULATED cuCtxSynchronize() {
     return status_of(context);
 }
 
+// From host memory to host memory the calling thread waits, as CUDA documents.
 EMULATED cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t num_bytes, Stream* stream) {
     MAY_FAIL;
-    return submit(stream, {[=] {
+    auto submitted = submit(stream, {[=] {
         memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), num_bytes);
         return true;
     }});
+    Stream* at = stream_of(stream);
+    if (!submitted && !at->capture && is_host_memory(to) && is_host_memory(from)) at->wait();
+    return submitted;
 }
 
 EMULATED cuMemsetD8Async(CUdeviceptr to, uint8_t value, size_t num_bytes, Stream* stream) {
