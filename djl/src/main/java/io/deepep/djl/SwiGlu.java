@@ -14,8 +14,13 @@ public record SwiGlu(Projection gate, Projection up, Projection down) {
                 weights.projection("down_proj", hidden, intermediate));
     }
 
+    /** {@code x * sigmoid(x)}. DJL's swish multiplies by a number first. */
+    static NDArray silu(NDArray x) {
+        return x.mul(Activation.sigmoid(x));
+    }
+
     /** Computes the layer for {@code x} [...,H]; returns FLOAT32 [...,H]. */
     public NDArray apply(NDArray x) {
-        return down.apply(Activation.swish(gate.apply(x), 1).mul(up.apply(x)));
+        return down.apply(silu(gate.apply(x)).mul(up.apply(x)));
     }
 }

@@ -1,5 +1,7 @@
 package io.deepep.djl;
 
+import static io.deepep.djl.TorchTensors.scalar;
+
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
@@ -144,10 +146,11 @@ public final class SwiGluExperts implements LocalExperts {
         NDArray gate = values.get(new NDIndex("..., :{}", intermediate));
         NDArray up = values.get(new NDIndex("..., {}:", intermediate));
         if (extras.limit == 0) {
-            return Activation.swish(gate, 1).mul(up);
+            return SwiGlu.silu(gate).mul(up);
         }
-        NDArray least = gate.minimum(extras.limit);
-        NDArray swish = least.mul(Activation.sigmoid(least.mul(extras.alpha)));
-        return up.minimum(extras.limit).maximum(-extras.limit).add(1).mul(swish);
+        NDArray limit = scalar(extras.limit);
+        NDArray least = gate.minimum(limit);
+        NDArray swish = least.mul(Activation.sigmoid(least.mul(scalar(extras.alpha))));
+        return up.minimum(limit).maximum(scalar(-extras.limit)).add(scalar(1)).mul(swish);
     }
 }

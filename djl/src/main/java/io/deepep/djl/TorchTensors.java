@@ -11,6 +11,8 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.ref.Cleaner;
 import java.util.Arrays;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.LongStream;
 
 /**
@@ -27,6 +29,7 @@ import java.util.stream.LongStream;
  */
 public final class TorchTensors {
     private static final Cleaner CLEANER = Cleaner.create();
+    private static final Map<Float, NDArray> SCALARS = new ConcurrentHashMap<>();
 
     private TorchTensors() {}
 
@@ -101,6 +104,20 @@ public final class TorchTensors {
                 LibTorch.Kind.of(TorchTypes.torchType(tensor.dtype()), tensor.device());
         long handle = LibTorch.fromBlob(tensor.address(), kind, tensor.shape(), tensor.strides());
         return new View(torchManager(manager), handle, tensor);
+    }
+
+    /**
+     * A FLOAT32 scalar on the CPU for operations with arrays on any device: {@code
+     * x.mul(scalar(2))} instead of {@code x.mul(2)}. libtorch reads it when it enqueues the
+     * operation, whereas DJL copies a number to the GPU each time and waits until it is there. Kept
+     * for ever: for constants. Do not close it.
+     */
+    public static NDArray scalar(float value) {
+        return SCALARS.computeIfAbsent(value, TorchTensors::newScalar);
+    }
+
+    private static NDArray newScalar(float value) {
+        return NDManager.newBaseManager(ai.djl.Device.cpu(), "PyTorch").create(value);
     }
 
     /** A new contiguous array of any {@link DType} on the manager's device, not initialized. */

@@ -177,6 +177,21 @@ class TorchTensorsTest {
                 .hasMessageContaining("(2, 3)");
     }
 
+    /** The same value wherever the array lies, and one array for each value. */
+    @Test
+    void scalarsCompute() {
+        NDArray scalar = TorchTensors.scalar(0.3f);
+        assertThat(TorchTensors.scalar(0.3f)).isSameAs(scalar);
+        assertThat(scalar.getShape().dimension()).isZero();
+        try (NDManager own = manager.newSubManager()) {
+            NDArray x = own.create(new float[] {1, -7, 1e30f, 0.1f});
+            assertThat(x.mul(scalar).toFloatArray()).isEqualTo(x.mul(0.3f).toFloatArray());
+            assertThat(x.maximum(scalar).toFloatArray()).isEqualTo(x.maximum(0.3f).toFloatArray());
+            assertThat(x.mul(scalar).getDevice()).isEqualTo(manager.getDevice());
+        }
+        assertThat(scalar.getFloat()).as("after the manager is closed").isEqualTo(0.3f);
+    }
+
     /** Where there are no GPUs this is about the CPU. */
     @Test
     void tensorsLieWhereTheirArraysDo() {

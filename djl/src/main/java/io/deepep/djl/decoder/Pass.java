@@ -1,5 +1,7 @@
 package io.deepep.djl.decoder;
 
+import static io.deepep.djl.TorchTensors.scalar;
+
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
@@ -41,6 +43,6 @@ record Pass(NDManager scope, NDArray positions, NDArray cacheRows, List<Sequence
         if (window > 0) {
             allowed = allowed.logicalAnd(key.gt(query.sub(window)));
         }
-        return allowed.toType(DataType.FLOAT32, true).sub(1).mul(NEVER);
+        return allowed.toType(DataType.FLOAT32, true).sub(scalar(1)).mul(scalar(NEVER));
     }
 }

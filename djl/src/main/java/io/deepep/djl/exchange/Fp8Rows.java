@@ -1,5 +1,7 @@
 package io.deepep.djl.exchange;
 
+import static io.deepep.djl.TorchTensors.scalar;
+
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
@@ -33,7 +35,8 @@ final class Fp8Rows {
         NDArray values = x.toType(DataType.FLOAT32, true);
         values.attach(scope);
         NDArray blocks = values.reshape(-1, CHANNELS);
-        NDArray blockScales = blocks.abs().max(new int[] {1}, true).maximum(LEAST).div(MAX);
+        NDArray largest = blocks.abs().max(new int[] {1}, true).maximum(scalar(LEAST));
+        NDArray blockScales = largest.div(scalar(MAX));
         TorchTensors.cast(blocks.div(blockScales).reshape(x.getShape()), rows);
         TorchTensors.cast(blockScales.reshape(scales.getShape()), scales);
     }

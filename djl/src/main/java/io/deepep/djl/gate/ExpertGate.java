@@ -1,5 +1,7 @@
 package io.deepep.djl.gate;
 
+import static io.deepep.djl.TorchTensors.scalar;
+
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
@@ -76,9 +78,12 @@ public abstract class ExpertGate extends AbstractBlock {
         NDArray weights = selected.get(1);
         if (rule.normalized()) {
             // As the models' own code: sigmoids may all be 0.
-            weights = weights.div(weights.sum(new int[] {1}, true).add(1e-20f));
+            weights = weights.div(weights.sum(new int[] {1}, true).add(scalar(1e-20f)));
         }
-        return new NDList(selected.get(0), weights.mul(rule.scalingFactor()));
+        if (rule.scalingFactor() != 1) {
+            weights = weights.mul(scalar(rule.scalingFactor()));
+        }
+        return new NDList(selected.get(0), weights);
     }
 
     /**

@@ -1,5 +1,7 @@
 package io.deepep.djl.gate;
 
+import static io.deepep.djl.TorchTensors.scalar;
+
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDArrays;
 import ai.djl.ndarray.types.DataType;
@@ -50,10 +52,10 @@ final class GateGroups {
         NDArray allowed =
                 best.oneHot(numGroups, DataType.FLOAT32)
                         .sum(new int[] {1})
-                        .gt(0)
+                        .gt(scalar(0))
                         .expandDims(2)
                         .broadcast(new Shape(numTokens, numGroups, groupSize));
-        NDArray never = grouped.zerosLike().sub(Float.POSITIVE_INFINITY);
+        NDArray never = grouped.zerosLike().sub(scalar(Float.POSITIVE_INFINITY));
         return NDArrays.where(allowed, grouped, never).reshape(scores.getShape());
     }
 }
