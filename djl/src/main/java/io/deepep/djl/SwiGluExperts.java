@@ -3,6 +3,7 @@ package io.deepep.djl;
 import static io.deepep.djl.TorchTensors.scalar;
 
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
@@ -11,6 +12,8 @@ import io.deepep.djl.exchange.ExpertRows;
 import io.deepep.djl.exchange.LocalExperts;
 import java.util.Arrays;
 import java.util.Objects;
+import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 
 /**
  * The usual experts, {@code down(silu(gate(x)) * up(x))}, with one array per matrix for all experts
@@ -80,22 +83,30 @@ public final class SwiGluExperts implements LocalExperts {
         if (!rows.areInSlots()) {
             return grouped(x, rows.ends(), rows.counts());
         }
-        NDIndex used = slotsInUse(rows.counts(), numRows, x.getManager());
+        NDManager scope = x.getManager();
+        long numSlots = x.getShape().get(1);
+        NDArray used = slotsInUse(rows.counts(), numSlots, scope);
         int[] ends = rows.counts().clone();
         Arrays.parallelPrefix(ends, Integer::sum);
-        NDArray packed = x.get(used);
-        rows.out().set(used, grouped(packed, x.getManager().create(ends), rows.counts()));
+        NDArray packed = TorchOperators.rowsOf(byRow(x), used);
+        NDArray results = grouped(packed, scope.create(ends), rows.counts());
+        TorchOperators.setRows(byRow(rows.out()), used, results);
         return rows.out();
     }
 
-    /** Index of [El,S,...] that gives the slots in use, packed by expert. */
-    static NDIndex slotsInUse(int[] counts, int numRows, NDManager scope) {
-        long[] expertOf = expertOf(counts, numRows);
-        long[] slotOf = new long[numRows];
-        for (int row = 1; row < numRows; row++) {
-            slotOf[row] = expertOf[row] == expertOf[row - 1] ? slotOf[row - 1] + 1 : 0;
-        }
-        return new NDIndex("{}, {}", scope.create(expertOf), scope.create(slotOf));
+    /** A view [El*S,H] of slots. */
+    private static NDArray byRow(NDArray slots) {
+        return slots.reshape(-1, slots.getShape().get(2));
+    }
+
+    /** The rows of [El*S,...] that are in use, by expert: INT64 [n]. */
+    static NDArray slotsInUse(int[] counts, long numSlots, NDManager scope) {
+        return scope.create(
+                IntStream.range(0, counts.length)
+                        .boxed()
+                        .flatMapToLong(
+                                e -> LongStream.range(0, counts[e]).map(s -> e * numSlots + s))
+                        .toArray());
     }
 
     private static long[] expertOf(int[] counts, int numRows) {
@@ -142,9 +153,9 @@ public final class SwiGluExperts implements LocalExperts {
     /** FLOAT32 [...,I] of [...,2I]. */
     private NDArray activate(NDArray gateAndUp) {
         NDArray values = gateAndUp.toType(DataType.FLOAT32, false);
-        long intermediate = gateUp.getShape().get(1) / 2;
-        NDArray gate = values.get(new NDIndex("..., :{}", intermediate));
-        NDArray up = values.get(new NDIndex("..., {}:", intermediate));
+        NDList halves = values.split(2, values.getShape().dimension() - 1);
+        NDArray gate = halves.get(0);
+        NDArray up = halves.get(1);
         if (extras.limit == 0) {
             return SwiGlu.silu(gate).mul(up);
         }

@@ -27,6 +27,7 @@ final class TorchOperators {
                             Linker.nativeLinker().defaultLookup().findOrThrow("malloc"),
                             FunctionDescriptor.of(ADDRESS, JAVA_LONG));
     private static final long NONE = 0;
+    private static final long FIRST_DIMENSION = 0;
     private static final int GROUPED_ALIGNMENT = 8;
 
     private static Boolean groupedMmIsThere;
@@ -75,6 +76,27 @@ final class TorchOperators {
                             JAVA_LONG, shared(a), shared(b), some(shared(ends)), NONE, NONE);
             LibTorch.callDispatcher("aten::_grouped_mm", stack);
             return new PtNDArray((PtNDManager) a.getManager(), stack.get(JAVA_LONG, 0));
+        }
+    }
+
+    /** {@code a[rows]}: rows INT64 [n] of a [M,...], attached to the manager of {@code a}. */
+    static NDArray rowsOf(NDArray a, NDArray rows) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment stack =
+                    arena.allocateFrom(JAVA_LONG, shared(a), FIRST_DIMENSION, shared(rows));
+            LibTorch.callDispatcher("aten::index_select", stack);
+            return new PtNDArray((PtNDManager) a.getManager(), stack.get(JAVA_LONG, 0));
+        }
+    }
+
+    /** {@code a[rows] = values}: rows INT64 [n], each at most once. */
+    static void setRows(NDArray a, NDArray rows, NDArray values) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment stack =
+                    arena.allocateFrom(
+                            JAVA_LONG, shared(a), FIRST_DIMENSION, shared(rows), shared(values));
+            LibTorch.callDispatcher("aten::index_copy_", stack);
+            LibTorch.delete(stack.get(JAVA_LONG, 0)); // another handle of a
         }
     }
 

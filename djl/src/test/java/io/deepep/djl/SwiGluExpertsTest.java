@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
-import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
@@ -62,13 +61,13 @@ class SwiGluExpertsTest {
         try (NDManager manager = Moe.manager()) {
             NDArray slots = TorchTensors.empty(manager, type, 3, 4, 2);
             TorchTensors.cast(manager.arange(24f).reshape(3, 4, 2), slots);
-            NDIndex used = SwiGluExperts.slotsInUse(new int[] {2, 0, 1}, 3, manager);
-            NDArray packed = slots.get(used);
+            NDArray used = SwiGluExperts.slotsInUse(new int[] {2, 0, 1}, 4, manager);
+            NDArray packed = TorchOperators.rowsOf(slots.reshape(12, 2), used);
             assertThat(packed.toType(DataType.FLOAT32, true).toFloatArray())
                     .containsExactly(0, 1, 2, 3, 16, 17);
             NDArray out = TorchTensors.empty(manager, type, 3, 4, 2);
             TorchTensors.cast(manager.zeros(new Shape(3, 4, 2)), out);
-            out.set(used, packed);
+            TorchOperators.setRows(out.reshape(12, 2), used, packed);
             float[] put = out.toType(DataType.FLOAT32, true).toFloatArray();
             assertThat(Arrays.copyOf(put, 5)).containsExactly(0, 1, 2, 3, 0);
             assertThat(Arrays.copyOfRange(put, 14, 20)).containsExactly(0, 0, 16, 17, 0, 0);
