@@ -16,7 +16,7 @@ interface Attention {
      * Heads that look at what a pass has written.
      *
      * @param window how far back a token may look; 0 for all
-     * @param scale FLOAT32, a scalar on the device that scores are multiplied by
+     * @param scale a scalar that scores are multiplied by
      * @param sinks FLOAT32 [1,heads,1,1], scores that take their share of the softmax and give
      *     nothing; or null. In the shape of their use, because a view made in a pass would stay
      *     with the model's manager

@@ -1,5 +1,7 @@
 package io.deepep.djl.decoder;
 
+import static io.deepep.djl.TorchTensors.scalar;
+
 import ai.djl.ndarray.NDArray;
 import io.deepep.djl.CheckpointConfig;
 import io.deepep.djl.Projection;
@@ -54,7 +56,7 @@ final class GroupedQueryAttention implements Attention {
         boolean hasNorms = config.flag("use_qk_norm", false);
         qNorm = hasNorms ? RmsNorm.load(weights, "q_norm", headSize, epsilon) : null;
         kNorm = hasNorms ? RmsNorm.load(weights, "k_norm", headSize, epsilon) : null;
-        NDArray scale = weights.manager().create((float) (1 / Math.sqrt(headSize)));
+        NDArray scale = scalar((float) (1 / Math.sqrt(headSize)));
         NDArray sinks =
                 config.family().equals("gpt_oss")
                         ? weights.vector("sinks", numHeads).reshape(1, numHeads, 1, 1)

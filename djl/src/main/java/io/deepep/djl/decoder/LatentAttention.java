@@ -1,5 +1,7 @@
 package io.deepep.djl.decoder;
 
+import static io.deepep.djl.TorchTensors.scalar;
+
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDArrays;
 import ai.djl.ndarray.NDList;
@@ -73,7 +75,7 @@ final class LatentAttention implements Attention {
         fromLatent = up.get(":, {}:", nopeSize).transpose(0, 2, 1);
         o = weights.projection("o_proj", hidden, (long) numHeads * valueSize, biased);
         double scale = Rope.scoreFactor(config) / Math.sqrt(querySize);
-        heads = new Heads(0, weights.manager().create((float) scale), null);
+        heads = new Heads(0, scalar((float) scale), null);
         cache = new KvCache(weights.manager(), options, 1, latentSize + ropeSize);
     }
 

@@ -1,7 +1,9 @@
 package io.deepep.djl.decoder;
 
+import static io.deepep.djl.TorchTensors.scalar;
+
 import ai.djl.ndarray.NDArray;
-import ai.djl.ndarray.NDManager;
+import io.deepep.djl.TorchTensors;
 import io.deepep.djl.Weights;
 import java.io.IOException;
 
@@ -9,13 +11,12 @@ import java.io.IOException;
  * Rows scaled to a root mean square of 1, times a weight per channel.
  *
  * @param weight FLOAT32 [K]
- * @param epsilon FLOAT32, a scalar on the device: one from the host would be copied in every call
+ * @param epsilon {@link TorchTensors#scalar}
  */
 record RmsNorm(NDArray weight, NDArray epsilon) {
     static RmsNorm load(Weights weights, String name, long size, double epsilon)
             throws IOException {
-        NDManager manager = weights.manager();
-        return new RmsNorm(weights.vector(name + ".weight", size), manager.create((float) epsilon));
+        return new RmsNorm(weights.vector(name + ".weight", size), scalar((float) epsilon));
     }
 
     /** Of FLOAT32 [...,K]. */

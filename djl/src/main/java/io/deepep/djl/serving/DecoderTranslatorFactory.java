@@ -46,6 +46,7 @@ public final class DecoderTranslatorFactory implements TranslatorFactory {
                     new DecoderTranslator(
                             tokenizer, CheckpointConfig.endTokens(model.getModelPath()));
         } catch (IOException | RuntimeException wrong) { // of the tokenizer, without its file
+            model.close(); // or its ranks would stay: DJL drops it as it is
             throw new TranslateException(
                     "%s must have a tokenizer.json and a config.json that can be read: %s"
                             .formatted(model.getModelPath(), wrong.getMessage()),

@@ -217,6 +217,7 @@ class DecoderServingTest {
         assertThatThrownBy(() -> criteria().loadModel())
                 .hasStackTraceContaining(
                         folder + " must have a tokenizer.json and a config.json that can be read");
+        assertThat(ExchangeBeans.services()).as("of the model that was loaded for it").isEmpty();
     }
 
     private Criteria<Input, Output> criteria() {
