@@ -67,7 +67,7 @@ class CallOrder {
 
     /** Combines after this rank's operations so far, and before its later ones. */
     void combine(Function<CallOptions, Event> call) {
-        // The combine before is over: it came before the dispatch whose rows were combined now.
+        // The combine before is over: it came before the dispatch whose rows are combined now.
         end();
         Event combined = together(call);
         await(combined);
