@@ -3,7 +3,10 @@ package io.deepep.bench.report;
 import io.deepep.bench.run.UsageException;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.function.Function;
+import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -18,11 +21,11 @@ import java.util.regex.Pattern;
  * }</pre>
  */
 final class MarkdownBlocks {
-    /** Or a code block, which may show such comments. */
+    /** Or a code block, which may show such comments, or a comment that begins or ends nothing. */
     private static final Pattern BLOCK =
             Pattern.compile(
-                    "^```.*?^```|(?<head>^<!-- deepep:(?<view>[a-z]+)(?<options>( [a-z]+=\\S+)*) -->\n)"
-                            + ".*?<!-- deepep:end -->",
+                    "^```.*?^```|(?<head>^<!-- deepep:(?<view>(?!end )[a-z]+)(?<options>( [a-z]+=\\S+)*) -->\n)"
+                            + "(?<body>.*?)<!-- deepep:end -->|^(?<alone><!-- deepep:[^\n]*)",
                     Pattern.DOTALL | Pattern.MULTILINE);
 
     private static final Pattern OPTION = Pattern.compile("([a-z]+)=(\\S+)");
@@ -30,14 +33,28 @@ final class MarkdownBlocks {
     private MarkdownBlocks() {}
 
     /** What a block asks for. */
-    record Request(String view, Map<String, String> options) {
+    static final class Request {
+        private final String view;
+        private final Map<String, String> options;
+        private final Set<String> unread;
+
+        private Request(String view, Map<String, String> options) {
+            this.view = view;
+            this.options = options;
+            unread = new TreeSet<>(options.keySet());
+        }
+
+        String view() {
+            return view;
+        }
+
         /**
          * An option.
          *
          * @throws UsageException if it was not given
          */
         String option(String name) {
-            String value = options.get(name);
+            String value = option(name, null);
             if (value == null) {
                 throw new UsageException("deepep:" + view + " lacks " + name + "=...");
             }
@@ -45,7 +62,20 @@ final class MarkdownBlocks {
         }
 
         String option(String name, String otherwise) {
+            unread.remove(name);
             return options.getOrDefault(name, otherwise);
+        }
+
+        /**
+         * Once the block is made.
+         *
+         * @throws UsageException if it has an option that nobody asked for
+         */
+        void requireAllRead() {
+            if (!unread.isEmpty()) {
+                throw new UsageException(
+                        "deepep:" + view + " takes no " + String.join("=, ", unread) + "=");
+            }
         }
     }
 
@@ -54,18 +84,30 @@ final class MarkdownBlocks {
         Matcher blocks = BLOCK.matcher(markdown);
         StringBuilder result = new StringBuilder();
         while (blocks.find()) {
-            String made =
-                    blocks.group("view") == null
-                            ? blocks.group()
-                            : blocks.group("head")
-                                    + make.apply(
-                                            new Request(
-                                                    blocks.group("view"),
-                                                    options(blocks.group("options"))))
-                                    + "<!-- deepep:end -->";
-            blocks.appendReplacement(result, Matcher.quoteReplacement(made));
+            blocks.appendReplacement(result, Matcher.quoteReplacement(made(blocks, make)));
         }
         return blocks.appendTail(result).toString();
+    }
+
+    private static String made(MatchResult block, Function<Request, String> make) {
+        if (block.group("alone") != null) {
+            throw notPaired(block.group("alone"));
+        }
+        if (block.group("view") == null) {
+            return block.group();
+        }
+        if (block.group("body").contains("<!-- deepep:")) {
+            throw notPaired(block.group("head").strip());
+        }
+        Request request = new Request(block.group("view"), options(block.group("options")));
+        return block.group("head") + make.apply(request) + "<!-- deepep:end -->";
+    }
+
+    private static UsageException notPaired(String comment) {
+        return new UsageException(
+                comment
+                        + " is not one of <!-- deepep:VIEW name=value ... --> and the <!-- deepep:end --> that must"
+                        + " follow each");
     }
 
     private static Map<String, String> options(String text) {

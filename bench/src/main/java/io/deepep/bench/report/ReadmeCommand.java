@@ -149,7 +149,9 @@ final class ReadmeCommand implements Callable<Integer> {
                                 if (readme) {
                                     requireOneCommit(request);
                                 }
-                                return make(file, request);
+                                String made = make(file, request);
+                                request.requireAllRead();
+                                return made;
                             });
             write(file, updated);
         } catch (IOException failed) {
@@ -168,23 +170,27 @@ final class ReadmeCommand implements Callable<Integer> {
     }
 
     private String make(Path file, MarkdownBlocks.Request request) {
-        String sms = request.option("sms", "best");
         return switch (request.view()) {
             case "facts" -> MarkdownTables.facts(run(request));
-            case "times" -> MarkdownTables.times(run(request), sms);
+            case "times" -> MarkdownTables.times(run(request), sms(request));
             case "sweep" -> MarkdownTables.sweep(run(request));
-            case "shapes" -> MarkdownTables.shapes(runs(request), sms);
+            case "shapes" -> MarkdownTables.shapes(runs(request), sms(request));
             case "tokens" ->
-                    MarkdownTables.tokens(run(request), sms, request.option("what", "time"));
+                    MarkdownTables.tokens(
+                            run(request), sms(request), request.option("what", "time"));
             case "decode" -> DecodeRun.read(path(request), List.of()).markdown();
             case "jmh" -> JmhTable.markdown(path(request));
-            case "plot" -> plot(file, request, MarkdownTables.chosen(run(request), sms));
+            case "plot" -> plot(file, request, MarkdownTables.chosen(run(request), sms(request)));
             default ->
                     throw new UsageException(
                             "deepep:"
                                     + request.view()
                                     + " is not one of facts, times, sweep, shapes, tokens, plot, decode, jmh");
         };
+    }
+
+    private static String sms(MarkdownBlocks.Request request) {
+        return request.option("sms", "best");
     }
 
     private BenchRun run(MarkdownBlocks.Request request) {

@@ -118,6 +118,29 @@ class ReadmeCommandTest {
         assertThat(Files.readString(root.resolve("README.md"))).contains("\n" + row);
     }
 
+    /** Nothing is taken for text, or text for a table. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            textBlock =
+                    """
+                    facts records=run/r.json sms=24                    | README.md: deepep:facts takes no sms=
+                    plot records=run/r.json file=p.svg width=3 dpi=9   | README.md: deepep:plot takes no dpi=, width=
+                    Facts records=run/r.json                           | README.md: <!-- deepep:Facts records=run/r.json --> is not one
+                    facts records=run/r.json Sms=24                    | README.md: <!-- deepep:facts records=run/r.json Sms=24 --> is not
+                    end                                                | README.md: <!-- deepep:end --> is not one of
+                    jmh records=r -->~<!-- deepep:jmh records=r        | README.md: <!-- deepep:jmh records=r --> is not one of
+                    """)
+    void wrongBlocksAreRefused(String block, String complaint, @TempDir Path folder)
+            throws IOException {
+        Path root = checkout(folder, block.replace('~', '\n'));
+        String before = Files.readString(root.resolve("README.md"));
+        Outcome outcome = run("report", "readme", "--root", root);
+        assertThat(outcome.exitCode()).isEqualTo(2);
+        assertThat(outcome.err()).startsWith("deepep: " + complaint);
+        assertThat(Files.readString(root.resolve("README.md"))).isEqualTo(before);
+    }
+
     @Test
     void examplesInCodeAreLeftAlone(@TempDir Path folder) throws IOException {
         Path root = checkout(folder, "facts records=run/r.json");
