@@ -23,9 +23,10 @@ final class MasterAddress {
      * several addresses, which hosts see in different orders: rank 0 listens at the first that is
      * its host's, and the others look where somebody answers.
      *
-     * @throws DeepEpUnavailableException if there is none
+     * @throws DeepEpUnavailableException if there is none, or this host has no network at all
      */
     static InetAddress find(ProcessEnvironment environment, long start, long timeoutNanos) {
+        requireNetwork(environment.rank());
         while (true) {
             boolean last = environment.rank() == 0 || System.nanoTime() - start >= timeoutNanos;
             try {
@@ -47,6 +48,19 @@ final class MasterAddress {
                 }
             }
             pause(environment.rank());
+        }
+    }
+
+    /** Else JGroups could not be loaded, then or later in this process. */
+    private static void requireNetwork(int rank) {
+        try {
+            NetworkInterface.networkInterfaces();
+        } catch (SocketException none) {
+            throw new DeepEpUnavailableException(
+                    "rank %s finds no network interface with an address: %s"
+                            .formatted(rank, none.getMessage()),
+                    "bring one up (ip link set lo up is enough for one host)",
+                    none);
         }
     }
 

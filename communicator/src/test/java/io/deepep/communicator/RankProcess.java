@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -32,19 +33,31 @@ final class RankProcess implements AutoCloseable {
      */
     static RankProcess start(Map<String, String> variables, long startMillis, long callMillis)
             throws IOException {
-        ProcessBuilder builder =
-                new ProcessBuilder(
-                        List.of(
-                                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                                "-Xmx128m",
-                                "-XX:TieredStopAtLevel=1",
-                                "-XX:+UseSerialGC",
-                                "-XX:-UsePerfData", // its lock may make a JVM warn on stdout
-                                "-cp",
-                                System.getProperty("java.class.path"),
-                                RankProgram.class.getName(),
-                                Long.toString(startMillis),
-                                Long.toString(callMillis)));
+        return start(List.of(), variables, startMillis, callMillis);
+    }
+
+    /**
+     * Starts one under another command.
+     *
+     * @param under that command, with its options
+     */
+    static RankProcess start(
+            List<String> under, Map<String, String> variables, long startMillis, long callMillis)
+            throws IOException {
+        List<String> command = new ArrayList<>(under);
+        command.addAll(
+                List.of(
+                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "-Xmx128m",
+                        "-XX:TieredStopAtLevel=1",
+                        "-XX:+UseSerialGC",
+                        "-XX:-UsePerfData", // its lock may make a JVM warn on stdout
+                        "-cp",
+                        System.getProperty("java.class.path"),
+                        RankProgram.class.getName(),
+                        Long.toString(startMillis),
+                        Long.toString(callMillis)));
+        ProcessBuilder builder = new ProcessBuilder(command);
         builder.environment().putAll(variables);
         return new RankProcess(builder.redirectErrorStream(true).start());
     }
