@@ -16,6 +16,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** {@code ./deepep} in a checkout whose Maven and JDK are scripts that say how they were called. */
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -192,10 +194,24 @@ class StartScriptTest {
         assertThat(process.errorReader().readAllAsString()).contains("/none");
     }
 
+    @ParameterizedTest
+    @CsvSource({"LANG,''", "LANG,C", "LC_ALL,POSIX", "LC_CTYPE,xx_XX.UTF-8"})
+    void namesOfFilesAreUtf8WhereTheLocaleIsAscii(String variable, String locale) throws Exception {
+        script(jdk.resolve("bin/java"), "locale charmap");
+        assertThat(outputOf(startIn(variable, locale)).strip()).isEqualTo("UTF-8");
+    }
+
     @Test
-    void namesOfFilesAreUtf8WhereThereIsNoLocale() throws Exception {
-        script(jdk.resolve("bin/java"), "echo \"LC_CTYPE=$LC_CTYPE\"");
-        assertThat(outputOf(start(checkout, "LC_ALL", "LC_CTYPE", "LANG")))
-                .contains("LC_CTYPE=C.UTF-8");
+    void anotherLocaleStays() throws Exception {
+        script(jdk.resolve("bin/java"), "echo \"LC_ALL=$LC_ALL LANG=$LANG\"");
+        assertThat(outputOf(startIn("LANG", "C.UTF-8")).strip()).isEqualTo("LC_ALL= LANG=C.UTF-8");
+    }
+
+    private Process startIn(String variable, String locale) throws IOException {
+        ProcessBuilder builder =
+                builder(List.of(checkout.resolve("deepep").toString(), "--version"));
+        builder.environment().keySet().removeAll(Set.of("LC_ALL", "LC_CTYPE", "LANG"));
+        builder.environment().put(variable, locale);
+        return builder.start();
     }
 }
