@@ -58,8 +58,8 @@ public final class InProcessGroup implements AutoCloseable {
 
     /**
      * Runs {@code task} once for each rank, each on a thread of its own, and waits until these
-     * threads have ended. A rank that throws leaves the group as by {@link Communicator#fail}, so
-     * that waits for it end at once; the next {@code run} takes it back.
+     * threads have ended. A rank that throws, or that gets no thread, leaves the group as by {@link
+     * Communicator#fail}, so that waits for it end at once; the next {@code run} takes it back.
      *
      * @throws RankFailedException if a rank failed; its cause is the first failure, and the others
      *     are suppressed exceptions
@@ -71,11 +71,15 @@ public final class InProcessGroup implements AutoCloseable {
         List<RankFailedException> failures = Collections.synchronizedList(new ArrayList<>());
         List<Thread> threads = new ArrayList<>();
         for (Communicator communicator : communicators) {
-            threads.add(
-                    Thread.ofPlatform()
-                            .name("deepep-rank-" + communicator.rank())
-                            .daemon()
-                            .start(() -> run(task, communicator, failures)));
+            try {
+                threads.add(
+                        Thread.ofPlatform()
+                                .name("deepep-rank-" + communicator.rank())
+                                .daemon()
+                                .start(() -> run(task, communicator, failures)));
+            } catch (OutOfMemoryError noThread) { // the others would wait for it
+                fail(communicator, noThread, failures);
+            }
         }
         try {
             for (Thread thread : threads) {
@@ -97,9 +101,14 @@ public final class InProcessGroup implements AutoCloseable {
         try {
             task.run(communicator);
         } catch (Throwable failure) {
-            failures.add(new RankFailedException(communicator.rank(), failure));
-            communicator.fail(failure);
+            fail(communicator, failure, failures);
         }
+    }
+
+    private static void fail(
+            Communicator communicator, Throwable failure, List<RankFailedException> failures) {
+        failures.add(new RankFailedException(communicator.rank(), failure));
+        communicator.fail(failure);
     }
 
     /**
