@@ -1,0 +1,61 @@
+package io.deepep.communicator;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** A rank whose process lacks what a communicator needs. */
+@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class BareProcessTest {
+    private static final List<String> WITHOUT_NETWORK = List.of("unshare", "-rn");
+
+    private final Map<String, String> variables =
+            new HashMap<>(
+                    Map.of(
+                            "RANK", "0",
+                            "WORLD_SIZE", "1",
+                            "LOCAL_RANK", "0",
+                            "LOCAL_WORLD_SIZE", "1",
+                            "MASTER_ADDR", "127.0.0.1",
+                            "MASTER_PORT", "29500",
+                            "DEEPEP_SECRET", Groups.SECRET));
+
+    private List<String> linesOf(List<String> under) throws IOException, InterruptedException {
+        try (RankProcess rank = RankProcess.start(under, variables, 60_000, 60_000)) {
+            return rank.leave();
+        }
+    }
+
+    @Test
+    void noNetworkInterfaces() throws IOException, InterruptedException {
+        assumeTrue(canLeaveTheNetwork(), "unshare -rn does not work here");
+        assertThat(linesOf(WITHOUT_NETWORK))
+                .singleElement()
+                .asString()
+                .startsWith("DeepEpUnavailableException: rank 0 finds no network interface")
+                .contains("ip link set lo up");
+    }
+
+    private static boolean canLeaveTheNetwork() throws InterruptedException {
+        try {
+            return new ProcessBuilder("unshare", "-rn", "true").start().waitFor() == 0;
+        } catch (IOException noSuchCommand) {
+            return false;
+        }
+    }
+
+    /** As in a Java runtime that jlink made for the rest of the library. */
+    @Test
+    void noModulesForJGroups() throws IOException, InterruptedException {
+        variables.put("JDK_JAVA_OPTIONS", "--limit-modules=java.base,jdk.jfr");
+        assertThat(linesOf(List.of()).getLast())
+                .startsWith("DeepEpUnavailableException: ranks as processes need a class")
+                .contains("java/util/logging/Logger", "jlink --add-modules java.management,");
+    }
+}
