@@ -25,7 +25,7 @@ record LaunchSecret(Path file) implements AutoCloseable {
         try {
             file = Files.createTempFile("deepep-launch-", ".secret"); // with mode 600
             Files.writeString(file, HexFormat.of().formatHex(secret));
-            return new LaunchSecret(file);
+            return new LaunchSecret(file.toAbsolutePath()); // a rank may be in another folder
         } catch (IOException failure) {
             if (file != null) {
                 OutputFile.discard(file);

@@ -70,6 +70,15 @@ class LaunchTest {
         assertThat(Path.of(outcome.outLines().get(1).substring(4))).doesNotExist();
     }
 
+    @Test
+    void theSecretIsFoundFromAnotherFolder() throws IOException, InterruptedException {
+        ProcessBuilder launch =
+                CommandLines.process(
+                        "launch -n 1 -- sh -c", "cd / && wc -c \"$DEEPEP_SECRET_FILE\"");
+        launch.environment().put("JDK_JAVA_OPTIONS", "-Djava.io.tmpdir=target");
+        assertThat(Programs.run(launch).requireSuccess()).contains("[0] 64 /");
+    }
+
     /** The end of one rank is not the end of the launcher. */
     @Test
     void aRankThatHasEndedTakesNothingAway() {
