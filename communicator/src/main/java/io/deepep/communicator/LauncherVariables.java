@@ -1,5 +1,6 @@
 package io.deepep.communicator;
 
+import java.net.InetAddress;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -184,8 +185,13 @@ record LauncherVariables(Map<String, String> variables) {
                         + " from 0: it chooses the GPU");
     }
 
+    /** However it is spelled: {@code [::1]} too, but no host whose name begins with 127. */
     static boolean isLoopback(String address) {
-        return address.equals("localhost") || address.startsWith("127.") || address.equals("::1");
+        try {
+            return InetAddress.ofLiteral(address).isLoopbackAddress();
+        } catch (IllegalArgumentException name) {
+            return address.equalsIgnoreCase("localhost");
+        }
     }
 
     /** Where the launcher does not say, all ranks are taken to be on one host. */

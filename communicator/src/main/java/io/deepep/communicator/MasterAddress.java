@@ -2,6 +2,7 @@ package io.deepep.communicator;
 
 import io.deepep.error.DeepEpUnavailableException;
 import java.io.IOException;
+import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.NetworkInterface;
@@ -73,9 +74,7 @@ final class MasterAddress {
             return List.of(all[0]);
         }
         List<InetAddress> reachable =
-                Arrays.stream(all).filter(each -> !each.isLoopbackAddress()).toList();
-        // Some systems know their own name by a loopback address, at which no other host finds
-        // them.
+                Arrays.stream(all).filter(MasterAddress::isForOtherHosts).toList();
         if (reachable.isEmpty()) {
             throw new DeepEpUnavailableException(
                     "MASTER_ADDR=%s is %s on this host, which other hosts do not reach"
@@ -84,6 +83,17 @@ final class MasterAddress {
                             + " all ranks are on one host");
         }
         return reachable;
+    }
+
+    /**
+     * Some systems know their own name by a loopback or link-local address. The first leads each
+     * host to itself; the second needs a zone, whose name differs from host to host. 0.0.0.0 is an
+     * address to listen at, but rank 0 also tells its address to the others.
+     */
+    private static boolean isForOtherHosts(InetAddress address) {
+        return !address.isLoopbackAddress()
+                && !address.isAnyLocalAddress()
+                && !(address instanceof Inet6Address && address.isLinkLocalAddress());
     }
 
     private static boolean isRankZero(ProcessEnvironment environment, InetAddress address) {

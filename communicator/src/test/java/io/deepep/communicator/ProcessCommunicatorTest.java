@@ -23,6 +23,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Several communicators in one JVM, on loopback. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -298,9 +300,32 @@ class ProcessCommunicatorTest {
                 1, "fe80::1", "rank 1 cannot open its connections: ", "check MASTER_ADDR");
     }
 
-    private static void assertUnavailable(int rank, String master, String... parts) {
+    /** The others would wait until their time is over, and so would rank 0. */
+    @ParameterizedTest
+    @ValueSource(strings = {"0.0.0.0", "::", "fe80::1"})
+    void anAddressThatMeansAnotherHostOnEachIsRefused(String master) {
         ProcessEnvironment environment =
-                Groups.environment(rank, 2, master, LoopbackPorts.free(), Groups.SECRET);
+                new ProcessEnvironment(
+                        0,
+                        2,
+                        0,
+                        1,
+                        master,
+                        LoopbackPorts.free(),
+                        Groups.SECRET,
+                        ProcessEnvironment.DEFAULT_FAILURE_TIMEOUT);
+        assertUnavailable(
+                environment,
+                "MASTER_ADDR=" + master + " is ",
+                "on this host, which other hosts do not reach");
+    }
+
+    private static void assertUnavailable(int rank, String master, String... parts) {
+        assertUnavailable(
+                Groups.environment(rank, 2, master, LoopbackPorts.free(), Groups.SECRET), parts);
+    }
+
+    private static void assertUnavailable(ProcessEnvironment environment, String... parts) {
         assertThatThrownBy(() -> ProcessCommunicator.open(environment, SHORT))
                 .isInstanceOf(DeepEpUnavailableException.class)
                 .hasMessageContainingAll(parts);

@@ -14,6 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What launchers tell their processes, as maps. */
 class ProcessEnvironmentTest {
@@ -233,6 +234,17 @@ class ProcessEnvironmentTest {
         assertThat(ProcessEnvironment.from(local).secret())
                 .hasSize(64)
                 .isEqualTo(ProcessEnvironment.from(local).secret());
+    }
+
+    /** Only the ranks of one host meet at one, so they need no secret and no local rank. */
+    @ParameterizedTest
+    @ValueSource(strings = {"LocalHost", "127.1.2.3", "::1", "[::1]", "0:0:0:0:0:0:0:1"})
+    void loopbackAddresses(String address) {
+        Map<String, String> variables =
+                variables("RANK=1 WORLD_SIZE=3 MASTER_PORT=5 MASTER_ADDR=" + address);
+        assertThat(ProcessEnvironment.from(variables).localRank()).isEqualTo(1);
+        variables.put("MASTER_ADDR", "127.example.org");
+        assertRefused(variables, "LOCAL_RANK is missing");
     }
 
     @Test
