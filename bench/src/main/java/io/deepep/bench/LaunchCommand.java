@@ -154,8 +154,12 @@ final class LaunchCommand implements Callable<Integer> {
         String address =
                 masterAddress == null ? environment.getOrDefault("MASTER_ADDR", "") : masterAddress;
         require(!address.isBlank(), "--master-addr is missing; name host 0");
-        int port = masterPort == null ? port(environment.get("MASTER_PORT")) : masterPort;
-        UsageException.requireIn("--master-port", port, 1, LARGEST_PORT);
+        int port =
+                masterPort == null
+                        ? port(environment.getOrDefault("MASTER_PORT", "").strip())
+                        : masterPort;
+        UsageException.requireIn(
+                masterPort == null ? "MASTER_PORT" : "--master-port", port, 1, LARGEST_PORT);
         require(
                 maxRestarts <= LARGEST_PORT - port,
                 "--max-restarts=%s needs as many ports behind --master-port=%s, but %s is the last; lower one of them"
@@ -170,10 +174,12 @@ final class LaunchCommand implements Callable<Integer> {
     }
 
     private static int port(String variable) {
-        if (variable == null) {
+        if (variable.isEmpty()) {
             return 29_500;
         }
-        require(variable.matches("\\d{1,5}"), "MASTER_PORT=" + variable + " is no port");
+        require(
+                variable.matches("\\d{1,9}"),
+                "MASTER_PORT=" + variable + " is not a number in [1, " + LARGEST_PORT + "]");
         return Integer.parseInt(variable);
     }
 

@@ -121,7 +121,7 @@ public final class Launch {
             RankProcess process = ended.take();
             if (process.exitCode() != 0 && first == 0 && !stopping) {
                 first = process.exitCode();
-                process.awaitOutput(GRACE);
+                process.awaitOutput(afterGrace());
                 console.complain(
                         "rank %s ended with exit code %s; ending the others"
                                 .formatted(process.rank(), first));
@@ -129,8 +129,9 @@ public final class Launch {
             }
         }
         allEnded.join();
+        long deadline = afterGrace();
         for (RankProcess process : processes) {
-            process.awaitOutput(GRACE);
+            process.awaitOutput(deadline);
         }
         return first;
     }
@@ -151,7 +152,7 @@ public final class Launch {
 
     /** Waits a while for the end of processes; whether all have ended. */
     private static boolean awaitEnd(List<RankProcess> ending) {
-        long deadline = System.nanoTime() + GRACE.toNanos();
+        long deadline = afterGrace();
         while (ending.stream().anyMatch(RankProcess::isEnding)) {
             if (System.nanoTime() > deadline) {
                 return false;
@@ -164,5 +165,9 @@ public final class Launch {
             }
         }
         return true;
+    }
+
+    private static long afterGrace() {
+        return System.nanoTime() + GRACE.toNanos();
     }
 }

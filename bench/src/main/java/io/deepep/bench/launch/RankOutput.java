@@ -3,7 +3,6 @@ package io.deepep.bench.launch;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.UsageException;
-import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.Writer;
@@ -63,11 +62,17 @@ record RankOutput(Console console, int rank, PrintWriter out, PrintWriter err) {
     /** Sends both outputs of its process there, by threads that end with them. */
     List<Thread> pump(Process process) {
         return List.of(
-                pump(process.inputReader(StandardCharsets.UTF_8), console.out(), out),
-                pump(process.errorReader(StandardCharsets.UTF_8), console.err(), err));
+                pump(
+                        new RankLines(process.inputReader(StandardCharsets.UTF_8)),
+                        console.out(),
+                        out),
+                pump(
+                        new RankLines(process.errorReader(StandardCharsets.UTF_8)),
+                        console.err(),
+                        err));
     }
 
-    private Thread pump(BufferedReader lines, PrintWriter to, PrintWriter file) {
+    private Thread pump(RankLines lines, PrintWriter to, PrintWriter file) {
         String prefix = "[" + rank + "] ";
         return Thread.ofPlatform()
                 .daemon()
@@ -75,9 +80,9 @@ record RankOutput(Console console, int rank, PrintWriter out, PrintWriter err) {
                         () -> {
                             try (lines;
                                     file) {
-                                for (String line = lines.readLine();
+                                for (String line = lines.next();
                                         line != null;
-                                        line = lines.readLine()) {
+                                        line = lines.next()) {
                                     to.println(prefix + line);
                                     file.println(line);
                                 }

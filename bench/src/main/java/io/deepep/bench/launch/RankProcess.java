@@ -116,10 +116,13 @@ final class RankProcess {
         return process.exitValue();
     }
 
-    /** Waits for its last lines. */
-    void awaitOutput(Duration limit) throws InterruptedException {
+    /**
+     * Waits for its last lines, until {@code deadline} of {@link System#nanoTime}: what it has
+     * started and left behind may hold its output.
+     */
+    void awaitOutput(long deadline) throws InterruptedException {
         for (Thread pump : pumps) {
-            pump.join(limit);
+            pump.join(Duration.ofNanos(deadline - System.nanoTime()));
         }
     }
 

@@ -284,7 +284,7 @@ class LaunchTest {
                             "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK"
                                     + " $MASTER_ADDR:$MASTER_PORT $DEEPEP_SECRET_FILE");
             builder.environment().put("DEEPEP_SECRET_FILE", secret.toString());
-            builder.environment().remove("MASTER_PORT");
+            builder.environment().put("MASTER_PORT", node == 0 ? "" : " 29500");
             Process process = builder.start();
             List<String> lines = process.inputReader(StandardCharsets.UTF_8).lines().toList();
             assertThat(process.waitFor()).as(lines.toString()).isZero();
