@@ -14,6 +14,9 @@ import java.util.Optional;
 public final class LaunchedGroup {
     private static final Duration START = Duration.ofMinutes(2);
 
+    /** Two minutes become more than eight hours. */
+    private static final int MOST_DOUBLINGS = 8;
+
     private final Communicator communicator;
 
     private LaunchedGroup(Communicator communicator) {
@@ -56,8 +59,21 @@ public final class LaunchedGroup {
         }
     }
 
+    /**
+     * How long to wait for the others at the start. A host where no rank failed may still wait in
+     * the attempts before this one, one after the other, if one failed before all had met; so each
+     * attempt waits longer than all before it together.
+     */
+    static Duration patience(Duration first, Map<String, String> variables) {
+        String restarts = variables.getOrDefault("TORCHELASTIC_RESTART_COUNT", "");
+        return restarts.matches("\\d{1,9}")
+                ? first.multipliedBy(1L << Math.min(Integer.parseInt(restarts), MOST_DOUBLINGS))
+                : first;
+    }
+
     /** The group; null where this process is alone. */
-    private static Communicator join(Duration start) {
+    private static Communicator join(Duration first) {
+        Duration start = patience(first, System.getenv());
         try {
             return environment().map(each -> ProcessCommunicator.open(each, start)).orElse(null);
         } catch (IllegalArgumentException | DeepEpException refused) {

@@ -9,6 +9,7 @@ import io.deepep.InProcessGroup;
 import io.deepep.error.DeepEpTimeoutException;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -47,5 +48,24 @@ class LaunchedGroupTest {
                 _ -> {
                     throw new IOException("disk full");
                 });
+    }
+
+    /** A host may still wait in each attempt before, while another restarts at once each time. */
+    @Test
+    void anAttemptOutlastsAllBeforeIt() {
+        Duration before = Duration.ZERO;
+        for (int attempt = 0; attempt <= 8; attempt++) {
+            Duration patience = patience(Integer.toString(attempt));
+            assertThat(patience).as("attempt %s", attempt).isGreaterThan(before);
+            before = before.plus(patience);
+        }
+        assertThat(patience("0")).isEqualTo(LONG);
+        assertThat(patience("999999999")).isEqualTo(patience("8"));
+        assertThat(patience("many")).isEqualTo(LONG);
+        assertThat(LaunchedGroup.patience(LONG, Map.of())).isEqualTo(LONG);
+    }
+
+    private static Duration patience(String restarts) {
+        return LaunchedGroup.patience(LONG, Map.of("TORCHELASTIC_RESTART_COUNT", restarts));
     }
 }
