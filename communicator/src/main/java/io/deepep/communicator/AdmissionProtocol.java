@@ -91,12 +91,7 @@ final class AdmissionProtocol extends Protocol {
 
     /** Where nobody was found, and why, as far as that is known. */
     private String startPhase() {
-        return "%s at %s port %s%s"
-                .formatted(
-                        ProcessCommunicator.START,
-                        master.getAddress().getHostAddress(),
-                        master.getPort(),
-                        door.failure() == null ? "" : " (" + door.failure() + ")");
+        return ProcessCommunicator.START + " at " + Door.place(master) + door.failure(master);
     }
 
     @Override

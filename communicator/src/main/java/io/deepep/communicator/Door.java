@@ -7,11 +7,15 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jgroups.util.DefaultSocketFactory;
@@ -31,7 +35,10 @@ final class Door extends DefaultSocketFactory {
     private final Exchange exchange;
     private final Set<SealedSocket> open = ConcurrentHashMap.newKeySet();
     private volatile String refusal;
-    private volatile String failure;
+
+    /** Connections that this rank could not make, the earliest first. */
+    private final Map<InetSocketAddress, String> failures =
+            Collections.synchronizedMap(new LinkedHashMap<>());
 
     Door(String secret, UUID address, Exchange exchange) {
         this.secret = secret;
@@ -68,13 +75,37 @@ final class Door extends DefaultSocketFactory {
     }
 
     /** Notes why this rank could not connect to another. */
-    void setFailed(String why) {
-        failure = why;
+    void setFailed(InetSocketAddress to, String why) {
+        failures.put(to, why);
     }
 
-    /** Why the latest connection failed, or null. */
+    /** Notes that this rank has connected to another. */
+    void setReached(InetSocketAddress to) {
+        failures.remove(to);
+    }
+
+    /** Why this rank cannot connect there, in parentheses, or nothing. */
+    String failure(InetSocketAddress to) {
+        String why = failures.get(to);
+        return why == null ? "" : " (" + why + ")";
+    }
+
+    /** The connection that has failed for longest, and why, in parentheses, or nothing. */
     String failure() {
-        return failure;
+        synchronized (failures) {
+            return failures.entrySet().stream()
+                    .findFirst()
+                    .map(
+                            first ->
+                                    " (no connection to %s: %s)"
+                                            .formatted(place(first.getKey()), first.getValue()))
+                    .orElse("");
+        }
+    }
+
+    /** An address as messages name it. */
+    static String place(InetSocketAddress address) {
+        return address.getAddress().getHostAddress() + " port " + address.getPort();
     }
 
     void add(SealedSocket socket) {

@@ -178,10 +178,10 @@ final class Exchange {
     }
 
     /** Waits until all ranks are members; a rank that has gone cannot become one. */
-    synchronized void awaitAllJoined(long start, long timeoutNanos) {
+    synchronized void awaitAllJoined(Supplier<String> phase, long start, long timeoutNanos) {
         awaitAll(
                 () -> departures.isEmpty() ? here() : alive,
-                ProcessCommunicator.START,
+                phase,
                 start,
                 timeoutNanos,
                 notHereYet -> {});
@@ -230,11 +230,16 @@ final class Exchange {
     /**
      * Waits for the messages of all ranks.
      *
+     * @param phase asked only when the wait fails
      * @param ask asks ranks whom they wait for themselves, without waiting; their answers go to
      *     {@link #setAwaited}
      */
     synchronized List<byte[]> await(
-            long number, String phase, long start, long timeoutNanos, Consumer<BitSet> ask) {
+            long number,
+            Supplier<String> phase,
+            long start,
+            long timeoutNanos,
+            Consumer<BitSet> ask) {
         Round current = round(number);
         awaitAll(() -> current.present, phase, start, timeoutNanos, ask);
         rounds.remove(number);
@@ -252,7 +257,7 @@ final class Exchange {
      */
     private void awaitAll(
             Supplier<BitSet> present,
-            String phase,
+            Supplier<String> phase,
             long start,
             long timeoutNanos,
             Consumer<BitSet> ask) {
@@ -266,11 +271,16 @@ final class Exchange {
                 requireNotExcluded();
                 awaited = absentRank(here);
                 if (Departure.of(departures, awaited) != null) {
-                    throw timeout(awaited, phase, start);
+                    throw timeout(awaited, phase.get(), start);
                 }
                 if (waited >= timeoutNanos) {
                     throw new DeepEpTimeoutException(
-                            rank, silentRank(here), phase, size, here.cardinality(), timeoutNanos);
+                            rank,
+                            silentRank(here),
+                            phase.get(),
+                            size,
+                            here.cardinality(),
+                            timeoutNanos);
                 }
                 if (!asked && waited >= timeoutNanos / 2) {
                     asked = true;

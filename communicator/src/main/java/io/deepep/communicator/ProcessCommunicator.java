@@ -15,6 +15,7 @@ import java.util.BitSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import java.util.stream.StreamSupport;
 import org.jgroups.Address;
 import org.jgroups.JChannel;
@@ -109,9 +110,10 @@ public final class ProcessCommunicator implements Communicator {
         }
         try {
             communicator.channel.connect("deepep");
-            communicator.exchange.awaitAllJoined(start, timeoutNanos);
+            Supplier<String> phase = () -> START + communicator.door.failure();
+            communicator.exchange.awaitAllJoined(phase, start, timeoutNanos);
             // The first exchange shows that messages pass between any two ranks, and connects them.
-            communicator.allGather(new byte[0], START, start, timeoutNanos);
+            communicator.allGather(new byte[0], phase, start, timeoutNanos);
             communicator.exchange.setComplete();
             return communicator;
         } catch (Exception failure) {
@@ -193,7 +195,7 @@ public final class ProcessCommunicator implements Communicator {
     public List<byte[]> allGather(byte[] message, Duration timeout) {
         Objects.requireNonNull(message, "message");
         long timeoutNanos = nanos(timeout);
-        return allGather(message, EXCHANGE, System.nanoTime(), timeoutNanos);
+        return allGather(message, () -> EXCHANGE, System.nanoTime(), timeoutNanos);
     }
 
     /** Of any time-out, even forever. */
@@ -201,7 +203,8 @@ public final class ProcessCommunicator implements Communicator {
         return TimeUnit.NANOSECONDS.convert(Objects.requireNonNull(timeout, "timeout"));
     }
 
-    private List<byte[]> allGather(byte[] message, String phase, long start, long timeoutNanos) {
+    private List<byte[]> allGather(
+            byte[] message, Supplier<String> phase, long start, long timeoutNanos) {
         long round = exchange.enter();
         try {
             exchange.receive(rank(), round, message.length, message, 0, message.length);

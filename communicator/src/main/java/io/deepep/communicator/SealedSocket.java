@@ -4,6 +4,7 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.net.SocketAddress;
 import java.net.SocketException;
@@ -40,9 +41,10 @@ final class SealedSocket extends Socket {
             super.connect(endpoint, timeout);
             prove(endpoint);
         } catch (IOException failure) {
-            door.setFailed(failure.getMessage());
+            door.setFailed((InetSocketAddress) endpoint, failure.getMessage());
             throw failure;
         }
+        door.setReached((InetSocketAddress) endpoint);
     }
 
     private void prove(SocketAddress endpoint) throws IOException {

@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.Departure;
+import io.deepep.spi.LoopbackPorts;
 import java.io.IOException;
+import java.net.ConnectException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.Socket;
@@ -86,6 +88,38 @@ class DoorTest {
                 again.getOutputStream().write('A');
                 assertThat(toOne.getInputStream().read()).isEqualTo('A');
             }
+        }
+    }
+
+    /** Of two hosts that cannot reach each other, each would blame a rank that is well. */
+    @Test
+    void knowsWhichConnectionFailsUntilItIsMade() throws Exception {
+        Rank zero = Rank.of(0);
+        Rank one = Rank.of(1);
+        InetAddress host = InetAddress.getLoopbackAddress();
+        InetSocketAddress first = new InetSocketAddress(host, LoopbackPorts.free());
+        InetSocketAddress second = new InetSocketAddress(host, LoopbackPorts.free());
+        connect(one, first);
+        connect(one, second);
+        connect(one, first);
+        assertThat(one.door().failure())
+                .isEqualTo(
+                        " (no connection to 127.0.0.1 port %s: Connection refused)",
+                        first.getPort());
+        try (GuardedServerSocket gate = new GuardedServerSocket(zero.door())) {
+            gate.bind(first, 0);
+            connect(one, first);
+        }
+        assertThat(one.door().failure()).contains(Door.place(second));
+        assertThat(one.door().failure(second)).isEqualTo(" (Connection refused)");
+        assertThat(one.door().failure(first)).isEmpty();
+    }
+
+    private static void connect(Rank rank, InetSocketAddress place) throws IOException {
+        try (SealedSocket socket = new SealedSocket(rank.door())) {
+            socket.connect(place, 1000);
+        } catch (ConnectException refused) {
+            // What it says, the door knows.
         }
     }
 }

@@ -45,7 +45,13 @@ class ExchangeTest {
         DeepEpTimeoutException timeout =
                 catchThrowableOfType(
                         DeepEpTimeoutException.class,
-                        () -> exchange.await(round, "test", System.nanoTime(), TIMEOUT_NANOS, ask));
+                        () ->
+                                exchange.await(
+                                        round,
+                                        () -> "test",
+                                        System.nanoTime(),
+                                        TIMEOUT_NANOS,
+                                        ask));
         exchange.leave();
         return timeout;
     }
@@ -104,7 +110,7 @@ class ExchangeTest {
                         () ->
                                 exchange.await(
                                         0,
-                                        "test",
+                                        () -> "test",
                                         System.nanoTime(),
                                         Duration.ofSeconds(1).toNanos(),
                                         missing -> exchange.setExcluded(3)))
