@@ -13,11 +13,11 @@ record LauncherVariables(Map<String, String> variables) {
             "; start the process by deepep launch, torchrun, mpirun or srun, or set RANK,"
                     + " WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT";
 
-    /**
-     * {@code gpu[07-09,12],login}: the common beginning and, if there are brackets, the first
-     * number.
-     */
-    private static final Pattern FIRST_HOST = Pattern.compile("([^,\\[]+)(?:\\[([^],-]+))?.*");
+    /** Of {@code rack[1-2]gpu[07-09,12],login} what comes before the comma between hosts. */
+    private static final Pattern FIRST_HOSTS = Pattern.compile("(?:[^,\\[]++|\\[[^]]*+])++");
+
+    /** Numbers of hosts, and the first of them. */
+    private static final Pattern NUMBERS = Pattern.compile("\\[([^],-]*)[^]]*]");
 
     /** {@code 8(x2)} or {@code 8}: as many on every host. */
     private static final Pattern TASKS_PER_NODE = Pattern.compile("(\\d+)(?:\\(x\\d+\\))?");
@@ -142,9 +142,9 @@ record LauncherVariables(Map<String, String> variables) {
         }
         // srun puts rank 0 on the first host of its step.
         if (family.equals(SLURM) && has("SLURM_STEP_NODELIST")) {
-            Matcher hosts = FIRST_HOST.matcher(variables.get("SLURM_STEP_NODELIST").strip());
-            if (hosts.matches()) {
-                return hosts.group(1) + (hosts.group(2) == null ? "" : hosts.group(2));
+            Matcher hosts = FIRST_HOSTS.matcher(variables.get("SLURM_STEP_NODELIST").strip());
+            if (hosts.lookingAt()) {
+                return NUMBERS.matcher(hosts.group()).replaceAll("$1");
             }
         }
         throw new IllegalArgumentException(
@@ -250,7 +250,10 @@ record LauncherVariables(Map<String, String> variables) {
         try {
             return Integer.parseInt(text);
         } catch (NumberFormatException wrong) {
-            throw new IllegalArgumentException(name + "=" + text + " is not a number", wrong);
+            boolean digits = text.matches("[+-]?\\d+");
+            throw new IllegalArgumentException(
+                    "%s=%s is %s".formatted(name, text, digits ? "out of range" : "not a number"),
+                    wrong);
         }
     }
 }

@@ -100,6 +100,8 @@ class ProcessEnvironmentTest {
                 "gpu[07-09,12],login|gpu07",
                 "rack1-gpu[3]|rack1-gpu3",
                 "a,b[1-2]|a",
+                "rack[1-2]gpu[07-09,12],login|rack1gpu07",
+                "gpu[1,3]-ib|gpu1-ib",
             })
     void srunsFirstHostIsTheMeetingPlace(String list, String first) {
         Map<String, String> variables = variables(SRUN);
@@ -141,6 +143,7 @@ class ProcessEnvironmentTest {
     @Test
     void namesWhatIsWrong() {
         assertRefused(variables(TORCHRUN, "RANK=five"), "RANK=five is not a number");
+        assertRefused(variables(TORCHRUN, "RANK=4294967296"), "RANK=4294967296 is out of range");
         assertRefused(variables(TORCHRUN, "RANK=8"), "rank=8 (RANK) is not between 0 and 7");
         assertRefused(variables(TORCHRUN, "WORLD_SIZE=0"), "size=0 (WORLD_SIZE)");
         assertRefused(
