@@ -8,6 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -51,6 +52,16 @@ class SecretFileTest {
             write(file, "words of the secret", open);
             assertRefused(file, "has the permissions " + open, "chmod 600 it");
         }
+    }
+
+    @Test
+    void refusesWhatAnotherUserOwns() throws IOException {
+        Assumptions.assumeTrue(
+                Files.getAttribute(folder, "unix:uid").equals(0),
+                "only root can give a file to another user");
+        Path file = write(folder.resolve("secret"), "a secret", "rw-------");
+        Files.setAttribute(file, "unix:uid", 12345);
+        assertRefused(file, "belongs to user 12345, not to user 0");
     }
 
     @Test
