@@ -100,7 +100,7 @@ public final class Launch {
             } catch (IOException failure) {
                 stop();
                 throw new UsageException(
-                        "launch: cannot start %s: %s"
+                        "launch: cannot start %s: %s; if it is a limit, raise ulimit -n (files) or -u (processes)"
                                 .formatted(plan.command().getFirst(), failure.getMessage()));
             }
         }

@@ -31,8 +31,9 @@ record LaunchSecret(Path file) implements AutoCloseable {
                 OutputFile.discard(file);
             }
             throw new UsageException(
-                    ("launch: cannot keep a secret in %s (%s); make room there, or choose another"
-                                    + " folder by DEEPEP_JAVA_OPTS=-Djava.io.tmpdir=FOLDER")
+                    ("launch: cannot keep a secret in %s (%s); make room there, choose another folder by"
+                                    + " DEEPEP_JAVA_OPTS=-Djava.io.tmpdir=FOLDER, or raise the limits of open files and"
+                                    + " file sizes (ulimit -n, ulimit -f)")
                             .formatted(System.getProperty("java.io.tmpdir"), failure));
         }
     }
