@@ -3,8 +3,8 @@ package io.deepep.communicator;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.deepep.spi.LoopbackPorts;
 import java.io.IOException;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -16,15 +16,7 @@ class BareProcessTest {
     private static final List<String> WITHOUT_NETWORK = List.of("unshare", "-rn");
 
     private final Map<String, String> variables =
-            new HashMap<>(
-                    Map.of(
-                            "RANK", "0",
-                            "WORLD_SIZE", "1",
-                            "LOCAL_RANK", "0",
-                            "LOCAL_WORLD_SIZE", "1",
-                            "MASTER_ADDR", "127.0.0.1",
-                            "MASTER_PORT", "29500",
-                            "DEEPEP_SECRET", Groups.SECRET));
+            Groups.variables(0, 1, "127.0.0.1", LoopbackPorts.free());
 
     private List<String> linesOf(List<String> under) throws IOException, InterruptedException {
         try (RankProcess rank = RankProcess.start(under, variables, 60_000, 60_000)) {

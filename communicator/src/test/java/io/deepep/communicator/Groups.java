@@ -3,7 +3,9 @@ package io.deepep.communicator;
 import io.deepep.spi.LoopbackPorts;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -33,6 +35,19 @@ final class Groups {
                 port,
                 secret,
                 ProcessEnvironment.DEFAULT_FAILURE_TIMEOUT);
+    }
+
+    /** What a launcher gives a rank of one host; may be changed. */
+    static Map<String, String> variables(int rank, int size, String address, int port) {
+        return new HashMap<>(
+                Map.of(
+                        "RANK", Integer.toString(rank),
+                        "WORLD_SIZE", Integer.toString(size),
+                        "LOCAL_RANK", Integer.toString(rank),
+                        "LOCAL_WORLD_SIZE", Integer.toString(size),
+                        "MASTER_ADDR", address,
+                        "MASTER_PORT", Integer.toString(port),
+                        "DEEPEP_SECRET", SECRET));
     }
 
     static List<ProcessCommunicator> open(int size) throws Exception {

@@ -39,16 +39,9 @@ class ProcessGroupTest {
     }
 
     private static Map<String, String> variables(int rank, int size, String address, int port) {
-        return new HashMap<>(
-                Map.of(
-                        "RANK", Integer.toString(rank),
-                        "WORLD_SIZE", Integer.toString(size),
-                        "LOCAL_RANK", Integer.toString(rank),
-                        "LOCAL_WORLD_SIZE", Integer.toString(size),
-                        "MASTER_ADDR", address,
-                        "MASTER_PORT", Integer.toString(port),
-                        "DEEPEP_SECRET", Groups.SECRET,
-                        "DEEPEP_FAILURE_SECONDS", Integer.toString(FAILURE_SECONDS)));
+        Map<String, String> variables = Groups.variables(rank, size, address, port);
+        variables.put("DEEPEP_FAILURE_SECONDS", Integer.toString(FAILURE_SECONDS));
+        return variables;
     }
 
     private static Map<String, String> variables(int rank, int size, int port) {

@@ -6,7 +6,6 @@ import io.deepep.spi.LoopbackPorts;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.HashMap;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -35,21 +34,9 @@ class RecordingTest {
     }
 
     private static byte[] record(Path file, String settings) throws Exception {
-        Map<String, String> variables =
-                new HashMap<>(
-                        Map.of(
-                                "RANK",
-                                "0",
-                                "WORLD_SIZE",
-                                "1",
-                                "MASTER_ADDR",
-                                "127.0.0.1",
-                                "MASTER_PORT",
-                                Integer.toString(LoopbackPorts.free()),
-                                "DEEPEP_SECRET",
-                                SECRET,
-                                "JDK_JAVA_OPTIONS",
-                                "-XX:StartFlightRecording:filename=" + file + settings));
+        Map<String, String> variables = Groups.variables(0, 1, "127.0.0.1", LoopbackPorts.free());
+        variables.put("DEEPEP_SECRET", SECRET);
+        variables.put("JDK_JAVA_OPTIONS", "-XX:StartFlightRecording:filename=" + file + settings);
         try (RankProcess rank = RankProcess.start(variables, 60_000, 60_000)) {
             String line = rank.hear();
             while (!line.startsWith("joined")) {

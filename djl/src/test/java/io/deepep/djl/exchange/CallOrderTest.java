@@ -218,18 +218,17 @@ class CallOrderTest {
     }
 
     private static Event done() {
-        return new Event() {
-            @Override
-            public boolean isDone() {
-                return true;
-            }
-
-            @Override
-            public void synchronize() {}
-        };
+        return event(() -> {});
     }
 
     private static Event failing() {
+        return event(
+                () -> {
+                    throw new IllegalStateException("a peer did not come");
+                });
+    }
+
+    private static Event event(Runnable synchronize) {
         return new Event() {
             @Override
             public boolean isDone() {
@@ -238,7 +237,7 @@ class CallOrderTest {
 
             @Override
             public void synchronize() {
-                throw new IllegalStateException("a peer did not come");
+                synchronize.run();
             }
         };
     }
