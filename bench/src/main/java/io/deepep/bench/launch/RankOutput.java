@@ -3,6 +3,7 @@ package io.deepep.bench.launch;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.UsageException;
+import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.Writer;
@@ -62,23 +63,17 @@ record RankOutput(Console console, int rank, PrintWriter out, PrintWriter err) {
     /** Sends both outputs of its process there, by threads that end with them. */
     List<Thread> pump(Process process) {
         return List.of(
-                pump(
-                        new RankLines(process.inputReader(StandardCharsets.UTF_8)),
-                        console.out(),
-                        out),
-                pump(
-                        new RankLines(process.errorReader(StandardCharsets.UTF_8)),
-                        console.err(),
-                        err));
+                pump(process.inputReader(StandardCharsets.UTF_8), console.out(), out),
+                pump(process.errorReader(StandardCharsets.UTF_8), console.err(), err));
     }
 
-    private Thread pump(RankLines lines, PrintWriter to, PrintWriter file) {
+    private Thread pump(BufferedReader reader, PrintWriter to, PrintWriter file) {
         String prefix = "[" + rank + "] ";
         return Thread.ofPlatform()
                 .daemon()
                 .start(
                         () -> {
-                            try (lines;
+                            try (RankLines lines = new RankLines(reader);
                                     file) {
                                 for (String line = lines.next();
                                         line != null;
