@@ -79,8 +79,6 @@ final class LibTorch {
                     JAVA_INT,
                     JAVA_INT,
                     ADDRESS);
-    private static final Function CALL_DISPATCHER =
-            Function.of(LIBRARY, "aoti_torch_call_dispatcher", ADDRESS, ADDRESS, ADDRESS);
 
     private LibTorch() {}
 
@@ -191,14 +189,6 @@ final class LibTorch {
     /** The same; the host goes on at once if memory of the host is pinned. */
     static void copyNonBlocking(long to, long from) {
         COPY.call(to, from, 1);
-    }
-
-    /** Runs an operator on a stack of arguments, where its results are afterwards. */
-    static void callDispatcher(String operator, MemorySegment stack) {
-        try (Arena arena = Arena.ofConfined()) {
-            new Function(operator, CALL_DISPATCHER.handle)
-                    .call(arena.allocateFrom(operator), arena.allocateFrom(""), stack);
-        }
     }
 
     /** Type and device of a tensor to be made. */

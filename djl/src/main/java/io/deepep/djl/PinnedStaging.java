@@ -7,6 +7,7 @@ import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.Event;
 import io.deepep.Tensor;
+import io.deepep.djl.script.Operators;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
@@ -40,7 +41,7 @@ final class PinnedStaging implements AutoCloseable {
     /** Of a type of one byte: bytes are copied as they are. */
     private Tensor pinned() {
         try (NDArray pageable = TorchTensors.empty(onCpu, DType.FP8_E4M3, PIECE_BYTES)) {
-            return TorchTensors.borrow(TorchOperators.pinned(pageable));
+            return TorchTensors.borrow(Operators.pinned(pageable));
         }
     }
 

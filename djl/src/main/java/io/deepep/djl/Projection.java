@@ -2,7 +2,7 @@ package io.deepep.djl;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.types.DataType;
-import ai.djl.nn.core.Linear;
+import io.deepep.djl.script.Operators;
 
 /**
  * A linear layer whose weight may have any floating-point type, including BF16. It multiplies in
@@ -17,8 +17,11 @@ public record Projection(NDArray weight, NDArray bias) {
      * of {@code x}.
      */
     public NDArray apply(NDArray x) {
-        NDArray typed = TorchTensors.toTypeOf(weight, x);
-        NDArray y = Linear.linear(typed, weight, bias).singletonOrThrow();
-        return y.toType(DataType.FLOAT32, false);
+        return multiply(x).toType(DataType.FLOAT32, false);
+    }
+
+    /** The same, but the result has the type of the weight. */
+    public NDArray multiply(NDArray x) {
+        return bias == null ? Operators.linear(x, weight) : Operators.linear(x, weight, bias);
     }
 }

@@ -6,6 +6,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.AbstractBlock;
+import ai.djl.nn.Activation;
 import ai.djl.nn.Block;
 import ai.djl.nn.core.Linear;
 import ai.djl.training.ParameterStore;
@@ -46,7 +47,8 @@ public final class SwiGluExpert extends AbstractBlock {
             PairList<String, Object> params) {
         NDArray gate = gateProj.forward(store, inputs, training).singletonOrThrow();
         NDArray up = upProj.forward(store, inputs, training).singletonOrThrow();
-        return downProj.forward(store, new NDList(SwiGlu.silu(gate).mul(up)), training, params);
+        return downProj.forward(
+                store, new NDList(gate.mul(Activation.sigmoid(gate)).mul(up)), training, params);
     }
 
     @Override

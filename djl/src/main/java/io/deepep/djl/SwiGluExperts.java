@@ -5,11 +5,13 @@ import static io.deepep.djl.TorchTensors.scalar;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
-import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Activation;
+import io.deepep.DType;
 import io.deepep.djl.exchange.ExpertRows;
 import io.deepep.djl.exchange.LocalExperts;
+import io.deepep.djl.script.Operators;
 import java.util.Arrays;
 import java.util.Objects;
 import java.util.stream.IntStream;
@@ -17,13 +19,20 @@ import java.util.stream.LongStream;
 
 /**
  * The usual experts, {@code down(silu(gate(x)) * up(x))}, with one array per matrix for all experts
- * of a rank. In BF16 on a GPU they run as two grouped multiplications, which skip experts without
- * rows. Otherwise each expert multiplies its own rows.
+ * of a rank. On a GPU, a few slots of low-latency mode are all computed, in use or not. In BF16 on
+ * a GPU, other rows take two grouped multiplications, which skip experts without rows. Otherwise
+ * each expert multiplies its own rows.
  */
 public final class SwiGluExperts implements LocalExperts {
+    private static final int GROUPED_ALIGNMENT = 8;
+
+    /** Rows of a tile of a matrix multiplication on GPUs. */
+    private static final int MOST_SLOTS_AT_ONCE = 64;
+
     private final NDArray gateUp;
     private final NDArray down;
     private final Extras extras;
+    private final boolean hasGroupedMm;
 
     /** Transposed views: [El,H,2I] and [El,I,H]. */
     private final NDArray gateUpByInput;
@@ -56,8 +65,19 @@ public final class SwiGluExperts implements LocalExperts {
         this.gateUp = gateUp;
         this.down = down;
         this.extras = Objects.requireNonNull(extras, "extras");
+        hasGroupedMm = hasGroupedMm(gateUp);
         gateUpByInput = gateUp.transpose(0, 2, 1);
         downByInput = down.transpose(0, 2, 1);
+    }
+
+    /** BF16 on GPUs that have it, rows of 16 bytes. */
+    private static boolean hasGroupedMm(NDArray matrices) {
+        Shape shape = matrices.getShape();
+        return matrices.getDevice().isGpu()
+                && TorchTensors.hasType(matrices, DType.BF16)
+                && shape.get(1) % GROUPED_ALIGNMENT == 0
+                && shape.get(2) % GROUPED_ALIGNMENT == 0
+                && Operators.hasGroupedMm(matrices.getManager());
     }
 
     /** [El,2I,H]. */
@@ -72,26 +92,39 @@ public final class SwiGluExperts implements LocalExperts {
 
     @Override
     public NDArray run(ExpertRows rows) {
-        if (!TorchOperators.hasGroupedMm(gateUp)) {
+        NDArray given = rows.x();
+        if (rows.areInSlots()
+                && given.getDevice().isGpu()
+                && given.getShape().get(1) <= MOST_SLOTS_AT_ONCE) {
+            return inAllSlots(given);
+        }
+        if (!hasGroupedMm) {
             return oneByOne.run(rows);
         }
-        NDArray x = TorchTensors.toTypeOf(gateUp, rows.x());
-        int numRows = Arrays.stream(rows.counts()).sum();
-        if (numRows == 0) {
-            return rows.areInSlots() ? rows.out() : x;
-        }
+        NDArray x = TorchTensors.toTypeOf(gateUp, given);
         if (!rows.areInSlots()) {
-            return grouped(x, rows.ends(), rows.counts());
+            return x.getShape().get(0) == 0 ? x : grouped(x, rows.ends());
         }
-        NDManager scope = x.getManager();
-        long numSlots = x.getShape().get(1);
-        NDArray used = slotsInUse(rows.counts(), numSlots, scope);
         int[] ends = rows.counts().clone();
         Arrays.parallelPrefix(ends, Integer::sum);
-        NDArray packed = TorchOperators.rowsOf(byRow(x), used);
-        NDArray results = grouped(packed, scope.create(ends), rows.counts());
-        TorchOperators.setRows(byRow(rows.out()), used, results);
+        if (ends[ends.length - 1] > 0) {
+            NDManager scope = x.getManager();
+            NDArray used = slotsInUse(rows.counts(), x.getShape().get(1), scope);
+            NDArray packed = Operators.rowsOf(byRow(x), used);
+            Operators.setRows(byRow(rows.out()), used, grouped(packed, scope.create(ends)));
+        }
         return rows.out();
+    }
+
+    /**
+     * Computes all slots [El,S,H], in use or not. With few slots, a multiplication takes as long as
+     * it takes to read the matrices, and the host need not wait to know which slots are in use.
+     */
+    NDArray inAllSlots(NDArray slots) {
+        NDArray x = TorchTensors.toTypeOf(gateUp, slots);
+        NDArray hidden = Operators.bmm(x, gateUpByInput, extras.gateUpBias);
+        NDArray activated = TorchTensors.toTypeOf(down, activate(hidden));
+        return Operators.bmm(activated, downByInput, extras.downBias);
     }
 
     /** A view [El*S,H] of slots. */
@@ -109,36 +142,21 @@ public final class SwiGluExperts implements LocalExperts {
                         .toArray());
     }
 
-    private static long[] expertOf(int[] counts, int numRows) {
-        long[] expertOf = new long[numRows];
-        int row = 0;
-        for (int e = 0; e < counts.length; e++) {
-            Arrays.fill(expertOf, row, row + counts[e], e);
-            row += counts[e];
-        }
-        return expertOf;
-    }
-
     /** Of rows [n,H] by expert, n above 0. */
-    private NDArray grouped(NDArray x, NDArray ends, int[] counts) {
-        NDArray hidden = TorchOperators.groupedMm(x, gateUpByInput, ends);
+    private NDArray grouped(NDArray x, NDArray ends) {
+        NDArray hidden = Operators.groupedMm(x, gateUpByInput, ends);
         NDArray activated =
-                TorchTensors.toTypeOf(down, activate(biased(hidden, extras.gateUpBias, counts)));
-        NDArray y = TorchOperators.groupedMm(activated, downByInput, ends);
-        return biased(y, extras.downBias, counts);
+                TorchTensors.toTypeOf(down, activate(biased(hidden, extras.gateUpBias, ends)));
+        NDArray y = Operators.groupedMm(activated, downByInput, ends);
+        return biased(y, extras.downBias, ends);
     }
 
-    /** Adds to every row what belongs to its expert. */
-    private static NDArray biased(NDArray y, NDArray bias, int[] counts) {
-        if (bias == null) {
-            return y;
-        }
-        NDManager scope = y.getManager();
-        long[] expertOf = expertOf(counts, (int) y.getShape().get(0));
-        return y.add(bias.get(scope, new NDIndex("{}", scope.create(expertOf))));
+    private static NDArray biased(NDArray y, NDArray bias, NDArray ends) {
+        return bias == null ? y : Operators.addByGroup(y, bias, ends);
     }
 
-    private NDArray one(int expert, NDArray rows) {
+    /** Of rows [n,H] of one expert. */
+    NDArray one(int expert, NDArray rows) {
         NDManager scope = rows.getManager();
         NDArray x = TorchTensors.toTypeOf(gateUp, rows);
         NDArray hidden = x.matMul(gateUpByInput.get(scope, expert));
@@ -152,13 +170,13 @@ public final class SwiGluExperts implements LocalExperts {
 
     /** FLOAT32 [...,I] of [...,2I]. */
     private NDArray activate(NDArray gateAndUp) {
+        if (extras.limit == 0) {
+            return Operators.swiglu(gateAndUp);
+        }
         NDArray values = gateAndUp.toType(DataType.FLOAT32, false);
         NDList halves = values.split(2, values.getShape().dimension() - 1);
         NDArray gate = halves.get(0);
         NDArray up = halves.get(1);
-        if (extras.limit == 0) {
-            return SwiGlu.silu(gate).mul(up);
-        }
         NDArray limit = scalar(extras.limit);
         NDArray least = gate.minimum(limit);
         NDArray swish = least.mul(Activation.sigmoid(least.mul(scalar(extras.alpha))));

@@ -17,6 +17,7 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
 
 /**
  * The tensors of a checkpoint, loaded as arrays of one type on one device. FP8 weights, as DeepSeek
@@ -129,8 +130,30 @@ public final class Weights implements AutoCloseable {
     /** The same with a bias, which there must be, or without. */
     public Projection projection(String name, long outputs, long inputs, boolean biased)
             throws IOException {
-        NDArray weight = matrix(name + ".weight", outputs, inputs);
-        return new Projection(weight, biased ? matrix(name + ".bias", outputs) : null);
+        return projections(inputs, biased, new Outputs(name, outputs));
+    }
+
+    /** Outputs of a linear layer. */
+    public record Outputs(String name, long number) {}
+
+    /** Linear layers with the same inputs as one, whose outputs come one layer after the other. */
+    public Projection projections(long inputs, boolean biased, Outputs... layers)
+            throws IOException {
+        long outputs = Stream.of(layers).mapToLong(Outputs::number).sum();
+        NDArray weight = empty(outputs, inputs);
+        NDArray bias = biased ? empty(outputs) : null;
+        long first = 0;
+        try (NDManager scope = manager.newSubManager()) {
+            for (Outputs layer : layers) {
+                NDIndex own = new NDIndex().addSliceDim(first, first + layer.number);
+                load(layer.name + ".weight", weight.get(scope, own));
+                if (biased) {
+                    load(layer.name + ".bias", bias.get(scope, own));
+                }
+                first += layer.number;
+            }
+        }
+        return new Projection(weight, bias);
     }
 
     /** Gives a block its own parameters, in FLOAT32. Their shapes are set. */

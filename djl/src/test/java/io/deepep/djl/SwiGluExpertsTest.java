@@ -2,6 +2,7 @@ package io.deepep.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
@@ -14,6 +15,7 @@ import io.deepep.djl.SwiGluExperts.Extras;
 import io.deepep.djl.exchange.ExpertExchange;
 import io.deepep.djl.exchange.Transport;
 import io.deepep.djl.gate.ExpertGate;
+import io.deepep.djl.script.Operators;
 import java.io.DataOutputStream;
 import java.io.OutputStream;
 import java.util.Arrays;
@@ -62,15 +64,50 @@ class SwiGluExpertsTest {
             NDArray slots = TorchTensors.empty(manager, type, 3, 4, 2);
             TorchTensors.cast(manager.arange(24f).reshape(3, 4, 2), slots);
             NDArray used = SwiGluExperts.slotsInUse(new int[] {2, 0, 1}, 4, manager);
-            NDArray packed = TorchOperators.rowsOf(slots.reshape(12, 2), used);
+            NDArray packed = Operators.rowsOf(slots.reshape(12, 2), used);
             assertThat(packed.toType(DataType.FLOAT32, true).toFloatArray())
                     .containsExactly(0, 1, 2, 3, 16, 17);
             NDArray out = TorchTensors.empty(manager, type, 3, 4, 2);
             TorchTensors.cast(manager.zeros(new Shape(3, 4, 2)), out);
-            TorchOperators.setRows(out.reshape(12, 2), used, packed);
+            Operators.setRows(out.reshape(12, 2), used, packed);
             float[] put = out.toType(DataType.FLOAT32, true).toFloatArray();
             assertThat(Arrays.copyOf(put, 5)).containsExactly(0, 1, 2, 3, 0);
             assertThat(Arrays.copyOfRange(put, 14, 20)).containsExactly(0, 0, 16, 17, 0, 0);
+        }
+    }
+
+    /** The second of three groups is empty, and a row is behind the last. */
+    @Test
+    void rowsGetWhatBelongsToTheirGroup() {
+        try (NDManager manager = Moe.manager()) {
+            NDArray y =
+                    Operators.addByGroup(
+                            manager.zeros(new Shape(4, 1)),
+                            manager.create(new float[] {1, 2, 3}, new Shape(3, 1)),
+                            manager.create(new int[] {2, 2, 3}));
+            assertThat(Arrays.copyOf(y.toFloatArray(), 3)).containsExactly(1, 1, 3);
+        }
+    }
+
+    /** On GPUs they are for few slots; here each is compared with its expert alone. */
+    @ParameterizedTest
+    @CsvSource({"0, false", "7, false", "7, true"})
+    void allSlotsAreComputedAtOnce(float limit, boolean biased) {
+        try (NDManager manager = Moe.manager()) {
+            NDArray gateUp = Moe.random(manager, 1, 1, 3, 8, 6);
+            NDArray down = Moe.random(manager, 2, 1, 3, 6, 4);
+            NDArray gateUpBias = biased ? Moe.random(manager, 3, 1, 3, 8) : null;
+            NDArray downBias = biased ? Moe.random(manager, 4, 1, 3, 6) : null;
+            SwiGluExperts experts =
+                    new SwiGluExperts(
+                            gateUp, down, new Extras(gateUpBias, downBias, limit, 1.702f));
+            NDArray slots = Moe.random(manager, 5, 1, 3, 5, 6);
+            NDArray all = experts.inAllSlots(slots);
+            for (int e = 0; e < 3; e++) {
+                assertThat(all.get(e).toFloatArray())
+                        .containsExactly(
+                                experts.one(e, slots.get(e)).toFloatArray(), within(1e-4f));
+            }
         }
     }
 

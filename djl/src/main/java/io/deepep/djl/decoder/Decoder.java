@@ -246,7 +246,8 @@ public final class Decoder implements AutoCloseable {
                 wanted.add(numTokens - 1L);
             }
         }
-        Pass pass = new Pass(scope, ids(scope, positions), ids(scope, rows), sequences);
+        Pass pass =
+                new Pass(scope, ids(scope, positions), ids(scope, rows), sequences, options.type());
         NDArray logits = model.logits(ids(scope, tokens), pass, ids(scope, wanted));
         exchange.awaitLast(); // or a failure would be told to the next request
         return logits;
@@ -298,7 +299,7 @@ public final class Decoder implements AutoCloseable {
             now.attach(scope);
             NDArray tokens = last.duplicate();
             tokens.attach(scope);
-            Pass pass = new Pass(scope, now, now.add(firstRows), null);
+            Pass pass = new Pass(scope, now, now.add(firstRows), null, options.type());
             NDArray all = scope.arange(0, options.maxSequences(), 1, DataType.INT64);
             sampler.next(model.logits(tokens, pass, all), last);
             positions.addi(1);

@@ -1,11 +1,13 @@
 package io.deepep.djl.decoder;
 
-import static io.deepep.djl.TorchTensors.scalar;
-
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDArrays;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.types.Shape;
 import io.deepep.djl.CheckpointConfig;
 import io.deepep.djl.Projection;
 import io.deepep.djl.Weights;
+import io.deepep.djl.Weights.Outputs;
 import java.io.IOException;
 
 /**
@@ -19,15 +21,20 @@ final class GroupedQueryAttention implements Attention {
 
     private final int headSize;
     private final Rope rope;
-    private final Projection q;
-    private final Projection k;
-    private final Projection v;
+
+    /** Of queries, keys and values. */
+    private final Projection qkv;
+
     private final Projection o;
 
-    /** Null where the model has none. */
-    private final RmsNorm qNorm;
+    private final int numKvHeads;
 
-    private final RmsNorm kNorm;
+    /**
+     * Weights of each head of queries, then of each head of keys; empty where the model has none.
+     */
+    private final NDArray norm;
+
+    private final double epsilon;
     private final Heads heads;
     private final KvCache keys;
     private final KvCache values;
@@ -38,7 +45,7 @@ final class GroupedQueryAttention implements Attention {
         this.rope = rope;
         int hidden = config.number("hidden_size");
         int numHeads = config.number("num_attention_heads");
-        int numKvHeads = config.number("num_key_value_heads", numHeads);
+        numKvHeads = config.number("num_key_value_heads", numHeads);
         if (numKvHeads < 1 || numHeads % numKvHeads != 0) {
             throw new IllegalArgumentException(
                     "%s: num_attention_heads=%s is not a multiple of num_key_value_heads=%s"
@@ -46,24 +53,35 @@ final class GroupedQueryAttention implements Attention {
         }
         headSize = headSize(config);
         boolean all = config.flag("attention_bias", false);
-        boolean biased = all || config.flag("qkv_bias", false);
-        q = weights.projection("q_proj", (long) numHeads * headSize, hidden, biased);
-        k = weights.projection("k_proj", (long) numKvHeads * headSize, hidden, biased);
-        v = weights.projection("v_proj", (long) numKvHeads * headSize, hidden, biased);
+        long ofKeys = (long) numKvHeads * headSize;
+        qkv =
+                weights.projections(
+                        hidden,
+                        all || config.flag("qkv_bias", false),
+                        new Outputs("q_proj", (long) numHeads * headSize),
+                        new Outputs("k_proj", ofKeys),
+                        new Outputs("v_proj", ofKeys));
         boolean last = all && !config.family().equals("glm4_moe");
         o = weights.projection("o_proj", hidden, (long) numHeads * headSize, last);
-        double epsilon = config.decimal("rms_norm_eps", 1e-6);
-        boolean hasNorms = config.flag("use_qk_norm", false);
-        qNorm = hasNorms ? RmsNorm.load(weights, "q_norm", headSize, epsilon) : null;
-        kNorm = hasNorms ? RmsNorm.load(weights, "k_norm", headSize, epsilon) : null;
-        NDArray scale = scalar((float) (1 / Math.sqrt(headSize)));
+        norm =
+                config.flag("use_qk_norm", false)
+                        ? norm(weights, numHeads)
+                        : weights.manager().create(new Shape(0));
+        epsilon = config.decimal("rms_norm_eps", 1e-6);
         NDArray sinks =
-                config.family().equals("gpt_oss")
-                        ? weights.vector("sinks", numHeads).reshape(1, numHeads, 1, 1)
-                        : null;
-        heads = new Heads(window(config, layer), scale, sinks);
+                config.family().equals("gpt_oss") ? weights.vector("sinks", numHeads) : null;
+        heads = new Heads(window(config, layer), 1 / Math.sqrt(headSize), sinks);
         keys = new KvCache(weights.manager(), options, numKvHeads, headSize);
         values = new KvCache(weights.manager(), options, numKvHeads, headSize);
+    }
+
+    private NDArray norm(Weights weights, int numHeads) throws IOException {
+        NDArray ofQuery = weights.vector("q_norm.weight", headSize);
+        NDArray ofKey = weights.vector("k_norm.weight", headSize);
+        return NDArrays.concat(
+                new NDList(
+                        ofQuery.broadcast(numHeads, headSize),
+                        ofKey.broadcast(numKvHeads, headSize)));
     }
 
     static int headSize(CheckpointConfig config) {
@@ -121,22 +139,13 @@ final class GroupedQueryAttention implements Attention {
 
     @Override
     public NDArray apply(NDArray x, Pass pass) {
-        Rope.Angles angles = rope.at(pass.scope(), pass.positions());
-        NDArray query = rope.rotate(normed(qNorm, heads(q.apply(x))), angles);
-        NDArray key = rope.rotate(normed(kNorm, heads(k.apply(x))), angles);
-        NDArray value = heads(v.apply(x));
+        NDList own =
+                rope.heads(qkv.multiply(x), numKvHeads, headSize, norm, epsilon, pass.angles(rope));
+        NDArray query = own.get(0);
+        NDArray key = own.get(1);
+        NDArray value = own.get(2);
         keys.write(pass, key);
         values.write(pass, value);
-        return o.apply(
-                heads.attend(
-                        pass, query, key, value, keys.all(pass.scope()), values.all(pass.scope())));
-    }
-
-    private NDArray heads(NDArray projected) {
-        return projected.reshape(projected.getShape().get(0), -1, headSize);
-    }
-
-    private static NDArray normed(RmsNorm norm, NDArray x) {
-        return norm == null ? x : norm.apply(x);
+        return o.multiply(heads.attend(pass, query, key, value, keys.all(), values.all()));
     }
 }

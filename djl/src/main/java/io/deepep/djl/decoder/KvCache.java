@@ -2,46 +2,44 @@ package io.deepep.djl.decoder;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
-import ai.djl.ndarray.index.NDIndex;
-import ai.djl.ndarray.types.DataType;
-import ai.djl.ndarray.types.Shape;
+import io.deepep.djl.TorchTensors;
 import io.deepep.djl.decoder.Pass.Sequence;
+import io.deepep.djl.script.Operators;
 
-/**
- * What one layer remembers of every token: FLOAT32 [slots*maxLength, heads, channels], a slot per
- * sequence.
- */
+/** What one layer remembers of every token, in the type of its weights; a slot per sequence. */
 final class KvCache {
-    private final int numSlots;
     private final int maxLength;
+
+    /** [slots*maxLength,heads,channels]. */
     private final NDArray rows;
 
+    private final NDArray slots;
+
     KvCache(NDManager manager, DecoderOptions options, long numHeads, long channels) {
-        numSlots = options.maxSequences();
+        int numSlots = options.maxSequences();
         maxLength = options.maxLength();
-        rows =
-                manager.zeros(
-                        new Shape((long) numSlots * maxLength, numHeads, channels),
-                        DataType.FLOAT32);
+        long numRows = (long) numSlots * maxLength;
+        slots =
+                TorchTensors.empty(
+                        manager, options.type(), numSlots, maxLength, numHeads, channels);
+        rows = slots.reshape(numRows, numHeads, channels);
+        Operators.clearRows(rows, 0, numRows, manager);
     }
 
     /** Writes [T,heads,channels] where the tokens of a pass belong; a prefill clears its slots. */
     void write(Pass pass, NDArray values) {
         if (pass.sequences() != null) {
             // Masks hide what earlier sequences left, but not NaN.
-            NDArray zeros =
-                    pass.scope().zeros(new Shape(maxLength).addAll(rows.getShape().slice(1)));
             for (Sequence sequence : pass.sequences()) {
                 long first = (long) sequence.slot() * maxLength;
-                rows.set(new NDIndex("{}:{}", first, first + maxLength), zeros);
+                Operators.clearRows(rows, first, maxLength, pass.scope());
             }
         }
-        rows.set(new NDIndex("{}", pass.cacheRows()), values);
+        Operators.setRows(rows, pass.cacheRows(), values);
     }
 
     /** [slots,maxLength,heads,channels]. */
-    NDArray all(NDManager scope) {
-        NDArray all = rows.get(scope, new NDIndex(":"));
-        return all.reshape(new Shape(numSlots, maxLength).addAll(rows.getShape().slice(1)));
+    NDArray all() {
+        return slots;
     }
 }

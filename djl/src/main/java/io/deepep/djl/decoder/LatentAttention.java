@@ -1,11 +1,10 @@
 package io.deepep.djl.decoder;
 
-import static io.deepep.djl.TorchTensors.scalar;
-
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDArrays;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
 import io.deepep.djl.CheckpointConfig;
 import io.deepep.djl.Projection;
 import io.deepep.djl.Weights;
@@ -40,6 +39,9 @@ final class LatentAttention implements Attention {
     private final Heads heads;
     private final KvCache cache;
 
+    /** What values are made of: a view of the cache. */
+    private final NDArray latents;
+
     LatentAttention(CheckpointConfig config, Weights weights, Rope rope, DecoderOptions options)
             throws IOException {
         this.rope = rope;
@@ -47,11 +49,7 @@ final class LatentAttention implements Attention {
         double epsilon = 1e-6;
         numHeads = config.number("num_attention_heads");
         nopeSize = config.number("qk_nope_head_dim");
-        ropeSize = config.number("qk_rope_head_dim");
-        if (ropeSize % 2 != 0) {
-            throw new IllegalArgumentException(
-                    config + ": qk_rope_head_dim=" + ropeSize + " must be even: pairs are rotated");
-        }
+        ropeSize = rotated(config);
         latentSize = config.number("kv_lora_rank");
         int valueSize = config.number("v_head_dim");
         int querySize = nopeSize + ropeSize;
@@ -75,14 +73,25 @@ final class LatentAttention implements Attention {
         fromLatent = up.get(":, {}:", nopeSize).transpose(0, 2, 1);
         o = weights.projection("o_proj", hidden, (long) numHeads * valueSize, biased);
         double scale = Rope.scoreFactor(config) / Math.sqrt(querySize);
-        heads = new Heads(0, scalar((float) scale), null);
+        heads = new Heads(0, scale, null);
         cache = new KvCache(weights.manager(), options, 1, latentSize + ropeSize);
+        latents = cache.all().get(new NDIndex("..., :{}", latentSize));
+    }
+
+    /** Rotated channels of a head. */
+    static int rotated(CheckpointConfig config) {
+        int rotated = config.number("qk_rope_head_dim");
+        if (rotated % 2 != 0) {
+            throw new IllegalArgumentException(
+                    config + ": qk_rope_head_dim=" + rotated + " must be even: pairs are rotated");
+        }
+        return rotated;
     }
 
     @Override
     public NDArray apply(NDArray x, Pass pass) {
         long numTokens = pass.numTokens();
-        Rope.Angles angles = rope.at(pass.scope(), pass.positions());
+        Rope.Angles angles = pass.angles(rope);
         NDArray query =
                 q.apply(qDown == null ? x : qNorm.apply(qDown.apply(x)))
                         .reshape(numTokens, numHeads, nopeSize + ropeSize);
@@ -98,20 +107,20 @@ final class LatentAttention implements Attention {
                 rope.rotate(down.get(new NDIndex(":, {}:", latentSize)).expandDims(1), angles);
         NDArray key = NDArrays.concat(new NDList(latent, turnedKey), -1);
         cache.write(pass, key);
-        NDArray keys = cache.all(pass.scope());
         NDArray mixed =
                 heads.attend(
                                 pass,
                                 NDArrays.concat(new NDList(latentQuery, turnedQuery), -1),
                                 key,
                                 latent,
-                                keys,
-                                keys.get(new NDIndex("..., :{}", latentSize)))
+                                cache.all(),
+                                latents)
+                        .toType(DataType.FLOAT32, false)
                         .reshape(numTokens, numHeads, latentSize)
                         .transpose(1, 0, 2)
                         .matMul(fromLatent)
                         .transpose(1, 0, 2)
                         .reshape(numTokens, -1);
-        return o.apply(mixed);
+        return o.multiply(mixed);
     }
 }

@@ -59,12 +59,24 @@ record Model(NDArray embedding, List<DecoderLayer> layers, RmsNorm norm, Project
     }
 
     private static Rope rope(CheckpointConfig config, Weights weights, DecoderOptions options) {
-        int dimensions =
-                isLatent(config)
-                        ? config.number("qk_rope_head_dim")
-                        : GroupedQueryAttention.rotated(config);
-        boolean interleaved = isLatent(config) && config.flag("rope_interleave", true);
-        return new Rope(config, dimensions, interleaved, options.maxLength(), weights.manager());
+        if (isLatent(config)) {
+            int channels = LatentAttention.rotated(config);
+            boolean interleaved = config.flag("rope_interleave", true);
+            return new Rope(
+                    config,
+                    channels,
+                    channels,
+                    interleaved,
+                    options.maxLength(),
+                    weights.manager());
+        }
+        return new Rope(
+                config,
+                GroupedQueryAttention.headSize(config),
+                GroupedQueryAttention.rotated(config),
+                false,
+                options.maxLength(),
+                weights.manager());
     }
 
     private static Attention attention(

@@ -1,12 +1,14 @@
 package io.deepep.djl.decoder;
 
 import ai.djl.ndarray.NDArray;
-import ai.djl.ndarray.NDArrays;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.Shape;
 import io.deepep.djl.CheckpointConfig;
+import io.deepep.djl.script.Operators;
+import java.util.Arrays;
+import java.util.stream.LongStream;
 
 /**
  * Rotary position embedding, as it is or stretched by YaRN: tables of cosines and sines by
@@ -18,44 +20,61 @@ final class Rope {
 
     private final NDArray cos;
     private final NDArray sin;
-    private final boolean interleaved;
 
-    /** Of the tokens of one pass: FLOAT32 [T,1,D/2]. */
+    /** INT64 [C]: the channel that each is turned with. */
+    private final NDArray partners;
+
+    /**
+     * Of the tokens of one pass: FLOAT32 [T,1,C]. The sines of the first of each pair are negated;
+     * channels that stay have a cosine of 1.
+     */
     record Angles(NDArray cos, NDArray sin) {}
 
     /**
      * Makes the tables.
      *
-     * @param dimensions channels that are rotated, and one more if they are odd
+     * @param channels C, of a head
+     * @param rotated the first channels, which are rotated; and one more if they are odd
      * @param interleaved whether neighbours make a pair, or the halves of the channels do
      */
     Rope(
             CheckpointConfig config,
-            int dimensions,
+            int channels,
+            int rotated,
             boolean interleaved,
             int maxLength,
             NDManager manager) {
-        this.interleaved = interleaved;
-        CheckpointConfig parameters = parameters(config);
-        int pairs = Math.ceilDiv(dimensions, 2);
-        if ((long) maxLength * pairs > Integer.MAX_VALUE) {
+        if ((long) maxLength * channels > Integer.MAX_VALUE) {
             throw new IllegalArgumentException(
-                    "maxLength=%s must be at most %s, as %s channels are rotated"
-                            .formatted(maxLength, Integer.MAX_VALUE / pairs, dimensions));
+                    "maxLength=%s must be at most %s, as a head has %s channels"
+                            .formatted(maxLength, Integer.MAX_VALUE / channels, channels));
         }
-        double[] frequencies = frequencies(config, parameters, dimensions);
+        CheckpointConfig parameters = parameters(config);
+        double[] frequencies = frequencies(config, parameters, rotated);
         double factor = isYarn(parameters) ? attentionFactor(config, parameters) : 1;
-        float[] cosines = new float[maxLength * frequencies.length];
+        float[] cosines = new float[maxLength * channels];
         float[] sines = new float[cosines.length];
-        for (int i = 0; i < cosines.length; i++) {
-            int position = i / frequencies.length;
-            double angle = position * frequencies[i % frequencies.length];
-            cosines[i] = (float) (Math.cos(angle) * factor);
-            sines[i] = (float) (Math.sin(angle) * factor);
+        Arrays.fill(cosines, 1);
+        long[] partnerOf = LongStream.range(0, channels).toArray();
+        int pairs = frequencies.length;
+        for (int pair = 0; pair < pairs; pair++) {
+            int first = interleaved ? 2 * pair : pair;
+            int second = interleaved ? first + 1 : first + pairs;
+            partnerOf[first] = second;
+            partnerOf[second] = first;
+            for (int position = 0; position < maxLength; position++) {
+                double angle = position * frequencies[pair];
+                int row = position * channels;
+                cosines[row + first] = (float) (Math.cos(angle) * factor);
+                cosines[row + second] = cosines[row + first];
+                sines[row + second] = (float) (Math.sin(angle) * factor);
+                sines[row + first] = -sines[row + second];
+            }
         }
-        Shape shape = new Shape(maxLength, 1, frequencies.length);
+        Shape shape = new Shape(maxLength, 1, channels);
         cos = manager.create(cosines, shape);
         sin = manager.create(sines, shape);
+        partners = manager.create(partnerOf);
     }
 
     /**
@@ -178,27 +197,15 @@ final class Rope {
         return new Angles(cos.get(scope, rows), sin.get(scope, rows));
     }
 
-    /**
-     * Rotates the first D of the channels of x [T,heads,C]. Interleaved pairs come out as halves;
-     * scores do not mind, because queries and keys are turned alike.
-     */
+    /** Rotates x [T,heads,C]. */
     NDArray rotate(NDArray x, Angles angles) {
-        long half = angles.cos.getShape().get(2);
-        NDIndex first =
-                interleaved ? new NDIndex("..., 0:{}:2", 2 * half) : new NDIndex("..., :{}", half);
-        NDIndex second =
-                interleaved
-                        ? new NDIndex("..., 1:{}:2", 2 * half)
-                        : new NDIndex("..., {}:{}", half, 2 * half);
-        NDArray a = x.get(first);
-        NDArray b = x.get(second);
-        NDList parts =
-                new NDList(
-                        a.mul(angles.cos).sub(b.mul(angles.sin)),
-                        b.mul(angles.cos).add(a.mul(angles.sin)));
-        if (x.getShape().get(2) > 2 * half) {
-            parts.add(x.get(new NDIndex("..., {}:", 2 * half)));
-        }
-        return NDArrays.concat(parts, -1);
+        return Operators.rotate(x, angles.cos, angles.sin, partners);
+    }
+
+    /** {@link Operators#heads} with these angles. */
+    NDList heads(
+            NDArray qkv, int numKvHeads, int size, NDArray norm, double epsilon, Angles angles) {
+        return Operators.heads(
+                qkv, numKvHeads, size, norm, epsilon, angles.cos, angles.sin, partners);
     }
 }

@@ -8,6 +8,7 @@ import io.deepep.DispatchResult;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.Tensor;
 import io.deepep.djl.TorchTensors;
+import io.deepep.djl.script.Operators;
 import java.util.Arrays;
 import java.util.function.Supplier;
 
@@ -150,7 +151,11 @@ public final class ExpertRows {
                     "the experts returned shape %s for rows of shape %s; they must keep the shape"
                             .formatted(results.getShape(), out.getShape()));
         }
-        TorchTensors.cast(weights == null ? results : results.mul(weights), out);
+        if (weights == null) {
+            TorchTensors.cast(results, out);
+        } else {
+            Operators.multiplyInto(results, weights, out);
+        }
     }
 
     /**

@@ -31,7 +31,8 @@ class RopeTest {
         CheckpointConfig config =
                 config(GLM + "'head_dim': 8, 'rope_theta': 1000, 'partial_rotary_factor': 0.4");
         try (NDManager manager = NDManager.newBaseManager(Device.cpu(), "PyTorch")) {
-            Rope rope = new Rope(config, GroupedQueryAttention.rotated(config), false, 2, manager);
+            Rope rope =
+                    new Rope(config, 8, GroupedQueryAttention.rotated(config), false, 2, manager);
             NDArray x = manager.create(new float[] {1, 1, 0, 0, 5, 6, 7, 8}, new Shape(1, 1, 8));
             Rope.Angles angles = rope.at(manager, manager.create(new long[] {1}));
             float slow = 0.01f; // 1000 to the power of -2/3
@@ -88,7 +89,7 @@ class RopeTest {
                                 + keys
                                 + "}");
         try (NDManager manager = NDManager.newBaseManager(Device.cpu(), "PyTorch")) {
-            Rope rope = new Rope(config, 8, false, 1, manager);
+            Rope rope = new Rope(config, 8, 8, false, 1, manager);
             NDArray cosines = rope.at(manager, manager.create(new long[] {0})).cos();
             assertThat(cosines.toFloatArray()).containsOnly(new float[] {expected}, within(1e-5f));
         }
@@ -99,10 +100,9 @@ class RopeTest {
     void headsOfAbsurdSizesAreRefused() throws IOException {
         CheckpointConfig config = config("'rope_theta': 1000");
         try (NDManager manager = NDManager.newBaseManager(Device.cpu(), "PyTorch")) {
-            assertThatThrownBy(() -> new Rope(config, Integer.MAX_VALUE, false, 2, manager))
+            assertThatThrownBy(() -> new Rope(config, Integer.MAX_VALUE, 8, false, 2, manager))
                     .isInstanceOf(IllegalArgumentException.class)
-                    .hasMessage(
-                            "maxLength=2 must be at most 1, as 2147483647 channels are rotated");
+                    .hasMessage("maxLength=2 must be at most 1, as a head has 2147483647 channels");
         }
     }
 
@@ -111,7 +111,7 @@ class RopeTest {
     void basesThatHaveNoPowersAreRefused(String theta) throws IOException {
         CheckpointConfig config = config("'rope_theta': " + theta);
         try (NDManager manager = NDManager.newBaseManager(Device.cpu(), "PyTorch")) {
-            assertThatThrownBy(() -> new Rope(config, 8, false, 2, manager))
+            assertThatThrownBy(() -> new Rope(config, 8, 8, false, 2, manager))
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("rope_theta=" + theta);
         }
@@ -134,7 +134,7 @@ class RopeTest {
                         "'max_position_embeddings': 64, 'rope_scaling': {'type': 'yarn', '%s': %s}"
                                 .formatted(key, value));
         try (NDManager manager = NDManager.newBaseManager(Device.cpu(), "PyTorch")) {
-            assertThatThrownBy(() -> new Rope(config, 8, false, 2, manager))
+            assertThatThrownBy(() -> new Rope(config, 8, 8, false, 2, manager))
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("config.json: " + key + "=" + complaint);
         }
@@ -144,7 +144,7 @@ class RopeTest {
     void yarnWithoutALengthIsRefused() throws IOException {
         CheckpointConfig config = config("'rope_scaling': {'type': 'yarn', 'factor': 4}");
         try (NDManager manager = NDManager.newBaseManager(Device.cpu(), "PyTorch")) {
-            assertThatThrownBy(() -> new Rope(config, 8, false, 2, manager))
+            assertThatThrownBy(() -> new Rope(config, 8, 8, false, 2, manager))
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("has no max_position_embeddings");
         }

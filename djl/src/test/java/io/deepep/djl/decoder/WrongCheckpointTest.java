@@ -233,7 +233,7 @@ class WrongCheckpointTest {
         DecoderOptions options =
                 new DecoderOptions(1, Integer.MAX_VALUE, 8, DType.BF16, Transport.BF16);
         assertThatThrownBy(() -> DecoderService.start(Golden.folder("mixtral"), 1, options))
-                .hasStackTraceContaining("maxLength=2147483647 must be at most 268435455");
+                .hasStackTraceContaining("maxLength=2147483647 must be at most 134217727");
     }
 
     /** Before there is a thread for each. */
