@@ -53,7 +53,8 @@ final class LowLatencyWorkload {
                 ofRanks(numRanks, rank -> rows(routing, slots, hidden, seed + 77L * rank));
         world =
                 new LowLatencyWorld(
-                        new LowLatencyOracle(routing, absent),
+                        routing,
+                        new LowLatencyOracle(routing.without(absent)),
                         limits,
                         ofRanks(
                                 numRanks,

@@ -15,51 +15,51 @@ import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Set;
-import java.util.function.BiPredicate;
+import java.util.function.UnaryOperator;
 
 /**
  * Everything about one low-latency exchange that no single rank knows. Shared by the rank threads.
  *
- * @param oracle of the routing
+ * @param routing what ranks ask for
+ * @param oracle of what comes of it, where ranks are masked
  * @param limits of the buffers
  * @param tokens what each rank dispatches, BF16
  * @param outputs for each rank what its experts computed, BF16 [El, R*maxTokens, H]
  */
 public record LowLatencyWorld(
-        LowLatencyOracle oracle, LowLatencyLimits limits, List<Tokens> tokens, List<Tensor> outputs)
+        Routing routing,
+        LowLatencyOracle oracle,
+        LowLatencyLimits limits,
+        List<Tokens> tokens,
+        List<Tensor> outputs)
         implements ExchangeWorld {
-    private static LowLatencyWorld of(LowLatencyOracle oracle, LowLatencyLimits limits, long seed) {
-        Routing routing = oracle.routing();
+    private static LowLatencyWorld of(
+            Routing routing, Routing effective, LowLatencyLimits limits, long seed) {
+        LowLatencyOracle oracle = new LowLatencyOracle(effective);
         List<Tokens> tokens = new ArrayList<>();
         List<Tensor> outputs = new ArrayList<>();
         for (int rank = 0; rank < routing.numRanks(); rank++) {
             tokens.add(Tokens.bf16(rank, routing.numTokens(rank), limits.hidden(), seed));
             outputs.add(expertOutputs(oracle, limits, rank, seed));
         }
-        return new LowLatencyWorld(oracle, limits, tokens, outputs);
+        return new LowLatencyWorld(routing, oracle, limits, tokens, outputs);
     }
 
     /** The exchange of a routing over a buffer with these limits. */
     public static LowLatencyWorld of(RoutingSpec spec, LowLatencyLimits limits) {
-        return of(new LowLatencyOracle(spec.generate()), limits, spec.seed());
+        return of(spec, limits, UnaryOperator.identity());
+    }
+
+    /** The same exchange when masks leave no more than {@code effective} of its routing. */
+    public static LowLatencyWorld of(
+            RoutingSpec spec, LowLatencyLimits limits, UnaryOperator<Routing> effective) {
+        Routing routing = spec.generate();
+        return of(routing, effective.apply(routing), limits, spec.seed());
     }
 
     /** The exchange of a routing over a buffer with these limits. */
     public static LowLatencyWorld of(Routing routing, LowLatencyLimits limits) {
-        return of(new LowLatencyOracle(routing), limits, 1);
-    }
-
-    /** The same exchange when all others have masked the ranks {@code absent}. */
-    public static LowLatencyWorld without(
-            Set<Integer> absent, RoutingSpec spec, LowLatencyLimits limits) {
-        return of(new LowLatencyOracle(spec.generate(), absent), limits, spec.seed());
-    }
-
-    /** The same exchange when some rows do not come. */
-    public static LowLatencyWorld losing(
-            BiPredicate<Integer, Integer> lost, RoutingSpec spec, LowLatencyLimits limits) {
-        return of(new LowLatencyOracle(spec.generate(), lost), limits, spec.seed());
+        return of(routing, routing, limits, 1);
     }
 
     /** NaN in rows that hold no token. */
@@ -91,11 +91,6 @@ public record LowLatencyWorld(
             }
         }
         return this;
-    }
-
-    @Override
-    public Routing routing() {
-        return oracle.routing();
     }
 
     /**

@@ -4,57 +4,38 @@ import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Set;
-import java.util.function.BiPredicate;
 import java.util.function.IntPredicate;
+import java.util.stream.Stream;
 
 /** What each rank must receive in a low-latency dispatch of a global routing. */
 public final class LowLatencyOracle {
     private final Routing routing;
     private final List<List<List<SourceRow>>> rows = new ArrayList<>();
 
-    /** The oracle for one dispatch among all ranks. */
+    /** The oracle for one dispatch: of a routing without the selections that masks take away. */
     public LowLatencyOracle(Routing routing) {
-        this(routing, (src, rank) -> false);
-    }
-
-    /** The oracle for one dispatch in which the ranks {@code absent} are masked by all others. */
-    public LowLatencyOracle(Routing routing, Set<Integer> absent) {
-        this(routing, (src, rank) -> absent.contains(src) || absent.contains(rank));
-    }
-
-    /**
-     * The oracle for one dispatch of which some rows do not come, because of masks.
-     *
-     * @param lost whether, of a source and a rank, the rank's experts get nothing from the source
-     */
-    public LowLatencyOracle(Routing routing, BiPredicate<Integer, Integer> lost) {
         this.routing = routing;
         for (int rank = 0; rank < routing.numRanks(); rank++) {
-            List<List<SourceRow>> experts = new ArrayList<>();
-            for (int expert = 0; expert < routing.numLocalExperts(); expert++) {
-                experts.add(receivedBy(rank, expert, lost));
-            }
-            rows.add(experts);
+            rows.add(
+                    Stream.<List<SourceRow>>generate(ArrayList::new)
+                            .limit(routing.numLocalExperts())
+                            .toList());
         }
-    }
-
-    private List<SourceRow> receivedBy(
-            int rank, int localExpert, BiPredicate<Integer, Integer> lost) {
-        List<SourceRow> received = new ArrayList<>();
         for (int src = 0; src < routing.numRanks(); src++) {
-            if (lost.test(src, rank)) {
-                continue;
-            }
             for (int token = 0; token < routing.numTokens(src); token++) {
                 for (int k = 0; k < routing.numTopk(); k++) {
-                    if (routing.localExpert(routing.expert(src, token, k), rank) == localExpert) {
-                        received.add(new SourceRow(src, token, k));
-                    }
+                    add(new SourceRow(src, token, k));
                 }
             }
         }
-        return List.copyOf(received);
+    }
+
+    private void add(SourceRow row) {
+        long expert = routing.expert(row.srcRank(), row.token(), row.selection());
+        if (expert >= 0) {
+            int owner = routing.ownerOf(expert);
+            rows(owner, routing.localExpert(expert, owner)).add(row);
+        }
     }
 
     /** The routing this is the oracle of. */

@@ -10,15 +10,15 @@ public final class NormalOracle {
     private final Routing routing;
     private final List<List<SourceRow>> rows = new ArrayList<>();
 
-    /** For each rank and local expert its selections, by source rank, token, selection. */
-    private final List<List<List<SourceRow>>> selections = new ArrayList<>();
+    /** The selections of each expert, of which low-latency mode makes a row each. */
+    private final LowLatencyOracle selections;
 
     /** The oracle for one dispatch. */
     public NormalOracle(Routing routing) {
         this.routing = routing;
+        this.selections = new LowLatencyOracle(routing);
         for (int rank = 0; rank < routing.numRanks(); rank++) {
             rows.add(receivedBy(rank));
-            selections.add(selectionsOf(rank));
         }
     }
 
@@ -32,22 +32,6 @@ public final class NormalOracle {
             }
         }
         return List.copyOf(received);
-    }
-
-    private List<List<SourceRow>> selectionsOf(int rank) {
-        List<List<SourceRow>> ofExperts = new ArrayList<>();
-        for (int expert = 0; expert < routing.numLocalExperts(); expert++) {
-            ofExperts.add(new ArrayList<>());
-        }
-        for (SourceRow row : rows.get(rank)) {
-            long[] local = localExperts(rank, row);
-            for (int k = 0; k < local.length; k++) {
-                if (local[k] >= 0) {
-                    ofExperts.get((int) local[k]).add(new SourceRow(row.srcRank(), row.token(), k));
-                }
-            }
-        }
-        return ofExperts;
     }
 
     /** The routing this is the oracle of. */
@@ -83,7 +67,7 @@ public final class NormalOracle {
     public int[] counts(int rank, int alignment) {
         int[] counts = new int[routing.numLocalExperts()];
         for (int expert = 0; expert < counts.length; expert++) {
-            int exact = selections.get(rank).get(expert).size();
+            int exact = selections.rows(rank, expert).size();
             counts[expert] = (exact + alignment - 1) / alignment * alignment;
         }
         return counts;
@@ -104,7 +88,7 @@ public final class NormalOracle {
         int[] counts = counts(rank, alignment);
         List<SourceRow> expanded = new ArrayList<>();
         for (int expert = 0; expert < counts.length; expert++) {
-            List<SourceRow> own = selections.get(rank).get(expert);
+            List<SourceRow> own = selections.rows(rank, expert);
             expanded.addAll(own);
             for (int i = own.size(); i < counts[expert]; i++) {
                 expanded.add(SourceRow.PADDING);

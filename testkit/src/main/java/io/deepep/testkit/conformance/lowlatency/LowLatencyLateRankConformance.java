@@ -104,10 +104,10 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
         LowLatencyRank owing() {
             return new LowLatencyRank(
                     context,
-                    LowLatencyWorld.losing(
-                            (src, rank) -> rank == late,
+                    LowLatencyWorld.of(
                             shape.spec().withSeed(81),
-                            shape.limits()));
+                            shape.limits(),
+                            routing -> routing.without((src, rank) -> rank == late)));
         }
 
         /** Takes the late rank back. */

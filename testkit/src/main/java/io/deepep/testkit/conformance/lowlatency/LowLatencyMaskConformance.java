@@ -40,7 +40,12 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
         return new LowLatencyRank(
                 context,
                 context.shared(
-                        "losing", _ -> LowLatencyWorld.losing(lost, SHAPE.spec(), SHAPE.limits())));
+                        "losing",
+                        _ ->
+                                LowLatencyWorld.of(
+                                        SHAPE.spec(),
+                                        SHAPE.limits(),
+                                        routing -> routing.without(lost))));
     }
 
     private static LowLatencyRank without(RankContext context, Set<Integer> absent) {

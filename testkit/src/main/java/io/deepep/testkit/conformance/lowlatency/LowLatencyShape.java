@@ -107,11 +107,12 @@ public record LowLatencyShape(
 
     /** The exchange of a routing when all others have masked the ranks {@code absent}. */
     LowLatencyWorld without(Set<Integer> absent, long seed) {
-        return LowLatencyWorld.without(absent, spec().withSeed(seed), limits());
+        return LowLatencyWorld.of(
+                spec().withSeed(seed), limits(), routing -> routing.without(absent));
     }
 
     public LowLatencyWorld without(Set<Integer> absent) {
-        return LowLatencyWorld.without(absent, spec(), limits());
+        return LowLatencyWorld.of(spec(), limits(), routing -> routing.without(absent));
     }
 
     @Override

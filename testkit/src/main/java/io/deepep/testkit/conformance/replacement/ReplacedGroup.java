@@ -16,7 +16,6 @@ import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.Set;
 import java.util.function.Consumer;
-import java.util.function.Function;
 
 /**
  * A group some of whose ranks die and are replaced, and what its ranks do: verified calls of both
@@ -104,9 +103,7 @@ record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead
     /** Verified calls of the ranks that are left. */
     void callsOfTheRest(RankContext context) {
         NormalWorld rest = context.shared("normal " + dead, _ -> normal().without(dead));
-        Function<Object, LowLatencyWorld> make =
-                _ -> LowLatencyWorld.without(dead, lowLatency().spec(), lowLatency().limits());
-        calls(context, rest, context.shared("ll " + dead, make));
+        calls(context, rest, context.shared("ll " + dead, _ -> lowLatency().without(dead)));
     }
 
     private static void calls(RankContext context, NormalWorld normal, LowLatencyWorld lowLatency) {
