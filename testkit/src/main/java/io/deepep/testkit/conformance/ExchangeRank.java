@@ -1,6 +1,7 @@
 package io.deepep.testkit.conformance;
 
 import io.deepep.Buffer;
+import io.deepep.CallOptions;
 import io.deepep.CombinePlan;
 import io.deepep.DispatchPlan;
 import io.deepep.LowLatencyCombinePlan;
@@ -70,22 +71,33 @@ public abstract class ExchangeRank<W extends ExchangeWorld, H> {
         context.copy(other.weights, weights);
     }
 
+    /** Has token 3 select an expert that there is not. */
+    public final void loadBadExpert() {
+        Tensor idx = context.download(topkIdx);
+        idx.setLong(world.routing().numExperts(), 3, 1);
+        context.backend().write(idx, topkIdx);
+    }
+
     /** A dispatch with other indices than those of the exchange. */
     public abstract Plan planOf(Tensor idx);
 
     /** Makes a call, both halves of it, and waits for its end. */
     public final void call(Plan plan) {
+        call(plan, CallOptions.sync());
+    }
+
+    public final void call(Plan plan, CallOptions options) {
         Buffer buffer = context.buffer();
         switch (plan) {
-            case DispatchPlan dispatch -> buffer.dispatch(dispatch).event().synchronize();
-            case CombinePlan combine -> buffer.combine(combine).event().synchronize();
+            case DispatchPlan dispatch -> buffer.dispatch(dispatch, options).event().synchronize();
+            case CombinePlan combine -> buffer.combine(combine, options).event().synchronize();
             case LowLatencyDispatchPlan dispatch -> {
-                LowLatencyDispatchResult result = buffer.lowLatencyDispatch(dispatch);
+                LowLatencyDispatchResult result = buffer.lowLatencyDispatch(dispatch, options);
                 result.event().synchronize();
                 receive(result.receiveHook());
             }
             case LowLatencyCombinePlan combine -> {
-                LowLatencyCombineResult result = buffer.lowLatencyCombine(combine);
+                LowLatencyCombineResult result = buffer.lowLatencyCombine(combine, options);
                 result.event().synchronize();
                 receive(result.receiveHook());
             }

@@ -66,7 +66,7 @@ public final class Misbehaviour {
     }
 
     public static <R> void requireRefused(Misuse<R> misuse, R rank) {
-        assertThatThrownBy(() -> misuse.call().make(rank))
+        assertThatThrownBy(() -> misuse.call().accept(rank))
                 .as(misuse.name())
                 .isInstanceOf(misuse.type())
                 .hasMessageContaining(misuse.mentions());

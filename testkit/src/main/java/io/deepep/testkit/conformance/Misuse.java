@@ -6,6 +6,7 @@ import io.deepep.Device;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import java.util.Arrays;
+import java.util.function.Consumer;
 
 /**
  * A call that must be refused before anything is started.
@@ -17,13 +18,7 @@ import java.util.Arrays;
  * @param <R> one rank, with what it needs for the call
  */
 public record Misuse<R>(
-        String name, Class<? extends Throwable> type, String mentions, Call<R> call) {
-    /** A call that is expected to throw. */
-    @FunctionalInterface
-    public interface Call<R> {
-        void make(R rank);
-    }
-
+        String name, Class<? extends Throwable> type, String mentions, Consumer<R> call) {
     /** A tensor of the same shape that lies elsewhere. Nothing may read it. */
     public static Tensor elsewhere(RankContext context, Tensor tensor) {
         if (context.backend().kind() == Device.Kind.CUDA) {

@@ -2,6 +2,7 @@ package io.deepep.testkit.conformance;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
 import java.util.stream.Stream;
 
 /**
@@ -13,17 +14,17 @@ public abstract class Misuses<R> {
     private final List<Misuse<R>> all = new ArrayList<>();
 
     /** Arguments that do not fit. */
-    protected final void argument(String name, String mentions, Misuse.Call<R> call) {
+    protected final void argument(String name, String mentions, Consumer<R> call) {
         all.add(new Misuse<>(name, IllegalArgumentException.class, mentions, call));
     }
 
     /** An argument that is missing. */
-    protected final void missing(String name, String mentions, Misuse.Call<R> call) {
+    protected final void missing(String name, String mentions, Consumer<R> call) {
         all.add(new Misuse<>(name, NullPointerException.class, mentions, call));
     }
 
     /** A call that this buffer was not opened for. */
-    protected final void state(String name, String mentions, Misuse.Call<R> call) {
+    protected final void state(String name, String mentions, Consumer<R> call) {
         all.add(new Misuse<>(name, IllegalStateException.class, mentions, call));
     }
 

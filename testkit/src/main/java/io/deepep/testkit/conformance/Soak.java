@@ -12,6 +12,7 @@ import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 import java.util.SplittableRandom;
+import java.util.function.BiConsumer;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Tag;
@@ -35,25 +36,18 @@ public final class Soak {
     })
     public @interface Groups {}
 
-    /** What a rank does with the same buffers. */
-    @FunctionalInterface
-    public interface Part {
-        /**
-         * Opens buffers and makes exchanges.
-         *
-         * @param random draws the buffers, for all ranks the same
-         * @param exchanges seeds of one each
-         */
-        void run(SplittableRandom random, LongStream exchanges);
-    }
-
-    /** Makes all exchanges, in parts. */
-    public static void run(Part part) {
+    /**
+     * Makes all exchanges, in parts.
+     *
+     * @param part opens buffers, drawn by the first argument, the same for all ranks, and makes an
+     *     exchange of each seed
+     */
+    public static void run(BiConsumer<SplittableRandom, LongStream> part) {
         int iterations = Integer.getInteger("deepep.soak", 100);
         long seed = Long.getLong("deepep.soak.seed", 1);
         for (int first = 0; first < iterations; first += EXCHANGES_PER_BUFFER) {
             int end = Math.min(iterations, first + EXCHANGES_PER_BUFFER);
-            part.run(
+            part.accept(
                     new SplittableRandom(~(seed << 32 | first)),
                     IntStream.range(first, end).mapToLong(i -> seed << 32 | i));
         }

@@ -155,7 +155,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
             for (int i = 0; i < 3; i++) {
                 pairs.load(worlds.get(i));
                 if (context.isCulprit()) {
-                    pairs.loadBadExpert();
+                    pairs.memory().loadBadExpert();
                 }
                 recording.replay();
                 String bad = "topkIdx[3][1]=" + NUM_EXPERTS;
@@ -277,7 +277,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                 pairs.load(worlds.get(i % NUM_WORLDS));
                 boolean bad = i % 4 == 0;
                 if (bad && context.isCulprit()) {
-                    pairs.loadBadExpert();
+                    pairs.memory().loadBadExpert();
                 }
                 recording.replay();
                 if (bad) {

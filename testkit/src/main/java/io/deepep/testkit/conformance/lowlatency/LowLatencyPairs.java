@@ -124,12 +124,6 @@ public final class LowLatencyPairs implements RepeatedCalls<LowLatencyWorld> {
         memory.load(expected);
     }
 
-    void loadBadExpert() {
-        Tensor idx = context.download(memory.topkIdx());
-        idx.setLong(memory.world().routing().numExperts(), 3, 1);
-        context.backend().write(idx, memory.topkIdx());
-    }
-
     void poisonOutputs() {
         Tensor poison = HostTensors.poison(context.download(memory.outputs()));
         context.backend().write(poison, memory.outputs());

@@ -17,7 +17,6 @@ import io.deepep.error.RoutingException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.ExchangeRank;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
@@ -31,6 +30,7 @@ import java.util.SplittableRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicIntegerArray;
+import java.util.function.Supplier;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -114,12 +114,14 @@ public record MutatedRequestConformance(TestBackend backend) {
         void take(int step, long seed) {
             SplittableRandom random = new SplittableRandom(seed);
             damage = new RequestMutations(context, untouchable, random.split());
+            int kind = random.nextInt(4);
+            CallOptions options = random.nextInt(4) == 0 ? CallOptions.async() : CallOptions.sync();
             try {
-                switch (random.nextInt(4)) {
-                    case 0 -> dispatch(step, random);
-                    case 1 -> combine(step, random);
-                    case 2 -> lowLatencyDispatch(step, random);
-                    default -> lowLatencyCombine(step, random);
+                switch (kind) {
+                    case 0 -> dispatch(step, options);
+                    case 1 -> combine(step, options);
+                    case 2 -> lowLatencyDispatch(step, options);
+                    default -> lowLatencyCombine(step, options);
                 }
             } catch (Throwable failure) {
                 String what = context.isCulprit() ? damage.toString() : "good calls";
@@ -131,20 +133,12 @@ public record MutatedRequestConformance(TestBackend backend) {
             return context.buffer();
         }
 
-        private static CallOptions options(SplittableRandom random) {
-            return random.nextInt(4) == 0 ? CallOptions.async() : CallOptions.sync();
-        }
-
-        private void dispatch(int step, SplittableRandom random) {
-            CallOptions options = options(random);
+        private void dispatch(int step, CallOptions options) {
             DispatchHandle before = normal.dispatch().handle();
             boolean good =
                     meet(
                             step,
-                            () ->
-                                    buffer().dispatch(damage.dispatch(normal, before), options)
-                                            .event()
-                                            .synchronize(),
+                            () -> normal.call(damage.dispatch(normal, before), options),
                             () -> {
                                 var result = buffer().dispatch(normal.plan().build());
                                 return () -> normal.verify(result);
@@ -154,17 +148,13 @@ public record MutatedRequestConformance(TestBackend backend) {
             }
         }
 
-        private void combine(int step, SplittableRandom random) {
-            CallOptions options = options(random);
+        private void combine(int step, CallOptions options) {
             DispatchHandle handle = normal.dispatch().handle();
             CombinePlan plan = CombinePlan.builder(normal.outputs(), handle).build();
             boolean good =
                     meet(
                             step,
-                            () ->
-                                    buffer().combine(damage.combine(normal, handle), options)
-                                            .event()
-                                            .synchronize(),
+                            () -> normal.call(damage.combine(normal, handle), options),
                             () -> {
                                 var result = buffer().combine(plan);
                                 return () -> normal.verify(result);
@@ -174,16 +164,10 @@ public record MutatedRequestConformance(TestBackend backend) {
             }
         }
 
-        private void lowLatencyDispatch(int step, SplittableRandom random) {
-            CallOptions options = options(random);
+        private void lowLatencyDispatch(int step, CallOptions options) {
             meet(
                     step,
-                    () -> {
-                        var result =
-                                buffer().lowLatencyDispatch(damage.dispatch(lowLatency), options);
-                        result.event().synchronize();
-                        ExchangeRank.receive(result.receiveHook());
-                    },
+                    () -> lowLatency.call(damage.dispatch(lowLatency), options),
                     () -> {
                         var result = buffer().lowLatencyDispatch(lowLatency.plan(FORMAT).build());
                         return () -> lowLatency.verify(result, FORMAT);
@@ -191,18 +175,11 @@ public record MutatedRequestConformance(TestBackend backend) {
             lowLatency.roundTrip(FORMAT);
         }
 
-        private void lowLatencyCombine(int step, SplittableRandom random) {
-            CallOptions options = options(random);
+        private void lowLatencyCombine(int step, CallOptions options) {
             LowLatencyHandle handle = lowLatency.dispatch(FORMAT).handle();
             meet(
                     step,
-                    () -> {
-                        var result =
-                                buffer().lowLatencyCombine(
-                                                damage.combine(lowLatency, handle), options);
-                        result.event().synchronize();
-                        ExchangeRank.receive(result.receiveHook());
-                    },
+                    () -> lowLatency.call(damage.combine(lowLatency, handle), options),
                     () -> {
                         var result = buffer().lowLatencyCombine(lowLatency.home(handle).build());
                         return () -> lowLatency.verify(result);
@@ -210,16 +187,13 @@ public record MutatedRequestConformance(TestBackend backend) {
             lowLatency.roundTrip(FORMAT);
         }
 
-        /** A good call, which gives the comparison of its result. */
-        private interface Call {
-            Runnable make();
-        }
-
         /**
          * The culprit makes the damaged call, the others the good one; if it is refused, so does
          * the culprit. Whether all have made the good one.
+         *
+         * @param good gives the comparison of its result
          */
-        private boolean meet(int step, Runnable damaged, Call good) {
+        private boolean meet(int step, Runnable damaged, Supplier<Runnable> good) {
             if (context.isCulprit()) {
                 try {
                     damaged.run();
@@ -231,12 +205,12 @@ public record MutatedRequestConformance(TestBackend backend) {
                     refused.set(step, 1);
                     numRefused++;
                 }
-                good.make().run();
+                good.get().run();
                 return true;
             }
             Runnable comparison;
             try {
-                comparison = good.make();
+                comparison = good.get();
             } catch (RoutingException | CapacityExceededException | RankMismatchException all) {
                 assertThat(refused.get(step)).as("a refused call has no effect").isZero();
                 return false;

@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.UnaryOperator;
 
 /** Tensors as a confused caller gives them: another shape, type, memory or content than wanted. */
 final class TensorMutations {
@@ -34,12 +35,8 @@ final class TensorMutations {
         this.random = random;
     }
 
-    /** A way to spoil a tensor, null if it cannot be done to this one. */
-    private interface Way {
-        Tensor change(Tensor good);
-    }
-
-    private record Named(String name, Way way) {}
+    /** A way to spoil a tensor, which gives null if it cannot be done to this one. */
+    private record Named(String name, UnaryOperator<Tensor> way) {}
 
     /** Memory of a thread that has ended and left its arena open: it is there, and nobody's. */
     static MemorySegment ofAnotherThread() {
@@ -70,7 +67,7 @@ final class TensorMutations {
         }
         while (true) {
             Named chosen = ways.get(random.nextInt(ways.size()));
-            Tensor spoilt = chosen.way.change(good);
+            Tensor spoilt = chosen.way.apply(good);
             if (spoilt != null || chosen.name.equals("missing")) {
                 said.add(field + " " + chosen.name + ": " + spoilt);
                 return spoilt;

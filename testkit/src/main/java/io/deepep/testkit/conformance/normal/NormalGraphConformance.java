@@ -272,7 +272,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
             for (int i = 0; i < 3; i++) {
                 pair.load(worlds.get(i));
                 if (context.isCulprit()) {
-                    pair.loadBadExpert();
+                    pair.memory().loadBadExpert();
                 }
                 recording.replay();
                 requireRouting(pair.received().event()::synchronize, bad);
@@ -285,7 +285,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
             context.meet();
             Tensor good = context.download(pair.memory().topkIdx());
             if (context.isCulprit()) {
-                pair.loadBadExpert();
+                pair.memory().loadBadExpert();
             }
             recording.replay();
             stream.synchronize();

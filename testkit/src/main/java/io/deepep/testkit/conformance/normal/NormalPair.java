@@ -118,12 +118,6 @@ public final class NormalPair implements RepeatedCalls<NormalWorld> {
         }
     }
 
-    void loadBadExpert() {
-        Tensor idx = context.download(memory.topkIdx());
-        idx.setLong(memory.world().routing().numExperts(), 3, 1);
-        context.backend().write(idx, memory.topkIdx());
-    }
-
     @Override
     public void verify() {
         expected.verify(received);
