@@ -9,9 +9,7 @@ import org.junit.jupiter.params.provider.ArgumentsSource;
 
 /**
  * A parameterized test of a {@link BackendSuite}, with those arguments alone that apply to the
- * suite's backend, so perhaps none. They are listed here, or come from a {@link
- * org.junit.jupiter.params.provider.MethodSource}, whose factories may take the {@link
- * io.deepep.testkit.TestBackend}.
+ * suite's backend, so perhaps none: listed here, or made by a factory.
  */
 @Target({ElementType.METHOD, ElementType.ANNOTATION_TYPE})
 @Retention(RetentionPolicy.RUNTIME)
@@ -24,6 +22,12 @@ public @interface Cases {
      * take the two numbers.
      */
     String[] value() default {};
+
+    /**
+     * Names of factories: static methods of the suite, or of the type of the case's first argument,
+     * which give a stream or list of arguments for a {@link io.deepep.testkit.TestBackend}.
+     */
+    String[] from() default {};
 
     /** Whether ranks leave the group for good, as none can that others need in later cases. */
     boolean ofThreads() default false;

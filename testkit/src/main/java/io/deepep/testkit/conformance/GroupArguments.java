@@ -4,13 +4,15 @@ import io.deepep.EpTopology;
 import io.deepep.testkit.TestBackend;
 import java.lang.reflect.Method;
 import java.util.Arrays;
+import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.params.provider.AnnotationBasedArgumentsProvider;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.support.ParameterDeclarations;
+import org.junit.platform.commons.support.ReflectionSupport;
 
-/** Reads the groups of {@link Cases}. */
+/** Reads the groups of {@link Cases}, or asks their factories. */
 final class GroupArguments extends AnnotationBasedArgumentsProvider<Cases> {
     @Override
     protected Stream<Arguments> provideArguments(
@@ -19,10 +21,31 @@ final class GroupArguments extends AnnotationBasedArgumentsProvider<Cases> {
             return Stream.empty();
         }
         TestBackend backend = OnEachBackend.backendOf(context);
-        return Arrays.stream(cases.value())
-                .map(line -> line.split(",\\s*"))
-                .filter(values -> Ranks.fit(backend, topology(values)))
-                .map(values -> arguments(context.getRequiredTestMethod(), backend, values));
+        Stream<Arguments> listed =
+                Arrays.stream(cases.value())
+                        .map(line -> line.split(",\\s*"))
+                        .filter(values -> Ranks.fit(backend, topology(values)))
+                        .map(values -> arguments(context.getRequiredTestMethod(), backend, values));
+        Stream<Arguments> made =
+                Arrays.stream(cases.from()).flatMap(factory -> made(factory, backend, context));
+        return Stream.concat(listed, made);
+    }
+
+    private static Stream<Arguments> made(
+            String factory, TestBackend backend, ExtensionContext context) {
+        Class<?> suite = context.getRequiredTestClass();
+        Class<?> first = context.getRequiredTestMethod().getParameterTypes()[0];
+        Method found =
+                ReflectionSupport.findMethod(suite, factory, TestBackend.class)
+                        .or(() -> ReflectionSupport.findMethod(first, factory, TestBackend.class))
+                        .orElseThrow(
+                                () ->
+                                        new IllegalArgumentException(
+                                                "neither %s nor %s has a static %s(TestBackend)"
+                                                        .formatted(suite, first, factory)));
+        Object made = ReflectionSupport.invokeMethod(found, null, backend);
+        return (made instanceof List<?> list ? list.stream() : (Stream<?>) made)
+                .map(each -> each instanceof Arguments all ? all : Arguments.of(each));
     }
 
     /** A case that each rank runs learns its group from its context. */

@@ -24,39 +24,35 @@ import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /** Single low-latency calls in all their forms. */
 @BackendSuite
-public record LowLatencyCallConformance(TestBackend backend) implements LowLatencySuite {
+public record LowLatencyCallConformance(TestBackend backend) {
     private static final Duration LATE = Duration.ofMillis(25);
 
     /** In each the late rank is later: on a busy machine, the others may be as late. */
     private static final int MOST_ROUNDS = 20;
 
-    @Cases
-    @MethodSource("io.deepep.testkit.conformance.lowlatency.LowLatencyShape#allFormats")
+    @Cases(from = "allFormats")
     public void roundTrip(LowLatencyShape shape, LowLatencyFormat format, RankContext context) {
         shape.rank(context).roundTrip(format);
     }
 
     /** Nodes of sizes that no shape has. */
-    @Cases
-    @MethodSource("io.deepep.testkit.conformance.lowlatency.LowLatencyShape#otherNodeSizes")
+    @Cases(from = "otherNodeSizes")
     public void otherNodeSizes(LowLatencyShape shape, RankContext context) {
         shape.raggedRank(context).roundTrip();
     }
 
     /** As many tokens as the mode allows; then from all ranks but one. */
-    @Cases
-    @MethodSource("io.deepep.testkit.conformance.lowlatency.LowLatencyShape#mostTokens")
+    @Cases(from = "mostTokens")
     public void mostTokens(LowLatencyShape shape, RankContext context) {
         shape.rank(context).roundTrip();
         shape.rank(context, shape.spec().withIdleRanks(1)).roundTrip(LowLatencyFormat.BF16);
     }
 
     /** Any number of multiprocessors, another on every rank and in every call. */
-    @Few
+    @Cases(from = "few")
     public void numberOfSms(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         LowLatencyFormat format = LowLatencyFormat.FP8;
@@ -67,28 +63,27 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         }
     }
 
-    @Cases
-    @MethodSource("io.deepep.testkit.conformance.lowlatency.LowLatencyShape#allFormats")
+    @Cases(from = "allFormats")
     public void masksDuplicatesAndRaggedTokens(
             LowLatencyShape shape, LowLatencyFormat format, RankContext context) {
         shape.raggedRank(context).roundTrip(format);
     }
 
-    @Few
+    @Cases(from = "few")
     public void everythingToOneExpertAndNothingAtAll(LowLatencyShape shape, RankContext context) {
         RoutingSpec one = shape.spec().withGate(new Gate.AllToOne(shape.experts() - 1));
         shape.rank(context, one).roundTrip();
         shape.rank(context, shape.spec().withMaskedShare(1)).roundTrip();
     }
 
-    @All
+    @Cases(from = "all")
     public void logFmt(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         rank.combine(rank.dispatch(LowLatencyFormat.BF16).handle(), CombineFormat.LOGFMT);
     }
 
     /** Twice the same bits, from memory of the caller and of the buffer, in one half and in two. */
-    @All
+    @Cases(from = "all")
     public void fp8(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         CombineFormat format = CombineFormat.FP8;
@@ -102,7 +97,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         }
     }
 
-    @All
+    @Cases(from = "all")
     public void zeroCopy(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         for (int round = 0; round < 3; round++) {
@@ -113,7 +108,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
     }
 
     /** Experts that do nothing: the received rows go home as they are. */
-    @Few
+    @Cases(from = "few")
     public void combineOfTheReceivedRows(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank =
                 new LowLatencyRank(
@@ -125,7 +120,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         rank.combine(rank.home(result.recvX(), result.handle()));
     }
 
-    @Few
+    @Cases(from = "few")
     public void outTensor(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         int tokens = rank.world().routing().numTokens(context.rank());
@@ -144,7 +139,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         }
     }
 
-    @Few
+    @Cases(from = "few")
     public void stridedTokens(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.rank(context);
         Tensor host = rank.world().tokens().get(context.rank()).x();
@@ -156,7 +151,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         }
     }
 
-    @Few
+    @Cases(from = "few")
     public void stridedExpertOutputs(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         Tensor host = rank.world().outputs().get(context.rank());
@@ -167,7 +162,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         }
     }
 
-    @Few
+    @Cases(from = "few")
     public void hooks(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         LowLatencyDispatchPlan plan = rank.plan(LowLatencyFormat.FP8).receiveHook(true).build();
@@ -177,7 +172,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         }
     }
 
-    @Few
+    @Cases(from = "few")
     public void noHookUnlessAskedFor(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.rank(context);
         LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.FP8);
@@ -188,7 +183,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         rank.verify(combined);
     }
 
-    @Few
+    @Cases(from = "few")
     public void asynchronousChain(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         Buffer buffer = context.buffer();
@@ -206,7 +201,7 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
     }
 
     /** Counts are added to what is there; waiting times grow by those for the rank that is late. */
-    @Few
+    @Cases(from = "few")
     public void statistics(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         LowLatencyWorld world = rank.world();

@@ -31,7 +31,7 @@ import org.junit.jupiter.api.Tag;
  * rounding of fp32 sums.
  */
 @BackendSuite
-public record LowLatencyConformance(TestBackend backend) implements LowLatencySuite, RankGroup {
+public record LowLatencyConformance(TestBackend backend) implements RankGroup {
     private static final int CHAINED_PAIRS = 300;
     private static final int DIFFERENT_PAIRS = 23;
 
@@ -68,7 +68,7 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
     }
 
     /** Dispatches whose combine never comes do no harm. */
-    @Few
+    @Cases(from = "few")
     public void dispatchesWithoutCombine(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.rank(context);
         for (int i = 0; i < 5; i++) {
@@ -138,12 +138,12 @@ public record LowLatencyConformance(TestBackend backend) implements LowLatencySu
     }
 
     /** Two runs with new buffers give the same bits. */
-    @Few
+    @Cases(from = "few")
     public void sameBitsOnEveryRun(LowLatencyShape shape) {
         shape.requireSameBits(backend(), shape.world(shape.raggedSpec()));
     }
 
-    @All
+    @Cases(from = "all")
     public void exactSizeHint(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world();
         EpTopology topology = shape.topology();

@@ -18,7 +18,7 @@ import java.util.function.Consumer;
  * others' calls, or has them go on without it.
  */
 @BackendSuite
-public record LowLatencyDepartureConformance(TestBackend backend) implements LowLatencySuite {
+public record LowLatencyDepartureConformance(TestBackend backend) {
     private static final LowLatencyShape SHAPE = new LowLatencyShape(1, 4, 6, 128, 4, 8);
     private static final int LEAVING = 2;
 

@@ -12,6 +12,7 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import java.util.function.Function;
 
@@ -20,12 +21,12 @@ import java.util.function.Function;
  * LowLatencyConformance}.
  */
 @BackendSuite
-public record LowLatencyFlightConformance(TestBackend backend) implements LowLatencySuite {
+public record LowLatencyFlightConformance(TestBackend backend) {
     /**
      * Two batches in flight: the second is sent before the first is received, in dispatch and in
      * combine.
      */
-    @Few
+    @Cases(from = "few")
     public void twoInFlight(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rankA = shape.rank(context, 31);
         LowLatencyRank rankB = shape.rank(context, 32);
@@ -77,7 +78,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
      * The later of two is received first. Some ranks do so and some do not, and the fast ones must
      * not overwrite what the slow ones have still to read.
      */
-    @Few
+    @Cases(from = "few")
     public void receivedInAnyOrder(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rankA = shape.rank(context, 35);
         LowLatencyRank rankB = shape.rank(context, 36);
@@ -103,7 +104,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
     }
 
     /** The later of two is received first, and the next call of the kind follows at once. */
-    @Few
+    @Cases(from = "few")
     public void sentAgainAfterReceivingTheLaterFirst(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.rank(context, 39);
         LowLatencyFormat format = LowLatencyFormat.FP8;
@@ -128,7 +129,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
     }
 
     /** A handle whose combine was refused is still that of its dispatch, and not of a later one. */
-    @Few
+    @Cases(from = "few")
     public void refusedCombine(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.rank(context, 40);
         LowLatencyHandle other = rank.newHandle();
@@ -152,7 +153,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
     }
 
     /** A combine is received after its dispatch's memory has been used again. */
-    @Few
+    @Cases(from = "few")
     public void combineReceivedAfterTheSecondNextDispatch(
             LowLatencyShape shape, RankContext context) {
         LowLatencyRank rankA = shape.rank(context, 37);
@@ -166,7 +167,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
     }
 
     /** Results and handle of a dispatch survive one more dispatch; the second next ends them. */
-    @Few
+    @Cases(from = "few")
     public void resultsLiveForTwoDispatches(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rankA = shape.rank(context, 33);
         LowLatencyRank rankB = shape.rank(context, 34);
@@ -181,7 +182,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
      * Cleaning ends what an engine abandoned midway: its sends are not taken for later ones, its
      * hooks and its handle are refused; its plans can be used again.
      */
-    @Few
+    @Cases(from = "few")
     public void cleaning(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.rank(context, 41);
         LowLatencyRank loser = shape.rank(context, 42);

@@ -13,11 +13,10 @@ import io.deepep.testkit.conformance.Ranks;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /** Nodes of more ranks than a few, and groups of more than a word has bits. */
 @BackendSuite
-public record LowLatencyLargeConformance(TestBackend backend) implements LowLatencySuite {
+public record LowLatencyLargeConformance(TestBackend backend) {
     /** Two experts of each rank, so that tokens can name two of one. */
     private static LowLatencyShape shape(int nodes, int ranksPerNode) {
         return new LowLatencyShape(nodes, ranksPerNode, 3, 128, 6, 2 * nodes * ranksPerNode);
@@ -48,8 +47,7 @@ public record LowLatencyLargeConformance(TestBackend backend) implements LowLate
         return fitting(backend, shape(1, 9), shape(1, 40), shape(5, 7));
     }
 
-    @Cases
-    @MethodSource("large")
+    @Cases(from = "large")
     public void roundTrips(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         rank.roundTrip();
@@ -58,23 +56,20 @@ public record LowLatencyLargeConformance(TestBackend backend) implements LowLate
     }
 
     @Tag("slow")
-    @Cases
-    @MethodSource("largest")
+    @Cases(from = "largest")
     @Timeout(300)
     public void roundTripsOfTheLargest(LowLatencyShape shape, RankContext context) {
         roundTrips(shape, context);
     }
 
     /** The last rank is masked by hand, then back. */
-    @Cases
-    @MethodSource("smallest")
+    @Cases(from = "smallest")
     public void maskedRank(LowLatencyShape shape, RankContext context) {
         LowLatencyMaskConformance.leaveOutTheLast(shape, context, LowLatencyRank::roundTrip);
     }
 
     /** Two ranks name experts that do not exist: all ranks learn of the first. */
-    @Cases
-    @MethodSource("smallest")
+    @Cases(from = "smallest")
     public void expertOutOfRange(LowLatencyShape shape, RankContext context) {
         int culprit = shape.topology().numRanks() - 2;
         LowLatencyRank rank = shape.rank(context);

@@ -15,7 +15,6 @@ import io.deepep.testkit.exchange.LowLatencyWorld;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.params.provider.Arguments;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * A rank that the others have masked stores the rows of its call late, while they are between the
@@ -23,7 +22,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * taken for anybody else's.
  */
 @BackendSuite
-public record LowLatencyLateRankConformance(TestBackend backend) implements LowLatencySuite {
+public record LowLatencyLateRankConformance(TestBackend backend) {
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
 
     /** A way to combine, and to compare what it returns. */
@@ -118,8 +117,7 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
         }
     }
 
-    @Cases
-    @MethodSource("homes")
+    @Cases(from = "homes")
     public void rowsOfALateCombine(LowLatencyShape shape, Home home, RankContext context) {
         Exchanges all = new Exchanges(context, shape);
         all.whole.roundTrip(BF16);
@@ -145,7 +143,7 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
         all.rejoin();
     }
 
-    @Few
+    @Cases(from = "few")
     public void rowsOfALateDispatch(LowLatencyShape shape, RankContext context) {
         Exchanges all = new Exchanges(context, shape);
         Buffer buffer = context.buffer();

@@ -25,7 +25,7 @@ import java.util.function.Consumer;
 /** Ranks that are masked, dead or late. */
 @BackendSuite
 @BesideOthers
-public record LowLatencyMaskConformance(TestBackend backend) implements LowLatencySuite, RankGroup {
+public record LowLatencyMaskConformance(TestBackend backend) implements RankGroup {
     private static final LowLatencyShape SHAPE = new LowLatencyShape(1, 4, 6, 128, 4, 8);
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
     private static final int DEAD = 2;
@@ -53,7 +53,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
     }
 
     /** A masked rank is neither sent to nor waited for; back again, it takes part. */
-    @Few
+    @Cases(from = "few")
     public void maskedRank(LowLatencyShape shape, RankContext context) {
         leaveOutTheLast(
                 shape,

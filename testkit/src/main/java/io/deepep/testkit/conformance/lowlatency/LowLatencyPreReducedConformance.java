@@ -22,16 +22,15 @@ import io.deepep.testkit.conformance.lowlatency.LowLatencyFlightConformance.Batc
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.List;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /** Combines in which ranks sum a token's rows before they send them, bit for bit. */
 @BackendSuite
-public record LowLatencyPreReducedConformance(TestBackend backend) implements LowLatencySuite {
+public record LowLatencyPreReducedConformance(TestBackend backend) {
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
     private static final LowLatencyFormat FP8 = LowLatencyFormat.FP8;
 
     /** All ways to combine one dispatch, then a pair without weights. */
-    @All
+    @Cases(from = "all")
     public void preReduced(LowLatencyShape shape, RankContext context) {
         for (RoutingSpec spec : new RoutingSpec[] {shape.raggedSpec(), shape.spec()}) {
             LowLatencyRank rank = shape.rank(context, spec);
@@ -46,8 +45,7 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
     }
 
     /** All rows of a token at one rank; more of them than are read at once. */
-    @Cases
-    @MethodSource("io.deepep.testkit.conformance.lowlatency.LowLatencyShape#selectionsOfOneRank")
+    @Cases(from = "selectionsOfOneRank")
     public void preReducedAtOneRank(LowLatencyShape shape, RankContext context) {
         Gate atOneRank = new Gate.GroupLimited(shape.topology().numRanks(), 1, false);
         RoutingSpec crowded = shape.spec().withGate(atOneRank);
@@ -60,8 +58,7 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
     }
 
     /** As many tokens as the mode allows, and any number of multiprocessors. */
-    @Cases
-    @MethodSource("io.deepep.testkit.conformance.lowlatency.LowLatencyShape#mostTokens")
+    @Cases(from = "mostTokens")
     public void preReducedWithMostTokens(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         for (int sms = 1; sms < 8; sms += 3) {
@@ -71,7 +68,7 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
     }
 
     /** Two batches in flight, one combined by selections and one by ranks. */
-    @Few
+    @Cases(from = "few")
     public void preReducedWithHooks(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rankA = shape.rank(context, 61);
         LowLatencyRank rankB = shape.raggedRank(context);
@@ -86,7 +83,7 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
     }
 
     /** A weight of no selection is of no account, not even one that is no number. */
-    @Few
+    @Cases(from = "few")
     public void weightsOfNoSelection(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         Tensor weights = context.download(rank.weights());
@@ -102,7 +99,7 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
     }
 
     /** Rows in the buffer's own memory, rows that begin anywhere, an output that is given. */
-    @Few
+    @Cases(from = "few")
     public void preReducedFromAndToOtherMemory(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
         Buffer buffer = context.buffer();
@@ -127,7 +124,7 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
     }
 
     /** What a masked rank owes is left out; it sums for nobody. */
-    @Few
+    @Cases(from = "few")
     public void preReducedWithoutAMaskedRank(LowLatencyShape shape, RankContext context) {
         leaveOutTheLast(
                 shape,

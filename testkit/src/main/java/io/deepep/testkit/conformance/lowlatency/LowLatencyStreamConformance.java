@@ -31,8 +31,7 @@ import io.deepep.testkit.exchange.LowLatencyWorld;
  * between them but that order.
  */
 @BackendSuite
-public record LowLatencyStreamConformance(TestBackend backend)
-        implements LowLatencySuite, RankGroup {
+public record LowLatencyStreamConformance(TestBackend backend) implements RankGroup {
     private static final LowLatencyFormat FORMAT = LowLatencyFormat.FP8;
     private static final LowLatencyShape SHAPE = new LowLatencyShape(1, 4, 12, 256, 6, 8);
 
@@ -42,7 +41,7 @@ public record LowLatencyStreamConformance(TestBackend backend)
     }
 
     /** Several pairs that nobody waits for; the tensors of the last two dispatches are alive. */
-    @Few
+    @Cases(from = "few")
     public void chainOnTheBuffersStream(LowLatencyShape shape, RankContext context) {
         chain(shape.raggedRank(context));
     }

@@ -30,7 +30,6 @@ import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Ranks that do not come, and what can be done wrong in opening a buffer: each gives its own clear
@@ -116,8 +115,7 @@ public record BadInputConformance(TestBackend backend)
                 .filter(size -> Ranks.fit(backend, Ranks.topology(4 / size, size)));
     }
 
-    @Cases
-    @MethodSource("otherNodeSize")
+    @Cases(from = "otherNodeSize")
     public void differentNodeSizesAtOpen(int ranksPerNode) {
         requireOpenMismatch(
                 (builder, culprit) ->

@@ -15,6 +15,7 @@ import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.routing.Tokens;
@@ -22,8 +23,8 @@ import java.util.List;
 
 /** Normal-mode combine in all its forms. */
 @BackendSuite
-public record NormalCombineConformance(TestBackend backend) implements NormalSuite {
-    @All
+public record NormalCombineConformance(TestBackend backend) {
+    @Cases(from = "all")
     public void biases(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchHandle handle = rank.newHandle();
@@ -36,7 +37,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
         rank.combine(rank.home(handle).bias(one, two).out(two), first, second);
     }
 
-    @All
+    @Cases(from = "all")
     public void combinedWeights(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         rank.combineWithWeights(rank.newHandle(), CombineFormat.BF16);
@@ -52,7 +53,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     }
 
     /** Rows that are summed into the combine region must not be read from there meanwhile. */
-    @Few
+    @Cases(from = "few")
     public void expandedRowsInTheCombineRegion(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         Buffer buffer = context.buffer();
@@ -65,7 +66,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     }
 
     /** What was received with a token comes back as it was sent. */
-    @Few
+    @Cases(from = "few")
     public void receivedWeightsComeHome(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         DispatchResult result = rank.dispatch();
@@ -77,7 +78,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
         assertThat(HostTensors.firstDifference(sent, home)).isEqualTo(-1);
     }
 
-    @Few
+    @Cases(from = "few")
     public void outTensor(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchHandle handle = rank.newHandle();
@@ -91,7 +92,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     }
 
     /** What is computed into the buffer's own memory is combined from there. */
-    @Few
+    @Cases(from = "few")
     public void combineBuffer(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchHandle handle = rank.newHandle();
@@ -104,7 +105,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     }
 
     /** An engine whose experts do nothing may hand back the received view itself. */
-    @FewBf16
+    @Cases(from = "fewBf16")
     public void combineOfTheReceivedView(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         List<Tensor> received =
@@ -122,7 +123,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
      * A view that a later dispatch has overwritten is refused. A dispatch that was refused itself
      * has overwritten nothing.
      */
-    @FewBf16
+    @Cases(from = "fewBf16")
     public void combineOfAnOverwrittenView(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         Buffer buffer = context.buffer();
@@ -143,7 +144,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     }
 
     /** One plan combines again and again, each time what its tensors hold then. */
-    @Few
+    @Cases(from = "few")
     public void combinePlanReuse(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         Tensor x = context.poisoned(DType.BF16, rank.hostOutputs().shape());

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Tag;
  * arithmetic admits.
  */
 @BackendSuite
-public record NormalConformance(TestBackend backend) implements NormalSuite, RankGroup {
+public record NormalConformance(TestBackend backend) implements RankGroup {
     private static final NormalLimits LIMITS = NormalLimits.of(24, 384, 8, 32);
     private static final NormalShape TWICE = new NormalShape(2, 2, 24, 136, DType.BF16, 4, 16);
     private static final int SOAK_ITERATIONS = 200;
@@ -42,7 +42,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     }
 
     /** Each call starts after the one before it, and nobody waits on the way. */
-    @Few
+    @Cases(from = "few")
     public void asynchronousChain(NormalShape shape, RankContext context) {
         chain(shape.rank(context), CombineFormat.BF16);
     }
@@ -64,7 +64,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     }
 
     /** Two micro-batches in flight: both are dispatched before either is combined. */
-    @Few
+    @Cases(from = "few")
     public void twoMicroBatches(NormalShape shape, RankContext context) {
         NormalRank rankA = shape.rank(context, 11);
         NormalRank rankB = shape.rank(context, 12);
@@ -109,7 +109,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     }
 
     /** Two runs with new buffers give the same bits. */
-    @Few
+    @Cases(from = "few")
     public void sameBitsOnEveryRun(NormalShape shape) {
         shape.requireSameBits(backend(), shape.world());
     }
@@ -118,7 +118,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
      * A call may use other chunk sizes than its buffer; one slot per queue makes every queue run
      * full.
      */
-    @All
+    @Cases(from = "all")
     public void configOverride(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         DispatchResult result = rank.dispatch(rank.plan().config(TINY));
@@ -128,7 +128,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
         rank.roundTrip();
     }
 
-    @All
+    @Cases(from = "all")
     public void tinyQueues(NormalShape shape) {
         shape.run(
                 backend(),
@@ -141,14 +141,14 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     }
 
     /** Buffers of exactly the hinted sizes suffice, and one byte less is refused. */
-    @All
+    @Cases(from = "all")
     public void exactSizeHints(NormalShape shape) {
         Config config = new Config(4, 2, 16);
         requireHintsSuffice(shape, config, config);
     }
 
     /** The larger of the hints of two configurations is enough for both. */
-    @Few
+    @Cases(from = "few")
     public void largerOfTwoSizeHints(NormalShape shape) {
         requireHintsSuffice(shape, new Config(4, 2, 16), new Config(8, 3, 6));
     }
@@ -189,7 +189,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite, Ran
     }
 
     /** A receiver with room for exactly what arrives has enough. */
-    @Few
+    @Cases(from = "few")
     public void exactRecvCapacity(NormalShape shape) {
         NormalWorld world = shape.world();
         Ranks.run(

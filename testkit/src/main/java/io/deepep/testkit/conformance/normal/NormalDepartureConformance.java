@@ -19,7 +19,7 @@ import java.util.function.Consumer;
  * that only this ends the others' calls.
  */
 @BackendSuite
-public record NormalDepartureConformance(TestBackend backend) implements NormalSuite {
+public record NormalDepartureConformance(TestBackend backend) {
     private static final int LEAVING = 1;
 
     /** What the others do, in vain. */

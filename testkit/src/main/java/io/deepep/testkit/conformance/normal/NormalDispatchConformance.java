@@ -16,45 +16,43 @@ import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.LayoutCheck;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.Gate;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /** Normal-mode dispatch in all its forms, each followed by a combine with the handle it gave. */
 @BackendSuite
-public record NormalDispatchConformance(TestBackend backend) implements NormalSuite {
-    @All
+public record NormalDispatchConformance(TestBackend backend) {
+    @Cases(from = "all")
     public void roundTrip(NormalShape shape, RankContext context) {
         shape.rank(context).roundTrip();
     }
 
     /** Nodes of sizes that no shape has. */
-    @Cases
-    @MethodSource("io.deepep.testkit.conformance.normal.NormalShape#otherNodeSizes")
+    @Cases(from = "otherNodeSizes")
     public void otherNodeSizes(NormalShape shape, RankContext context) {
         shape.raggedRank(context).roundTrip();
     }
 
-    @All
+    @Cases(from = "all")
     public void masksDuplicatesAndRaggedTokens(NormalShape shape, RankContext context) {
         shape.raggedRank(context).roundTrip();
     }
 
-    @Few
+    @Cases(from = "few")
     public void everythingToOneExpert(NormalShape shape, RankContext context) {
         int last = shape.experts() - 1;
         shape.rank(context, shape.spec().withGate(new Gate.AllToOne(last))).roundTrip();
     }
 
-    @Few
+    @Cases(from = "few")
     public void skewedExperts(NormalShape shape, RankContext context) {
         shape.rank(context, shape.spec().withGate(new Gate.Zipf(1.2))).roundTrip();
     }
 
-    @Few
+    @Cases(from = "few")
     public void nothingAtAll(NormalShape shape, RankContext context) {
         shape.rank(context, shape.spec().withMaskedShare(1)).roundTrip();
     }
 
-    @All
+    @Cases(from = "all")
     public void layoutCounts(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchLayout layout = context.buffer().getDispatchLayout(rank.topkIdx(), shape.experts());
@@ -62,7 +60,7 @@ public record NormalDispatchConformance(TestBackend backend) implements NormalSu
         LayoutCheck.check(rank.world().oracle(), context.topology(), layout, context::download);
     }
 
-    @Few
+    @Cases(from = "few")
     public void byLayoutAloneAndWithTopk(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchLayout layout =
@@ -79,7 +77,7 @@ public record NormalDispatchConformance(TestBackend backend) implements NormalSu
         rank.roundTrip(rank.plan().expectLayout(layout));
     }
 
-    @Few
+    @Cases(from = "few")
     public void withoutWeights(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         NormalDispatchCheck check = rank.check().withoutWeights();
@@ -87,14 +85,14 @@ public record NormalDispatchConformance(TestBackend backend) implements NormalSu
         rank.roundTrip(plan, check);
     }
 
-    @Few
+    @Cases(from = "few")
     public void alignedCounts(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         NormalDispatchCheck check = rank.check().aligned(16);
         rank.roundTrip(rank.plan().expertAlignment(16), check);
     }
 
-    @All
+    @Cases(from = "all")
     public void worstCase(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         NormalWorld world = rank.world();
@@ -103,7 +101,7 @@ public record NormalDispatchConformance(TestBackend backend) implements NormalSu
         rank.roundTrip(rank.plan().numWorstTokens(rows), check);
     }
 
-    @Few
+    @Cases(from = "few")
     public void worstCaseJustLargeEnough(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         NormalWorld world = rank.world();
@@ -112,7 +110,7 @@ public record NormalDispatchConformance(TestBackend backend) implements NormalSu
         rank.roundTrip(rank.plan().numWorstTokens(most), check);
     }
 
-    @All
+    @Cases(from = "all")
     public void expanded(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         for (int alignment : new int[] {1, 8, 128}) {
@@ -122,7 +120,7 @@ public record NormalDispatchConformance(TestBackend backend) implements NormalSu
         }
     }
 
-    @Few
+    @Cases(from = "few")
     public void expandedWorstCaseWithoutWeights(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         NormalWorld world = rank.world();

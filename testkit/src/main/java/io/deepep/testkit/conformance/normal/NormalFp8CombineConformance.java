@@ -25,11 +25,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /** Normal-mode combines whose rows travel as FP8, bit for bit. */
 @BackendSuite
-public record NormalFp8CombineConformance(TestBackend backend) implements NormalSuite {
+public record NormalFp8CombineConformance(TestBackend backend) {
     /** Those whose channels come in whole groups. */
     static Stream<NormalShape> shapes(TestBackend backend) {
         return NormalShape.all(backend).filter(NormalShape::hasWholeGroups);
@@ -46,8 +45,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** Masked and repeated selections, ranks without tokens; then all tokens, twice the same. */
-    @Cases
-    @MethodSource("shapes")
+    @Cases(from = "shapes")
     public void roundTrip(NormalShape shape, RankContext context) {
         for (NormalRank rank : List.of(shape.raggedRank(context), shape.rank(context))) {
             DispatchHandle handle = rank.newHandle();
@@ -59,8 +57,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         }
     }
 
-    @Cases
-    @MethodSource("shapes")
+    @Cases(from = "shapes")
     public void expandedWithWeights(NormalShape shape, RankContext context) {
         NormalRank plain = shape.raggedRank(context);
         NormalRank rank = plain.expecting(plain.check().expanded(4));
@@ -68,7 +65,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         rank.combineWithWeights(result.handle(), CombineFormat.FP8);
     }
 
-    @FewForFp8
+    @Cases(from = "fewForFp8")
     public void biasesWeightsAndOut(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         requireAll(rank, rank.home(rank.newHandle()).format(CombineFormat.FP8));
@@ -94,7 +91,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** Rows that begin anywhere. */
-    @FewForFp8
+    @Cases(from = "fewForFp8")
     public void rowsWithGaps(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchHandle handle = rank.newHandle();
@@ -105,8 +102,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** Rows that are FP8 already, in the buffer and elsewhere, give the bits of those cast here. */
-    @Cases
-    @MethodSource("shapes")
+    @Cases(from = "shapes")
     public void givenRows(NormalShape shape, RankContext context) {
         for (NormalRank rank : List.of(shape.raggedRank(context), shape.rank(context))) {
             DispatchHandle handle = rank.newHandle();
@@ -119,7 +115,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         }
     }
 
-    @FewForFp8
+    @Cases(from = "fewForFp8")
     public void givenRowsWithBiasesWeightsAndOut(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchHandle handle = rank.newHandle();
@@ -146,8 +142,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** A plan whose rows are written again between its runs, in the buffer and elsewhere. */
-    @Cases
-    @MethodSource("shapes")
+    @Cases(from = "shapes")
     public void anyCodesAndScales(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         NormalDispatchCheck check = rank.check();
@@ -170,7 +165,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** Rows that begin on any byte, and scales with any strides. */
-    @FewForFp8
+    @Cases(from = "fewForFp8")
     public void givenRowsAnywhere(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchHandle handle = rank.newHandle();
@@ -187,7 +182,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** Each rank has its rows in another form; the sums are the same. */
-    @FewForFp8
+    @Cases(from = "fewForFp8")
     public void ranksGiveDifferentForms(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         DispatchHandle handle = rank.newHandle();
@@ -201,8 +196,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** What was received as FP8 may go home as it came. */
-    @Cases
-    @MethodSource("fp8Shapes")
+    @Cases(from = "fp8Shapes")
     public void receivedRowsGoHome(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         List<ScaledRows> received =
@@ -226,7 +220,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** The expanded layout is summed as BF16. */
-    @FewForFp8
+    @Cases(from = "fewForFp8")
     public void givenRowsOfTheExpandedLayoutAreRefused(NormalShape shape, RankContext context) {
         NormalRank plain = shape.rank(context);
         NormalRank rank = plain.expecting(plain.check().expanded(4));
@@ -238,7 +232,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** A scale is of 128 channels; LogFMT is low-latency mode's. */
-    @Few
+    @Cases(from = "few")
     public void whatCannotTravelIsRefused(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         DispatchHandle handle = rank.newHandle();
@@ -252,7 +246,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** The region that rows are cast into cannot hold what is cast. */
-    @FewForFp8
+    @Cases(from = "fewForFp8")
     public void combineRegionIsRefused(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         DispatchHandle handle = rank.newHandle();
@@ -271,7 +265,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** NaN stays where it is; infinity outshines its group; zeros and tiny numbers. */
-    @FewForFp8
+    @Cases(from = "fewForFp8")
     public void specialValues(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         NormalDispatchCheck check = rank.check();
@@ -302,7 +296,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
     }
 
     /** Nothing at all, everything to one expert. */
-    @FewForFp8
+    @Cases(from = "fewForFp8")
     public void nothingAndEverything(NormalShape shape, RankContext context) {
         for (NormalRank rank :
                 List.of(
@@ -315,13 +309,13 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         }
     }
 
-    @FewForFp8
+    @Cases(from = "fewForFp8")
     public void asynchronousChain(NormalShape shape, RankContext context) {
         NormalConformance.chain(shape.raggedRank(context), CombineFormat.FP8);
     }
 
     /** One rank combines as FP8, the others as BF16: all learn it. */
-    @FewForFp8
+    @Cases(from = "fewForFp8")
     public void differentFormats(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         DispatchHandle handle = rank.newHandle();

@@ -29,14 +29,13 @@ import io.deepep.testkit.exchange.NormalWorld;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Normal-mode calls recorded into a graph and replayed with other tokens and another routing in the
  * same memory, each replay compared with the oracle. For backends that can record.
  */
 @BackendSuite(recording = true)
-public record NormalGraphConformance(TestBackend backend) implements NormalSuite, RankGroup {
+public record NormalGraphConformance(TestBackend backend) implements RankGroup {
     private static final int NUM_WORLDS = 5;
     private static final int NUM_REPLAYS = 20;
 
@@ -128,22 +127,22 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         return shape.tokens() * shape.topology().numRanks();
     }
 
-    @Few
+    @Cases(from = "few")
     public void views(NormalShape shape, RankContext context) {
         replay(shape, context, Home.BF16, Place.BUFFER);
     }
 
-    @Few
+    @Cases(from = "few")
     public void inOrder(NormalShape shape, RankContext context) {
         replay(shape, context, Home.BF16, Place.BUFFER_IN_ORDER);
     }
 
-    @FewForFp8
+    @Cases(from = "fewForFp8")
     public void fp8HomeInOrder(NormalShape shape, RankContext context) {
         replay(shape, context, Home.CAST, Place.BUFFER_IN_ORDER);
     }
 
-    @Few
+    @Cases(from = "few")
     public void copiesOnAnEnginesStream(NormalShape shape, RankContext context) {
         int rows = worstRows(shape);
         Form copies =
@@ -154,24 +153,24 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     }
 
     /** What is cast on the way home is cast again by each replay. */
-    @FewForFp8
+    @Cases(from = "fewForFp8")
     public void fp8Home(NormalShape shape, RankContext context) {
         replay(shape, context, Home.CAST, Place.ENGINE);
     }
 
     /** What is FP8 already is copied into the buffer by each replay. */
-    @FewForFp8
+    @Cases(from = "fewForFp8")
     public void fp8Rows(NormalShape shape, RankContext context) {
         replay(shape, context, Home.FP8, Place.ENGINE);
     }
 
     /** What is FP8 already and lies in the buffer is read there by each replay. */
-    @FewForFp8
+    @Cases(from = "fewForFp8")
     public void fp8RowsInPlace(NormalShape shape, RankContext context) {
         replay(shape, context, Home.FP8_IN_PLACE, Place.ENGINE);
     }
 
-    @Few
+    @Cases(from = "few")
     public void expanded(NormalShape shape, RankContext context) {
         int rows = 2 * worstRows(shape) * shape.topk();
         Form expanded =
@@ -185,7 +184,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
      * A combine recorded without its dispatch, which was called before: kernels that need not look
      * at masks left its handle to those of the recording, which do.
      */
-    @FewForFp8
+    @Cases(from = "fewForFp8")
     public void afterADispatchOutsideTheGraph(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         Buffer buffer = context.buffer();
@@ -221,8 +220,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     }
 
     /** Replays go on without a rank that is masked between them, and with it once all have met. */
-    @Cases
-    @MethodSource("maskableGroups")
+    @Cases(from = "maskableGroups")
     public void maskedBetweenReplays(EpTopology topology) {
         NormalShape shape = NormalShape.small(topology);
         int absent = 2;
@@ -297,7 +295,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     }
 
     /** Nothing is asked of the GPU for observers while calls are recorded. */
-    @Few
+    @Cases(from = "few")
     public void observed(NormalShape shape) {
         shape.run(
                 backend,

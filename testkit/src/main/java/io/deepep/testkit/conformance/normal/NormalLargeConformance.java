@@ -17,26 +17,19 @@ import io.deepep.testkit.oracle.LayoutCheck;
 import java.time.Duration;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /** Nodes of more ranks than a few, and groups of odd sizes. */
 @BackendSuite
-public record NormalLargeConformance(TestBackend backend) implements NormalSuite {
-    private static final String SHAPES = "io.deepep.testkit.conformance.normal.NormalShape#";
-    private static final String LARGE_NODE = SHAPES + "largeNode";
-    private static final String LARGE_NODES = SHAPES + "largeNodes";
-
+public record NormalLargeConformance(TestBackend backend) {
     /** Every kind of call, twice: with tokens of all ranks, and with some that have none. */
-    @Cases
-    @MethodSource({LARGE_NODE, LARGE_NODES, SHAPES + "uneven"})
+    @Cases(from = {"largeNode", "largeNodes", "uneven"})
     public void everyCall(NormalShape shape, RankContext context) {
         calls(shape, shape.rank(context));
         calls(shape, shape.raggedRank(context));
     }
 
     @Tag("slow")
-    @Cases
-    @MethodSource({SHAPES + "largestNodes", SHAPES + "manyRanks"})
+    @Cases(from = {"largestNodes", "manyRanks"})
     @Timeout(300)
     public void everyCallOfTheLargest(NormalShape shape, RankContext context) {
         calls(shape, shape.raggedRank(context));
@@ -55,15 +48,13 @@ public record NormalLargeConformance(TestBackend backend) implements NormalSuite
         rank.roundTrip(rank.plan().numWorstTokens(rows), rank.check().worstCase(rows));
     }
 
-    @Cases
-    @MethodSource({LARGE_NODE, LARGE_NODES})
+    @Cases(from = {"largeNode", "largeNodes"})
     public void layouts(NormalShape shape, RankContext context) {
         checkLayouts(shape, context);
     }
 
     @Tag("slow")
-    @Cases
-    @MethodSource({SHAPES + "largestNodes", SHAPES + "manyRanks"})
+    @Cases(from = {"largestNodes", "manyRanks"})
     @Timeout(300)
     public void layoutsOfTheLargest(NormalShape shape, RankContext context) {
         checkLayouts(shape, context);
@@ -79,8 +70,7 @@ public record NormalLargeConformance(TestBackend backend) implements NormalSuite
     }
 
     /** The last two ranks name experts that do not exist: all learn of the first of them. */
-    @Cases
-    @MethodSource({LARGE_NODE, LARGE_NODES})
+    @Cases(from = {"largeNode", "largeNodes"})
     public void expertOutOfRange(NormalShape shape, RankContext context) {
         int culprit = shape.topology().numRanks() - 2;
         NormalRank rank = shape.rank(context);
@@ -92,8 +82,7 @@ public record NormalLargeConformance(TestBackend backend) implements NormalSuite
     }
 
     /** The last rank's layout is wrong about itself: in its mask, then in its counts. */
-    @Cases
-    @MethodSource({LARGE_NODE, LARGE_NODES})
+    @Cases(from = {"largeNode", "largeNodes"})
     public void contradictoryLayout(NormalShape shape, RankContext context) {
         int last = shape.topology().numRanks() - 1;
         NormalRank rank = shape.rank(context);
@@ -119,8 +108,7 @@ public record NormalLargeConformance(TestBackend backend) implements NormalSuite
     }
 
     /** The last rank has room for one row less than comes. */
-    @Cases
-    @MethodSource({LARGE_NODE, LARGE_NODES})
+    @Cases(from = {"largeNode", "largeNodes"})
     public void tooManyRows(NormalShape shape, RankContext context) {
         int last = shape.topology().numRanks() - 1;
         NormalRank rank = shape.rank(context);
@@ -134,8 +122,7 @@ public record NormalLargeConformance(TestBackend backend) implements NormalSuite
     }
 
     /** The last rank stays away from a dispatch, which the others name. */
-    @Cases
-    @MethodSource(LARGE_NODE)
+    @Cases(from = "largeNode")
     public void absentRank(NormalShape shape) {
         int last = shape.topology().numRanks() - 1;
         shape.run(

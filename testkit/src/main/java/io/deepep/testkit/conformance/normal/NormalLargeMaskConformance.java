@@ -8,11 +8,10 @@ import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /** Masked ranks of nodes of more ranks than a few. */
 @BackendSuite
-public record NormalLargeMaskConformance(TestBackend backend) implements NormalSuite {
+public record NormalLargeMaskConformance(TestBackend backend) {
     private static NormalLoss loss(
             TestBackend backend, int nodes, int ranksPerNode, Integer... absent) {
         int experts = 2 * nodes * ranksPerNode;
@@ -49,28 +48,24 @@ public record NormalLargeMaskConformance(TestBackend backend) implements NormalS
     }
 
     /** The others make every kind of call without them; then all are back. */
-    @Cases
-    @MethodSource("some")
+    @Cases(from = "some")
     public void byHand(NormalLoss loss) {
         loss.byHand();
     }
 
     @Tag("slow")
-    @Cases
-    @MethodSource("many")
+    @Cases(from = "many")
     @Timeout(300)
     public void byHandInTheLargest(NormalLoss loss) {
         loss.byHand();
     }
 
-    @Cases
-    @MethodSource("late")
+    @Cases(from = "late")
     public void handlesOfOtherMasks(NormalLoss loss) {
         loss.handlesOfOtherMasks();
     }
 
-    @Cases
-    @MethodSource("late")
+    @Cases(from = "late")
     public void byTimeout(NormalLoss loss) {
         loss.byTimeout();
     }

@@ -12,12 +12,11 @@ import io.deepep.testkit.conformance.Ranks;
 import java.time.Duration;
 import java.util.Set;
 import java.util.stream.Stream;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /** Ranks that are masked, by hand or because they did not come, and that come back. */
 @BackendSuite
 @BesideOthers
-public record NormalMaskConformance(TestBackend backend) implements NormalSuite {
+public record NormalMaskConformance(TestBackend backend) {
     private NormalLoss loss(int numRanks, Integer... absent) {
         return NormalLoss.of(backend, 1, numRanks, Set.of(absent));
     }
@@ -45,8 +44,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     }
 
     /** Where a network connects the nodes without masks, nobody is left out, and calls go on. */
-    @Cases
-    @MethodSource("groupsOverNetworks")
+    @Cases(from = "groupsOverNetworks")
     public void refusedOverNetworks(EpTopology topology) {
         NormalShape shape = NormalShape.small(topology);
         shape.run(

@@ -22,12 +22,11 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Consumer;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /** Ranks of several nodes that are masked: forwarders, several of a node, whole nodes. */
 @BackendSuite
 @BesideOthers
-public record NormalNodeMaskConformance(TestBackend backend) implements NormalSuite {
+public record NormalNodeMaskConformance(TestBackend backend) {
     private NormalLoss loss(int nodes, int ranksPerNode, Integer... absent) {
         return NormalLoss.of(backend, nodes, ranksPerNode, Set.of(absent));
     }
@@ -146,8 +145,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
     }
 
     /** The same where calls stay on a stream of a GPU, and nobody asks for their end. */
-    @Cases
-    @MethodSource("groupsOnStreams")
+    @Cases(from = "groupsOnStreams")
     public void maskedByOneRankOnAStream(EpTopology topology) {
         int stopped = topology.numRanks() - 1;
         NormalShape shape = NormalShape.small(topology);

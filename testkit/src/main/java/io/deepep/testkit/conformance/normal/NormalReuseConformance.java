@@ -18,7 +18,7 @@ import io.deepep.testkit.exchange.NormalWorld;
 
 /** What becomes of a dispatch's plan, handle and received rows over several calls. */
 @BackendSuite
-public record NormalReuseConformance(TestBackend backend) implements NormalSuite, RankGroup {
+public record NormalReuseConformance(TestBackend backend) implements RankGroup {
     private static final NormalShape RECEIVED =
             new NormalShape(2, 2, 17, 384, DType.FP8_E4M3, 3, 8);
 
@@ -31,7 +31,7 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
      * A handle serves again and again, also when other routings have gone through the buffer
      * meanwhile.
      */
-    @All
+    @Cases(from = "all")
     public void cachedHandle(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context, 5);
         NormalRank interloper = shape.rank(context, 6);
@@ -47,7 +47,7 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
     }
 
     /** A cached dispatch has the layout of its handle, and says where experts begin. */
-    @Few
+    @Cases(from = "few")
     public void cachedExpandedHandle(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context, 5);
         NormalRank expanded = rank.expecting(rank.check().expanded(4));
@@ -58,7 +58,7 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
     }
 
     /** What was received as a copy survives later dispatches of other plans. */
-    @Few
+    @Cases(from = "few")
     public void copyOutlivesOtherDispatches(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context, 5);
         NormalRank interloper = shape.rank(context, 6);
@@ -83,7 +83,7 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
                 .dispatch(rank.plan().receive(how).expanded(true).expertAlignment(4));
     }
 
-    @Few
+    @Cases(from = "few")
     public void stridedInputs(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         NormalWorld world = rank.world();
@@ -104,7 +104,7 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
      * The same plan object carries new content each time, and its result is the same object where
      * nothing in it changed.
      */
-    @Few
+    @Cases(from = "few")
     public void planReuse(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context, 1);
         NormalRank later = shape.rank(context, 2);

@@ -25,8 +25,7 @@ import io.deepep.testkit.exchange.NormalWorld;
  * while the calls are already made, and results are used on it without anybody waiting.
  */
 @BackendSuite
-public record NormalStreamConformance(TestBackend backend)
-        implements NormalSuite, NormalMisuses.Group {
+public record NormalStreamConformance(TestBackend backend) implements NormalMisuses.Group {
     private static final long HELD_MILLIS = 30;
 
     /** One rank, whose expert outputs are made on the stream of its engine. */
@@ -56,7 +55,7 @@ public record NormalStreamConformance(TestBackend backend)
         return stream;
     }
 
-    @Few
+    @Cases(from = "few")
     public void afterAnEvent(NormalShape shape, RankContext context) {
         Engine engine = Engine.of(context, shape);
         NormalRank rank = engine.rank();
@@ -80,7 +79,7 @@ public record NormalStreamConformance(TestBackend backend)
     }
 
     /** The engine's stream waits for the calls, and they for it; the host need not. */
-    @Few
+    @Cases(from = "few")
     public void onAStream(NormalShape shape, RankContext context) {
         Engine engine = Engine.of(context, shape);
         NormalRank rank = engine.rank();
@@ -103,7 +102,7 @@ public record NormalStreamConformance(TestBackend backend)
     }
 
     /** An engine that leaves waiting to its stream sizes its experts' work by them. */
-    @Few
+    @Cases(from = "few")
     public void exactCountsAreKnownAtOnce(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
         DispatchResult result = context.buffer().dispatch(rank.plan().build(), CallOptions.async());
