@@ -1,13 +1,13 @@
 package io.deepep.testkit.conformance.normal;
 
 import io.deepep.Buffer;
-import io.deepep.EpTopology;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.BesideOthers;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.Misbehaviour;
+import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import java.time.Duration;
 import java.util.Set;
@@ -34,9 +34,9 @@ public record NormalMaskConformance(TestBackend backend) {
         loss(4, 2).handlesOfOtherMasks();
     }
 
-    static Stream<EpTopology> groupsOverNetworks(TestBackend backend) {
-        return Stream.of(Ranks.topology(2, 2))
-                .filter(group -> Ranks.fit(backend, group) && refuses(backend));
+    static Stream<NormalShape> groupsOverNetworks(TestBackend backend) {
+        return Stream.of(NormalShape.small(Ranks.topology(2, 2)))
+                .filter(group -> Ranks.fit(backend, group.topology()) && refuses(backend));
     }
 
     private static boolean refuses(TestBackend backend) {
@@ -45,20 +45,14 @@ public record NormalMaskConformance(TestBackend backend) {
 
     /** Where a network connects the nodes without masks, nobody is left out, and calls go on. */
     @Cases(from = "groupsOverNetworks")
-    public void refusedOverNetworks(EpTopology topology) {
-        NormalShape shape = NormalShape.small(topology);
-        shape.run(
-                backend,
-                _ -> {},
-                context -> {
-                    int other = (context.rank() + 1) % topology.numRanks();
-                    Misbehaviour.requireRefused(
-                            UnsupportedOperationException.class,
-                            "if a network connects the nodes",
-                            () -> context.buffer().updateMask(other, true));
-                    NormalLoss.requireMasked(context, Set.of());
-                    NormalLoss.calls(shape.rank(context));
-                });
+    public void refusedOverNetworks(NormalShape shape, RankContext context) {
+        int other = (context.rank() + 1) % shape.topology().numRanks();
+        Misbehaviour.requireRefused(
+                UnsupportedOperationException.class,
+                "if a network connects the nodes",
+                () -> context.buffer().updateMask(other, true));
+        NormalLoss.requireMasked(context, Set.of());
+        NormalLoss.calls(shape.rank(context));
     }
 
     /** Of ranks that leave out different ones, those that hear of each other learn it. */

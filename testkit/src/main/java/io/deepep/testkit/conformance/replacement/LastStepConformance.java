@@ -15,10 +15,9 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.normal.NormalRank;
 import java.io.IOException;
-import java.util.Set;
+import java.util.function.IntConsumer;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * A new rank that dies when it meets those that stay for the last time, so that some of these may
@@ -29,42 +28,34 @@ public record LastStepConformance(TestBackend backend) {
     private static final int DEAD = 2;
 
     static Stream<ReplacedGroup> groups(TestBackend backend) {
-        return Stream.of(new ReplacedGroup(backend, Ranks.topology(1, 4), Set.of(DEAD)))
-                .filter(group -> Ranks.fit(backend, group.topology()) && Ranks.areThreads());
-    }
-
-    private static void mask(Buffer.Builder builder) {
-        builder.maskTimedOutRanks(true);
-    }
-
-    private interface Case {
-        void ofOneThatStays(RankContext context, int lastMeeting);
+        return Stream.of(ReplacedGroup.of(backend, 1, 4, DEAD).masking())
+                .filter(group -> Ranks.fit(backend, group.topology()));
     }
 
     /**
      * All lose a rank that had been replaced once, so that the number of meetings is known. The new
      * rank dies before it comes to its last meeting, or if it {@code arrives}, right after.
+     *
+     * @param others what each that stays does, given the number of the last meeting
      */
-    private static void run(ReplacedGroup group, boolean arrives, Case test) {
-        group.run(
-                LastStepConformance::mask,
-                context -> {
-                    group.lose(context);
-                    int last = replaceOnce(group, context);
-                    if (group.isDead(context)) {
-                        die(group, context, last, arrives);
-                    } else {
-                        test.ofOneThatStays(context, last);
-                    }
-                    group.replace(context, 3, LastStepConformance::mask);
-                });
+    private static void run(
+            ReplacedGroup group, RankContext context, boolean arrives, IntConsumer others)
+            throws Exception {
+        group.lose(context);
+        int last = replaceOnce(group, context);
+        if (group.isDead(context)) {
+            die(group, context, last, arrives);
+        } else {
+            others.accept(last);
+        }
+        group.replace(context, 3);
     }
 
     private static int replaceOnce(ReplacedGroup group, RankContext context) {
         FragileGroup first = fragile(context, 1, 0, false, () -> null);
         int last;
         if (group.isDead(context)) {
-            Buffer buffer = group.join(first.communicator(), LastStepConformance::mask);
+            Buffer buffer = group.join(first.communicator());
             last = first.numMeetings();
             context.meet();
             buffer.close();
@@ -99,19 +90,17 @@ public record LastStepConformance(TestBackend backend) {
                             lost.fail(new IOException("disk full"));
                             return new IllegalStateException("killed");
                         });
-        assertThatThrownBy(
-                        () -> group.join(dying.communicator(), LastStepConformance::mask).close())
-                .hasMessage("killed");
+        assertThatThrownBy(() -> group.join(dying.communicator()).close()).hasMessage("killed");
     }
 
     /** Nobody has taken it in: all learn whom they lack, and go on as they were. */
-    @Cases
-    @MethodSource("groups")
-    public void before(ReplacedGroup group) {
+    @Cases(from = "groups", ofThreads = true)
+    public void before(ReplacedGroup group, RankContext context) throws Exception {
         run(
                 group,
+                context,
                 false,
-                (context, lastMeeting) -> {
+                lastMeeting -> {
                     Communicator lost = Ranks.regroup(context, 2);
                     requireLost(catchThrowable(() -> context.buffer().admit(lost)));
                     assertThat(context.buffer().queryMask()).containsExactly(0, 0, 1, 0);
@@ -120,13 +109,13 @@ public record LastStepConformance(TestBackend backend) {
     }
 
     /** All have taken it in: their next call names it, and the one after goes on without. */
-    @Cases
-    @MethodSource("groups")
-    public void after(ReplacedGroup group) {
+    @Cases(from = "groups", ofThreads = true)
+    public void after(ReplacedGroup group, RankContext context) throws Exception {
         run(
                 group,
+                context,
                 true,
-                (context, lastMeeting) -> {
+                lastMeeting -> {
                     context.buffer().admit(Ranks.regroup(context, 2));
                     ReplacedGroup.requireNobodyMasked(context.buffer());
                     requireLost(nextCall(group, context));
@@ -138,13 +127,13 @@ public record LastStepConformance(TestBackend backend) {
      * One rank learns of the death first and has not taken it in, the others have: the next call
      * fails on all, by the name of the dead or by the masks that differ.
      */
-    @Cases
-    @MethodSource("groups")
-    public void between(ReplacedGroup group) {
+    @Cases(from = "groups", ofThreads = true)
+    public void between(ReplacedGroup group, RankContext context) throws Exception {
         run(
                 group,
+                context,
                 true,
-                (context, lastMeeting) -> {
+                lastMeeting -> {
                     boolean learnsFirst = context.rank() == 0;
                     FragileGroup lost =
                             fragile(

@@ -7,6 +7,7 @@ import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
@@ -15,18 +16,29 @@ import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.Set;
-import java.util.function.Consumer;
 
 /**
  * A group some of whose ranks die and are replaced, and what its ranks do: verified calls of both
  * modes.
  */
-record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead) {
+record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead, boolean masks)
+        implements RankGroup {
     private static final int MAX_TOKENS = 12;
     private static final int HIDDEN = 256;
     private static final int TOPK = 4;
     private static final int EXPERTS_PER_RANK = 4;
     private static final int ROUNDS = 2;
+
+    /** Whose buffers do not mask ranks that time out. */
+    static ReplacedGroup of(TestBackend backend, int nodes, int ranksPerNode, Integer... dead) {
+        EpTopology topology = Ranks.topology(nodes, ranksPerNode);
+        return new ReplacedGroup(backend, topology, Set.of(dead), false);
+    }
+
+    /** The same group, whose buffers do. */
+    ReplacedGroup masking() {
+        return new ReplacedGroup(backend, topology, dead, true);
+    }
 
     private int numExperts() {
         return EXPERTS_PER_RANK * topology.numRanks();
@@ -58,25 +70,17 @@ record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead
         return LowLatencyShape.of(topology, MAX_TOKENS, HIDDEN, TOPK, numExperts());
     }
 
-    void limit(Buffer.Builder builder) {
+    @Override
+    public EpTopology topology(TestBackend given) {
+        return topology;
+    }
+
+    @Override
+    public void limit(Buffer.Builder builder) {
         builder.normal(normal(0).limits())
                 .lowLatency(lowLatency().limits())
-                .network(backend.networkWithMasks());
-    }
-
-    void run(Ranks.Body body) {
-        run(_ -> {}, body);
-    }
-
-    void run(Consumer<Buffer.Builder> more, Ranks.Body body) {
-        Ranks.run(
-                backend,
-                topology,
-                builder -> {
-                    limit(builder);
-                    more.accept(builder);
-                },
-                body);
+                .network(backend.networkWithMasks())
+                .maskTimedOutRanks(masks);
     }
 
     boolean isDead(RankContext context) {
@@ -125,10 +129,8 @@ record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead
     }
 
     /** Opens a buffer in the place of a dead rank. */
-    Buffer join(Communicator group, Consumer<Buffer.Builder> more) {
-        Buffer.Builder builder = builder(group);
-        more.accept(builder);
-        return builder.join();
+    Buffer join(Communicator group) {
+        return builder(group).join();
     }
 
     Buffer.Builder builder(Communicator group) {
@@ -140,30 +142,19 @@ record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead
     /**
      * Each rank's part in a new group, in which the dead are replaced; then all make verified
      * calls.
-     */
-    void replace(RankContext context, int number, Consumer<Buffer.Builder> more) throws Exception {
-        replace(context, number, more, this::goOn, this::goOn);
-    }
-
-    void replace(RankContext context, int number) throws Exception {
-        replace(context, number, _ -> {});
-    }
-
-    /**
-     * The same, where new ranks and those that stay do something else then.
      *
      * @param number tells the new group from others of the same test
      */
-    void replace(
-            RankContext context,
-            int number,
-            Consumer<Buffer.Builder> more,
-            Ranks.Body newRank,
-            Ranks.Body stays)
+    void replace(RankContext context, int number) throws Exception {
+        replace(context, number, this::goOn, this::goOn);
+    }
+
+    /** The same, where new ranks and those that stay do something else then. */
+    void replace(RankContext context, int number, Ranks.Body newRank, Ranks.Body stays)
             throws Exception {
         try (Communicator group = Ranks.regroup(context, number)) {
             if (isDead(context)) {
-                try (Buffer buffer = join(group, more)) {
+                try (Buffer buffer = join(group)) {
                     newRank.run(
                             new RankContext(
                                     backend, buffer.topology(), group, buffer, context.common()));
