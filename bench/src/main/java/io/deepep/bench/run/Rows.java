@@ -4,9 +4,9 @@ import io.deepep.DType;
 import io.deepep.Fp8E4m3;
 import io.deepep.ScaledRows;
 import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.routing.Tokens;
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.util.zip.CRC32C;
 
 /** Rows that stand for what experts compute, and fingerprints of results. */
@@ -29,7 +29,7 @@ public final class Rows {
         Tensor pattern = differentOutputs(hidden, seed);
         Tensor all = Tensor.allocate(arena, DType.BF16, rows, hidden);
         for (long row = 0; row < rows; row++) {
-            copyRow(pattern, row % DIFFERENT_ROWS, all, row);
+            HostTensors.copy(pattern.select(0, row % DIFFERENT_ROWS), all.select(0, row));
         }
         return all;
     }
@@ -52,27 +52,10 @@ public final class Rows {
                 codes.slice(0, 0, different),
                 scales.slice(0, 0, different));
         for (long row = different; row < rows; row++) {
-            copyRow(codes, row % DIFFERENT_ROWS, codes, row);
-            copyRow(scales, row % DIFFERENT_ROWS, scales, row);
+            HostTensors.copy(codes.select(0, row % DIFFERENT_ROWS), codes.select(0, row));
+            HostTensors.copy(scales.select(0, row % DIFFERENT_ROWS), scales.select(0, row));
         }
         return new ScaledRows(codes, scales);
-    }
-
-    /** Copies the first {@code rows} rows of a matrix into another of the same width. */
-    public static void copy(Tensor from, Tensor to, long rows) {
-        for (long row = 0; row < rows; row++) {
-            copyRow(from, row, to, row);
-        }
-    }
-
-    private static void copyRow(Tensor from, long row, Tensor to, long at) {
-        long bytes = from.size(1) * from.dtype().sizeBytes();
-        MemorySegment.copy(
-                from.segment(),
-                from.offsetBytes(row, 0),
-                to.segment(),
-                to.offsetBytes(at, 0),
-                bytes);
     }
 
     /** A checksum of all bits of the first {@code rows} rows; rows are contiguous. */
