@@ -45,22 +45,18 @@ public final class References {
     /** docs/legacy.md of DeepEP: "Normal kernels with NVLink and RDMA forwarding". */
     static List<Reference> deepEpV1Normal() {
         return List.of(
-                v1Normal(
-                        1,
-                        gbs(Op.DISPATCH, "FP8", FP8_ROW, 153).asFitted(),
-                        gbs(Op.COMBINE, "BF16", BF16_ROW, 158).asFitted()),
-                v1Normal(
-                        2,
-                        gbs(Op.DISPATCH, "FP8", FP8_ROW, 43),
-                        gbs(Op.COMBINE, "BF16", BF16_ROW, 43)),
-                v1Normal(
-                        4,
-                        gbs(Op.DISPATCH, "FP8", FP8_ROW, 58).asFitted(),
-                        gbs(Op.COMBINE, "BF16", BF16_ROW, 57)),
-                v1Normal(
-                        8,
-                        gbs(Op.DISPATCH, "FP8", FP8_ROW, 51),
-                        gbs(Op.COMBINE, "BF16", BF16_ROW, 50)));
+                v1Normal(1, dispatchGbs(153).asFitted(), combineGbs(158).asFitted()),
+                v1Normal(2, dispatchGbs(43), combineGbs(43)),
+                v1Normal(4, dispatchGbs(58).asFitted(), combineGbs(57)),
+                v1Normal(8, dispatchGbs(51), combineGbs(50)));
+    }
+
+    private static Reference.Time dispatchGbs(double gigabytes) {
+        return gbs(Op.DISPATCH, "FP8", FP8_ROW, gigabytes);
+    }
+
+    private static Reference.Time combineGbs(double gigabytes) {
+        return gbs(Op.COMBINE, "BF16", BF16_ROW, gigabytes);
     }
 
     /** Groups as DeepEP's test makes them: the nodes, of which a token uses up to 4. */
