@@ -149,7 +149,7 @@ class NetworkBytesTest {
                         shape,
                         dtype,
                         RowRule.ONCE_PER_RANK,
-                        new TokenSource.Recorded(routing));
+                        TokenSource.recorded(routing));
         double mean = plan.operations().get(op.ordinal()).rdma().mean();
         return Math.round(mean * topology.numRanks());
     }

@@ -62,7 +62,7 @@ public record Reference(
 
     /** Predicts all times of this reference. */
     public List<Outcome> predict() {
-        TokenSource source = new TokenSource.Drawn(gate, shape, topology.numRanks(), 0);
+        TokenSource source = TokenSource.drawn(gate, shape, topology.numRanks(), 0);
         Simulation simulation = Simulation.of(mode, lowLatencyRule, source, topology);
         return times.stream().map(time -> predict(simulation, time)).toList();
     }

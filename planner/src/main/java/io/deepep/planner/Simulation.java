@@ -64,10 +64,12 @@ record Simulation(
                             List<RowCounter> counters = counters(source, topology, rules);
                             for (int rank = worker; rank < topology.numRanks(); rank += workers) {
                                 int src = rank;
-                                source.forEach(
-                                        src,
-                                        experts ->
-                                                counters.forEach(each -> each.add(src, experts)));
+                                source.selections()
+                                        .forEach(
+                                                src,
+                                                experts ->
+                                                        counters.forEach(
+                                                                each -> each.add(src, experts)));
                             }
                             return counters;
                         })

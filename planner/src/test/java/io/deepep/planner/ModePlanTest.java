@@ -32,7 +32,7 @@ final class ModePlanTest {
                                         shape,
                                         dtype,
                                         RowRule.ONCE_PER_RANK,
-                                        new TokenSource.Drawn(
+                                        TokenSource.drawn(
                                                 new Gate.Uniform(),
                                                 shape,
                                                 TWO_NODES.numRanks(),
@@ -53,7 +53,7 @@ final class ModePlanTest {
             int numRanks, int numTokens, int numExperts, String mentions) {
         Cluster cluster = new Cluster(TWO_NODES, KnownProfile.H200, 400, 1, 0);
         TokenSource other =
-                new TokenSource.Drawn(
+                TokenSource.drawn(
                         new Gate.Uniform(), new Shape(numTokens, 256, 2, numExperts), numRanks, 1);
         assertThatThrownBy(
                         () ->

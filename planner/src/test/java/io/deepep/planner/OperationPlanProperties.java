@@ -23,7 +23,7 @@ final class OperationPlanProperties {
 
     private static OperationPlan plan(
             Routing routing, EpTopology topology, Mode mode, Op op, int hidden, double nicGbps) {
-        TokenSource source = new TokenSource.Recorded(routing);
+        TokenSource source = TokenSource.recorded(routing);
         Simulation simulation = Simulation.of(mode, RowRule.ONCE_PER_RANK, source, topology);
         Shape shape =
                 new Shape(routing.maxTokens(), hidden, routing.numTopk(), routing.numExperts());

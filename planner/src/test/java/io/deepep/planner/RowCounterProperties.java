@@ -61,10 +61,10 @@ final class RowCounterProperties {
 
     private static RowCounter count(Case each, RowRule rule) {
         RowCounter counter = new RowCounter(rule, each.topology(), each.routing().numExperts());
-        TokenSource source = new TokenSource.Recorded(each.routing());
+        TokenSource source = TokenSource.recorded(each.routing());
         for (int rank = 0; rank < each.numRanks(); rank++) {
             int src = rank;
-            source.forEach(src, experts -> counter.add(src, experts));
+            source.selections().forEach(src, experts -> counter.add(src, experts));
         }
         return counter;
     }

@@ -22,7 +22,7 @@ final class SimulationTest {
 
     private static Simulation simulate(Gate gate, int sampledTokens) {
         return simulate(
-                new TokenSource.Drawn(gate, SHAPE, EIGHT_NODES.numRanks(), 7, sampledTokens),
+                TokenSource.drawn(gate, SHAPE, EIGHT_NODES.numRanks(), 7, sampledTokens),
                 EIGHT_NODES);
     }
 
@@ -74,8 +74,7 @@ final class SimulationTest {
     void uniformRoutingReachesAsManyRanksAsCombinatoricsSay() {
         EpTopology node = new EpTopology(0, 8, 8);
         Shape shape = new Shape(4096, 7168, 8, 256);
-        Simulation simulation =
-                simulate(new TokenSource.Drawn(new Gate.Uniform(), shape, 8, 0), node);
+        Simulation simulation = simulate(TokenSource.drawn(new Gate.Uniform(), shape, 8, 0), node);
         // 8 * (1 - C(224, 8) / C(256, 8))
         double missed = 1;
         for (int k = 0; k < 8; k++) {
@@ -89,13 +88,13 @@ final class SimulationTest {
     void aRankReceivesNoMoreThanAllTokens() {
         EpTopology node = new EpTopology(0, 4, 4);
         Shape everywhere = new Shape(15, 128, 4, 4);
-        TokenSource source = new TokenSource.Drawn(new Gate.Uniform(), everywhere, 4, 0, 11);
+        TokenSource source = TokenSource.drawn(new Gate.Uniform(), everywhere, 4, 0, 11);
         assertThat(simulate(source, node).mostReceived()).isEqualTo(4 * 15);
     }
 
     @Test
     void aSecondSimulationSeesTheSameTokens() {
-        TokenSource source = new TokenSource.Drawn(new Gate.Uniform(), SHAPE, 64, 3, 16);
+        TokenSource source = TokenSource.drawn(new Gate.Uniform(), SHAPE, 64, 3, 16);
         assertThat(simulate(source, EIGHT_NODES).dispatch().nvlinkIn)
                 .isEqualTo(simulate(source, EIGHT_NODES).dispatch().nvlinkIn);
     }
@@ -103,7 +102,7 @@ final class SimulationTest {
     @Test
     void manyTokensAreSampled() {
         TokenSource source =
-                new TokenSource.Drawn(new Gate.Uniform(), new Shape(2048, 7168, 8, 2048), 2048, 0);
+                TokenSource.drawn(new Gate.Uniform(), new Shape(2048, 7168, 8, 2048), 2048, 0);
         assertThat(source.sampledTokens()).isBetween(16, 128);
         assertThat(source.maxTokens()).isEqualTo(2048);
     }

@@ -254,8 +254,8 @@ final class PlanOptions {
                 cluster,
                 shape,
                 recorded == null
-                        ? new TokenSource.Drawn(routing.gate(), shape, ranks, routing.seed())
-                        : new TokenSource.Recorded(recorded));
+                        ? TokenSource.drawn(routing.gate(), shape, ranks, routing.seed())
+                        : TokenSource.recorded(recorded));
     }
 
     private Shape shape(Mode each, int ranks) {
