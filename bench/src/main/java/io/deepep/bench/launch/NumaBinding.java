@@ -44,16 +44,12 @@ record NumaBinding(List<String> processors) {
                         .map(gpu -> gpu.numaNode().orElse(0))
                         .toList();
         List<Integer> visible = visible(environment.get("CUDA_VISIBLE_DEVICES"), numaOfGpus.size());
-        int numNodes = numNodes(nodes);
+        List<Integer> inTurn = nodesWithProcessors(nodes);
+        List<Integer> used =
+                visible.isEmpty() ? inTurn : visible.stream().map(numaOfGpus::get).toList();
         return new NumaBinding(
                 IntStream.range(0, numRanks)
-                        .map(
-                                rank ->
-                                        visible.isEmpty()
-                                                ? rank % numNodes
-                                                : numaOfGpus.get(
-                                                        visible.get(rank % visible.size())))
-                        .mapToObj(node -> processors(nodes, node))
+                        .mapToObj(rank -> processors(nodes, used.get(rank % used.size())))
                         .toList());
     }
 
@@ -71,16 +67,21 @@ record NumaBinding(List<String> processors) {
                 .toList();
     }
 
-    private static int numNodes(Path nodes) {
-        int count = 0;
-        while (Files.exists(nodes.resolve("node" + count))) {
-            count++;
-        }
-        if (count == 0) {
+    /** Others are memory alone, such as that of a GPU. */
+    private static List<Integer> nodesWithProcessors(Path nodes) {
+        List<Integer> found =
+                IntStream.iterate(
+                                0,
+                                node -> Files.exists(nodes.resolve("node" + node)),
+                                node -> node + 1)
+                        .filter(node -> !processors(nodes, node).isEmpty())
+                        .boxed()
+                        .toList();
+        if (found.isEmpty()) {
             throw new UsageException(
                     "--numa-binding: " + nodes + " shows no NUMA nodes; leave the option out");
         }
-        return count;
+        return found;
     }
 
     private static String processors(Path nodes, int node) {

@@ -56,6 +56,14 @@ class NumaBindingTest {
         assertThat(NumaBinding.none(2).prefix(1)).isEmpty();
     }
 
+    /** Of a superchip, the memory of each GPU is a node; so is memory behind CXL. */
+    @Test
+    void nodesOfMemoryAloneGetNoRanks() throws IOException {
+        nodes("0-71", "72-143", "", "");
+        assertThat(NumaBinding.of(root, Map.of(), 4).processors())
+                .containsExactly("0-71", "72-143", "0-71", "72-143");
+    }
+
     @Test
     void saysWhatItNeeds() throws IOException {
         assertThatThrownBy(() -> NumaBinding.of(root, Map.of(), 1))
