@@ -20,6 +20,11 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class HostMemoryTest {
+    /** Fields of statm. */
+    private static final int MAPPED = 0;
+
+    private static final int RESIDENT = 1;
+
     @ParameterizedTest
     @ValueSource(longs = {0, 1, 127, 128, 129, 4096, (1 << 20) + 3})
     void isZeroedBoundedAndOnALine(long bytes) {
@@ -51,7 +56,8 @@ class HostMemoryTest {
     @EnabledOnOs(OS.LINUX)
     void largeMemoryCostsOnlyWhatIsTouched() throws IOException {
         long size = 2L << 30;
-        long before = residentPages();
+        long resident = pages(RESIDENT);
+        long mapped = pages(MAPPED);
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment memory = HostMemory.allocate(arena, size);
             memory.set(ValueLayout.JAVA_LONG, size - 8, 42);
@@ -59,12 +65,13 @@ class HostMemoryTest {
             assertThat(memory.get(ValueLayout.JAVA_LONG, size / 2)).isZero();
             // A page is 4 KiB or more; half of the memory leaves room for what the JVM itself does
             // meanwhile.
-            assertThat(residentPages() - before).isLessThan(size / 2 / 4096);
+            assertThat(pages(RESIDENT) - resident).isLessThan(size / 2 / 4096);
         }
+        assertThat(pages(MAPPED) - mapped).as("given back").isLessThan(size / 2 / 4096);
     }
 
-    private static long residentPages() throws IOException {
-        return Long.parseLong(Files.readString(Path.of("/proc/self/statm")).split(" ", -1)[1]);
+    private static long pages(int field) throws IOException {
+        return Long.parseLong(Files.readString(Path.of("/proc/self/statm")).split(" ", -1)[field]);
     }
 
     @ParameterizedTest

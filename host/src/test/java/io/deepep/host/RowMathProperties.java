@@ -114,9 +114,13 @@ class RowMathProperties {
         int n = 8 * eighths;
         RowSum sum = new RowSum(20, n);
         float[] expected = new float[n + 1];
-        sum.add(MemorySegment.NULL, 0);
-        sum.clear();
         try (Arena arena = Arena.ofConfined()) {
+            MemorySegment before = bf16(arena, random, 7, n);
+            for (int row = 0; row < 20; row++) {
+                sum.add(before, 7);
+            }
+            sum.store(before, 7, n);
+            sum.clear();
             for (int row = 0; row < rows; row++) {
                 long offset = Math.floorMod(skew + row, 8);
                 MemorySegment src = bf16(arena, random, offset, n);
