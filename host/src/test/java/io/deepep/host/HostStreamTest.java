@@ -250,40 +250,6 @@ class HostStreamTest {
     }
 
     @Test
-    void closeFinishesWhatIsQueuedThenRefuses() {
-        for (int seed = 0; seed < SEEDS; seed++) {
-            Random random = new Random(seed);
-            int[] ran = {0};
-            AtomicReference<Thread> worker = new AtomicReference<>();
-            HostStream stream = new HostStream("busy");
-            int submitted = 1 + random.nextInt(100);
-            for (int i = 0; i < submitted; i++) {
-                stream.submit(
-                        () -> {
-                            worker.set(Thread.currentThread());
-                            ran[0]++;
-                        });
-            }
-            stream.close();
-            assertThat(ran[0]).as("seed %d", seed).isEqualTo(submitted);
-            assertThat(worker.get().isAlive()).isFalse();
-            assertThat(worker.get().isDaemon()).isTrue();
-            stream.close();
-            stream.synchronize();
-            assertThat(stream.record().isDone()).isTrue();
-            assertThatThrownBy(() -> stream.submit(() -> {}))
-                    .isInstanceOf(IllegalStateException.class)
-                    .hasMessage(
-                            "host stream busy is closed; keep the buffer or the engine open that it"
-                                    + " belongs to");
-            assertThatThrownBy(() -> stream.runInline(() -> {}))
-                    .isInstanceOf(IllegalStateException.class);
-            assertThatThrownBy(() -> stream.waitFor(Event.completed()))
-                    .isInstanceOf(IllegalStateException.class);
-        }
-    }
-
-    @Test
     void interruptedWaitersSayItAndKeepTheirFlag() {
         CountDownLatch mayEnd = new CountDownLatch(1);
         try (HostStream stream = new HostStream("interrupt")) {
@@ -419,7 +385,7 @@ class HostStreamTest {
         }
     }
 
-    private static void await(CountDownLatch latch) {
+    static void await(CountDownLatch latch) {
         try {
             latch.await();
         } catch (InterruptedException interrupted) {
