@@ -78,7 +78,7 @@ public record NormalRdmaLayout(
                         "slots", slotBytes, cells, channels, RingShape.slotsOfChannel(envelope));
         Region endings = builder.region("endings", ENDING_BYTES, ranks);
         Region outbox = builder.region("outbox", endings.end(), ranks == 0 ? 0 : 1);
-        int rings = channels * RingShape.MOST_RINGS;
+        long rings = (long) channels * RingShape.MOST_RINGS;
         Region headerFlags = builder.region("headerFlags", Long.BYTES, ranks, 2);
         Region recordFlags = builder.region("recordFlags", Long.BYTES, cells, MAX_BLOCKS);
         Region tails = builder.region("tails", Long.BYTES, cells, rings);

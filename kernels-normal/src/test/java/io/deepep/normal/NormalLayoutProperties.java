@@ -14,6 +14,7 @@ import java.util.List;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
+import net.jqwik.api.Example;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
@@ -64,6 +65,14 @@ class NormalLayoutProperties {
         checkRegions(c.nvl().layout());
         checkRegions(c.rdma().layout());
         assertThat(c.rdma().layout().sizeBytes() > 0).isEqualTo(c.topology.isInternode());
+    }
+
+    @Example
+    void ofHoweverManyChannelsEachRingHasItsFlags() {
+        Config config = new Config(1 << 30, 1, 2);
+        NormalRdmaLayout rdma =
+                NormalRdmaLayout.of(config, NormalLimits.of(1, 8, 1, 2), new EpTopology(0, 2, 1));
+        assertThat(rdma.tails().d1()).isEqualTo((long) config.numChannels() * RingShape.MOST_RINGS);
     }
 
     private static void checkRegions(Layout layout) {
