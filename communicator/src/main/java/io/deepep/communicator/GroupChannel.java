@@ -5,6 +5,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.SocketException;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import org.jgroups.Global;
 import org.jgroups.JChannel;
 import org.jgroups.conf.ClassConfigurator;
@@ -57,7 +58,7 @@ final class GroupChannel {
         // Rank 0 tells who asks for an address that did not reach it when the group grew.
         discovery.setPortRange(0).returnEntireCache(true);
         FD_ALL3 heartbeats = new FD_ALL3();
-        long silence = environment.failureTimeout().toMillis();
+        long silence = TimeUnit.MILLISECONDS.convert(environment.failureTimeout()); // even forever
         heartbeats.setInterval(silence / HEARTBEATS_PER_TIMEOUT).setTimeout(silence);
         GMS membership = new GMS();
         membership

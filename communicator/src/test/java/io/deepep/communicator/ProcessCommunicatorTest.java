@@ -102,6 +102,17 @@ class ProcessCommunicatorTest {
         }
     }
 
+    @Test
+    void allTimesMayBeForEver() throws Exception {
+        Duration forEver = ChronoUnit.FOREVER.getDuration();
+        ProcessEnvironment environment =
+                new ProcessEnvironment(
+                        0, 1, 0, 1, "localhost", LoopbackPorts.free(), Groups.SECRET, forEver);
+        try (ProcessCommunicator alone = ProcessCommunicator.open(environment, forEver)) {
+            alone.barrier(forEver);
+        }
+    }
+
     /** Rank 1 waits for rank 2 with more time, in a call that rank 0 has given up. */
     @Test
     void namesTheRankThatTheMissingOneWaitsFor() throws Exception {
