@@ -148,7 +148,7 @@ final class Door extends DefaultSocketFactory {
      */
     void closeAll() {
         for (SealedSocket socket : open) {
-            Errands.run(() -> Util.close(socket));
+            Errands.start(() -> Util.close(socket));
         }
     }
 

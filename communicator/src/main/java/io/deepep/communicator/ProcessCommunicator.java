@@ -216,10 +216,13 @@ public final class ProcessCommunicator implements Communicator {
         }
     }
 
-    /** On a thread of its own: the caller holds the lock that whoever brings messages takes. */
+    /**
+     * On a thread of its own: the caller holds the lock that whoever brings messages takes. Without
+     * a thread it waits on all the same; who is to blame is then known less well.
+     */
     private void askWhomTheyAwait(BitSet peers, long round) {
         View members = channel.getView();
-        Errands.run(
+        Errands.start(
                 () -> {
                     for (Address member : members) {
                         if (peers.get(RankAddress.rank(member))) {
