@@ -1,5 +1,6 @@
 package io.deepep.spi;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.DType;
@@ -7,6 +8,8 @@ import io.deepep.Device;
 import io.deepep.Tensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
@@ -77,6 +80,50 @@ class TensorChecksTest {
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("elements overlap");
         }
+    }
+
+    /** Rows that share memory would overwrite each other. */
+    @Test
+    void ofWhatCanBeWrittenNoTwoElementsShareAnAddress() {
+        MemorySegment memory = Arena.ofAuto().allocate(256, 4);
+        int numWritable = 0;
+        for (int bits = 0; bits < 1 << 15; bits++) {
+            long[] shape = {1 + (bits & 3), 1 + (bits >> 2 & 3), 1 + (bits >> 4 & 3)};
+            long[] strides = {bits >> 6 & 7, bits >> 9 & 7, bits >> 12 & 7};
+            Tensor tensor = Tensor.strided(memory, DType.F32, shape, strides);
+            if (isWritable(tensor)) {
+                numWritable++;
+                assertThat(addresses(tensor)).as("%s", tensor).doesNotHaveDuplicates();
+            }
+        }
+        assertThat(numWritable).isPositive();
+        TensorChecks.requireWritable(
+                "a view of columns",
+                Tensor.strided(memory, DType.F32, new long[] {2, 3, 4}, new long[] {30, 8, 1}));
+        TensorChecks.requireWritable(
+                "one of each",
+                Tensor.strided(memory, DType.F32, new long[] {1, 1, 4}, new long[] {0, 0, 1}));
+    }
+
+    private static boolean isWritable(Tensor tensor) {
+        try {
+            TensorChecks.requireWritable("out", tensor);
+            return true;
+        } catch (IllegalArgumentException overlapping) {
+            return false;
+        }
+    }
+
+    private static List<Long> addresses(Tensor tensor) {
+        List<Long> all = new ArrayList<>();
+        for (long i = 0; i < tensor.size(0); i++) {
+            for (long j = 0; j < tensor.size(1); j++) {
+                for (long k = 0; k < tensor.size(2); k++) {
+                    all.add(i * tensor.stride(0) + j * tensor.stride(1) + k * tensor.stride(2));
+                }
+            }
+        }
+        return all;
     }
 
     /** Seen on a GPU: such a load costs the process its context. */
