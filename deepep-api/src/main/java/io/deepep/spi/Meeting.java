@@ -113,9 +113,8 @@ public record Meeting(Communicator communicator, Duration timeout, String failur
             step(part);
         } catch (RuntimeException failed) {
             for (Throwable each : failed.getSuppressed()) {
-                if (each instanceof DeepEpTimeoutException lost
-                        && !communicator.isAlive(lost.peer())) {
-                    throw lost;
+                if (each instanceof DeepEpTimeoutException lost) {
+                    throw communicator.isAlive(lost.peer()) ? failed : lost;
                 }
             }
             if (failed instanceof DeepEpUnavailableException) {

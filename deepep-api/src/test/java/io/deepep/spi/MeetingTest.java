@@ -2,6 +2,7 @@ package io.deepep.spi;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import io.deepep.InProcessGroup;
 import io.deepep.error.DeepEpTimeoutException;
@@ -10,6 +11,7 @@ import io.deepep.error.RankMismatchException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -141,6 +143,29 @@ class MeetingTest {
                             .hasMessage("no luck: rank 0: there is no such process; start it");
                     assertThat(meeting.together(() -> "go on")).hasSize(3);
                 });
+    }
+
+    /** Not after another wait, and not as that wait's time-out. */
+    @Test
+    void aFailureBesideOneWhoIsLateIsToldAtOnce() throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            CountDownLatch told = new CountDownLatch(1);
+            group.run(
+                    communicator -> {
+                        if (communicator.rank() == 1) {
+                            told.await();
+                            return;
+                        }
+                        Meeting meeting =
+                                new Meeting(communicator, Duration.ofMillis(20), "no luck", "");
+                        Throwable failure =
+                                catchThrowable(() -> meeting.stepOnPeers(() -> useMemory(0)));
+                        told.countDown();
+                        assertThat(failure)
+                                .isInstanceOf(DeepEpUnavailableException.class)
+                                .hasMessage("there is no such process; start it");
+                    });
+        }
     }
 
     /** As a barrier, which says nothing; or something else of the user's. */
