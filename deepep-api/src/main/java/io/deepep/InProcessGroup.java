@@ -92,6 +92,9 @@ public final class InProcessGroup implements AutoCloseable {
         if (!failures.isEmpty()) {
             RankFailedException first = failures.removeFirst();
             failures.forEach(first::addSuppressed);
+            // It was made on a rank's thread, and lacks the caller's frames. Without them, Java's
+            // launcher of source files prints an error of its own instead.
+            first.fillInStackTrace();
             throw first;
         }
     }

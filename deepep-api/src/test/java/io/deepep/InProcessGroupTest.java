@@ -96,6 +96,24 @@ class InProcessGroupTest {
                 .hasMessageContaining("rank=2 is not in [0, numRanks=2)");
     }
 
+    @Test
+    void theFailureShowsWhereTheGroupWasRun() {
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            assertThatThrownBy(
+                            () ->
+                                    group.run(
+                                            _ -> {
+                                                throw new IOException("on purpose");
+                                            }))
+                    .isInstanceOf(RankFailedException.class)
+                    .satisfies(
+                            failure ->
+                                    assertThat(failure.getStackTrace())
+                                            .extracting(StackTraceElement::getClassName)
+                                            .contains(getClass().getName()));
+        }
+    }
+
     /**
      * {@link InProcessGroup#close} closes what ranks left open only where their threads have ended.
      */
