@@ -12,6 +12,8 @@ module io.deepep.djl {
     requires static io.netty.common;
     requires static io.netty.transport;
     requires java.management;
+    // What DJL needs and, as an automatic module, cannot say.
+    requires org.slf4j;
 
     exports io.deepep.djl;
     exports io.deepep.djl.decoder;
