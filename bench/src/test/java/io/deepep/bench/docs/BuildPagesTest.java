@@ -67,6 +67,7 @@ class BuildPagesTest {
                 .containsOnly(libtorch);
         assertThat(versions(pages, "ai\\.djl\\.pytorch", "pytorch-jni"))
                 .containsOnly(libtorch + "-" + property(pom, "djl.version"));
+        assertThat(pages).contains("`org.jcuda:jcuda:" + property(pom, "jcuda.version") + "`");
         assertThat(Files.readString(ROOT.resolve("bom/pom.xml")))
                 .as("the BOM has no parent to take it from")
                 .contains("<version>" + version + "</version>");
