@@ -73,6 +73,30 @@ class BuildPagesTest {
                 .contains("<version>" + version + "</version>");
     }
 
+    /** Of every module but the bench, and under every classifier. */
+    @Test
+    void theBomHasEveryArtifact() throws IOException {
+        Pattern artifact = Pattern.compile("</parent>\\s*<artifactId>([^<]+)<");
+        Pattern classifier = Pattern.compile("<classifier>(linux-[^<]+)<");
+        List<String> published = new ArrayList<>();
+        for (MatchResult module :
+                Pattern.compile("<module>([^<]+)<")
+                        .matcher(Files.readString(ROOT.resolve("pom.xml")))
+                        .results()
+                        .toList()) {
+            if (!List.of("bom", "bench").contains(module.group(1))) {
+                String pom = Files.readString(ROOT.resolve(module.group(1)).resolve("pom.xml"));
+                published.add("<artifactId>" + group(artifact, pom) + "<");
+            }
+        }
+        classifier
+                .matcher(Files.readString(ROOT.resolve("library/pom.xml")))
+                .results()
+                .forEach(match -> published.add(match.group()));
+        assertThat(published).contains("<artifactId>deepep<").hasSizeGreaterThan(15);
+        assertThat(Files.readString(ROOT.resolve("bom/pom.xml"))).contains(published);
+    }
+
     /** As Maven and as Gradle write them. */
     private static List<String> versions(String pages, String group, String artifact) {
         Pattern maven =
