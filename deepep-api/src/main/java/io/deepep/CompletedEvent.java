@@ -2,7 +2,7 @@ package io.deepep;
 
 /** An event that is always done. */
 enum CompletedEvent implements Event {
-    INSTANCE;
+    COMPLETED;
 
     @Override
     public boolean isDone() {

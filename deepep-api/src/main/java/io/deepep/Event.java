@@ -47,6 +47,6 @@ public interface Event {
 
     /** An event that is always done. */
     static Event completed() {
-        return CompletedEvent.INSTANCE;
+        return CompletedEvent.COMPLETED;
     }
 }
