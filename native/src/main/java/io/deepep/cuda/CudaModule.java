@@ -56,21 +56,13 @@ public final class CudaModule implements AutoCloseable {
     public static CudaModule loadResource(CudaContext context, String name, URL code) {
         if (code == null) {
             throw new DeepEpUnavailableException(
-                    "device code " + name + " is not on the class path",
-                    ("depend on io.deepep:deepep with the classifier %s (on the class path, also beside modules);"
-                                    + " in a checkout, build with nvcc (CUDA 13), or give -Dnvcc=/path/to/nvcc")
-                            .formatted(classifier(System.getProperty("os.arch"))));
+                    "device code " + name + " is not on the class path", DeviceCode.cure());
         }
         try (InputStream in = code.openStream()) {
             return load(context, name, in.readAllBytes());
         } catch (IOException e) {
             throw new UncheckedIOException("cannot read device code " + name, e);
         }
-    }
-
-    /** Of the artifact with device code for a processor, as Java names it. */
-    static String classifier(String processor) {
-        return "linux-" + (processor.equals("aarch64") ? processor : "x86_64") + "-cuda13";
     }
 
     /**

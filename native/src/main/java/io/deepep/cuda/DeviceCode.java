@@ -8,7 +8,29 @@ import java.net.URL;
  * would look in its own module alone.
  */
 public final class DeviceCode {
+    /** How to get binaries that call NVSHMEM. */
+    public static final String NVSHMEM_CURE =
+            "depend on io.deepep:deepep with the classifier linux-x86_64-cuda13-nvshmem3; in a checkout, build with nvcc"
+                    + " (CUDA 13), and with NVSHMEM_HOME set to a folder that has lib/libnvshmem_device.a and"
+                    + " include/nvshmem.h";
+
     private DeviceCode() {}
+
+    /** How to get all other binaries. */
+    public static String cure() {
+        return cure(System.getProperty("os.arch"));
+    }
+
+    /**
+     * How to get them on a processor.
+     *
+     * @param processor as Java names it
+     */
+    static String cure(String processor) {
+        return ("depend on io.deepep:deepep with the classifier linux-%s-cuda13 (on the class path, also beside"
+                        + " modules); in a checkout, build with nvcc (CUDA 13), or give -Dnvcc=/path/to/nvcc")
+                .formatted(processor.equals("aarch64") ? processor : "x86_64");
+    }
 
     /**
      * A binary.

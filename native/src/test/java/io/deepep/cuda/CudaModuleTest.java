@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -18,12 +19,21 @@ class CudaModuleTest {
     @CsvSource({"amd64, linux-x86_64-cuda13", "aarch64, linux-aarch64-cuda13"})
     void missingDeviceCodeIsToBeHadForTheProcessor(String processor, String classifier)
             throws IOException {
-        assertThat(CudaModule.classifier(processor)).isEqualTo(classifier);
-        assertThat(Files.readString(Path.of("../library/pom.xml")))
-                .contains("<classifier>" + classifier + "</classifier>");
+        requirePublished(classifier, DeviceCode.cure(processor));
         assertThatThrownBy(() -> CudaModule.loadResource(null, "none", null))
                 .isInstanceOf(DeepEpUnavailableException.class)
                 .hasMessageContaining("device code none is not on the class path")
-                .hasMessageContaining(CudaModule.classifier(System.getProperty("os.arch")));
+                .hasMessageContaining(DeviceCode.cure());
+    }
+
+    @Test
+    void thereIsDeviceCodeForNvshmem() throws IOException {
+        requirePublished("linux-x86_64-cuda13-nvshmem3", DeviceCode.NVSHMEM_CURE);
+    }
+
+    private static void requirePublished(String classifier, String cure) throws IOException {
+        assertThat(cure).containsPattern("the classifier " + classifier + "[ ;]");
+        assertThat(Files.readString(Path.of("../library/pom.xml")))
+                .contains("<classifier>" + classifier + "</classifier>");
     }
 }

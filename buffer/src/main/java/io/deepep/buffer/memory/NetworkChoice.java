@@ -3,6 +3,7 @@ package io.deepep.buffer.memory;
 import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.Network;
+import io.deepep.cuda.DeviceCode;
 import io.deepep.cuda.nvshmem.NvshmemInstallation;
 import io.deepep.cuda.rdma.RdmaDevice;
 import io.deepep.error.DeepEpUnavailableException;
@@ -86,8 +87,8 @@ public final class NetworkChoice {
     private static Network requireCards(BufferOptions options, Network.Ibgda given) {
         if (!LowLatencyGpu.hasQueueKernels()) {
             throw new DeepEpUnavailableException(
-                    "network=IBGDA, but this build has no device code",
-                    "build with nvcc, or use a release");
+                    "network=IBGDA, but there is no device code on the class path",
+                    DeviceCode.cure());
         }
         RdmaDevice.unavailabilityReason()
                 .ifPresent(
@@ -118,8 +119,8 @@ public final class NetworkChoice {
         boolean built = CudaNormalKernels.haveNetworkKernels() && LowLatencyGpu.hasLibraryKernels();
         if (!built) {
             throw new DeepEpUnavailableException(
-                    "network=NVSHMEM, but this build has no kernels over NVSHMEM",
-                    "build with NVSHMEM_HOME set to a folder that has lib/libnvshmem_device.a and include/nvshmem.h");
+                    "network=NVSHMEM, but there are no kernels over NVSHMEM on the class path",
+                    DeviceCode.NVSHMEM_CURE);
         }
         return given;
     }

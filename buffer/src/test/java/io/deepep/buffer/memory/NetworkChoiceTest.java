@@ -11,6 +11,7 @@ import io.deepep.NormalLimits;
 import io.deepep.buffer.Placed;
 import io.deepep.cuda.nvshmem.NvshmemInstallation;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.lowlatency.cuda.LowLatencyGpu;
 import io.deepep.spi.Meeting;
 import io.deepep.spi.NodeCommunicator;
 import java.time.Duration;
@@ -47,6 +48,16 @@ class NetworkChoiceTest {
                 .isInstanceOf(DeepEpUnavailableException.class)
                 .hasMessageContaining("NVSHMEM was not found")
                 .hasMessageContaining("pip install nvidia-nvshmem-cu13");
+    }
+
+    @Test
+    void ibgdaNeedsTheArtifactWithDeviceCode() {
+        Assumptions.assumeFalse(LowLatencyGpu.hasQueueKernels(), "there is device code");
+        assertThatThrownBy(() -> resolve(new Placed(0, 4, 2), Network.ibgda()))
+                .isInstanceOf(DeepEpUnavailableException.class)
+                .hasMessageContaining(
+                        "network=IBGDA, but there is no device code on the class path")
+                .hasMessageContaining("depend on io.deepep:deepep with the classifier linux-");
     }
 
     @Test
