@@ -47,14 +47,32 @@ if [ -n "$duplicates" ]; then
     exit 1
 fi
 
+is_current() { # NAME: its fatbin is newer than its source and every header, none of which is gone
+    local fatbin=$output_dir/$1.fatbin list=$work_dir/$1.d file
+    [ -e "$fatbin" ] && [ -e "$list" ] || return 1
+    # "target : source header \", one file a line: system headers change only with nvcc, whose version is in the settings
+    while read -r file; do
+        [ -e "$file" ] && [ ! "$file" -nt "$fatbin" ] || return 1
+    done < <(tr ' \\' '\n\n' <"$list" | grep -F -e "$include_dir/" -e "$source_dir/")
+}
+
+drop_stale() { # where nothing compiles: a fatbin that is older than its source would be packaged with newer Java
+    local source
+    for source in "${sources[@]}"; do
+        is_current "$(basename "$source" .cu)" || rm -f "$output_dir/$(basename "$source" .cu).fatbin"
+    done
+}
+
 case $nvcc in
     none)
+        drop_stale
         echo "[cuda] $module: device code not compiled (-Dnvcc=none)"
         exit 0
         ;;
     auto)
         nvcc=$(find_nvcc)
         if [ -z "$nvcc" ]; then
+            drop_stale
             echo "[cuda] $module: no nvcc found, built without device code (install CUDA 13, or give -Dnvcc=/path/to/nvcc)"
             exit 0
         fi
@@ -91,15 +109,6 @@ if [ "$(cat "$work_dir/settings" 2>/dev/null)" != "$settings" ]; then
     rm -f "$output_dir"/*.fatbin
     printf '%s\n' "$settings" >"$work_dir/settings"
 fi
-
-is_current() { # NAME: its fatbin is newer than its source and every header, none of which is gone
-    local fatbin=$output_dir/$1.fatbin list=$work_dir/$1.d file
-    [ -e "$fatbin" ] && [ -e "$list" ] || return 1
-    # "target : source header \", one file a line: system headers change only with nvcc, whose version is in the settings
-    while read -r file; do
-        [ -e "$file" ] && [ ! "$file" -nt "$fatbin" ] || return 1
-    done < <(tr ' \\' '\n\n' <"$list" | grep -F -e "$include_dir/" -e "$source_dir/")
-}
 
 compile() { # SOURCE: writes the fatbin in one step, so that a build that was cut short leaves none
     local source=$1 name part

@@ -31,9 +31,18 @@ find_nvshmem() {
     done
 }
 
-# What the emulator's profile has left is for no GPU.
+is_current() { # NAME: its fatbin has a source, and is newer than that and every header
+    local source=$source_dir/$1.cu newest
+    [ -e "$source" ] || return 1
+    newest=$(find "$source" "$source_dir/../cuda" "$include_dir/deepep" "$0" -type f -printf '%T@ %p\n' |
+        sort -nr | sed -n '1s/^[^ ]* //p')
+    [ ! "$newest" -nt "$output_dir/$1.fatbin" ]
+}
+
+# What the emulator's profile has left is for no GPU, and what is older than its source would be packaged with newer Java.
 for fatbin in "$output_dir"/*.fatbin; do
-    if [ "$(head -c 4 "$fatbin" 2>/dev/null | tail -c 3)" = ELF ]; then rm "$fatbin"; fi
+    [ -e "$fatbin" ] || continue
+    if [ "$(head -c 4 "$fatbin" | tail -c 3)" = ELF ] || ! is_current "$(basename "$fatbin" .fatbin)"; then rm "$fatbin"; fi
 done
 
 case $nvcc in
@@ -51,9 +60,7 @@ mkdir -p "$output_dir" "$work_dir"
 for source in "$source_dir"/*.cu; do
     name=$(basename "$source" .cu)
     fatbin=$output_dir/$name.fatbin
-    newest=$(find "$source" "$source_dir/../cuda" "$include_dir/deepep" "$0" -type f -printf '%T@ %p\n' |
-        sort -nr | sed -n '1s/^[^ ]* //p')
-    [ -e "$fatbin" ] && [ ! "$newest" -nt "$fatbin" ] && continue
+    [ ! -e "$fatbin" ] || continue
     echo "[cuda] $module: compiling $name with NVSHMEM of $nvshmem"
     images=()
     for arch in 90 100; do

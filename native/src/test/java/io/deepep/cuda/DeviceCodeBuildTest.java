@@ -155,4 +155,15 @@ class DeviceCodeBuildTest {
         build(compiler.toString()).requireSuccess();
         assertThat(fatbin).doesNotExist();
     }
+
+    /** It would be packaged with Java that it was not built with. */
+    @Test
+    void withoutCompilerOnlyWhatIsCurrentStays() throws Exception {
+        build(compiler.toString()).requireSuccess();
+        build("none").requireSuccess();
+        assertThat(fatbin).hasContent("one");
+        Files.writeString(module.resolve("src/main/cuda/copy.cu"), "two");
+        build("none").requireSuccess();
+        assertThat(fatbin).doesNotExist();
+    }
 }
