@@ -31,10 +31,10 @@ class DecoderTest {
     private static final float F32_ERROR = 0.06f;
 
     /** Weights and activations are multiplied as BF16 besides. */
-    private static final float BF16_ERROR = 0.5f;
+    private static final float BF16_ERROR = 0.3f;
 
     /** Four bits of a row travel. */
-    private static final float FP8_ERROR = 0.6f;
+    private static final float FP8_ERROR = 0.5f;
 
     @ParameterizedTest
     @ValueSource(
