@@ -32,8 +32,9 @@ final class TorchScript {
     private static final String PICKLE = "\u0080\u0002";
 
     /**
-     * What DJL has said of this thread's models. The optimizer compiles kernels for each of the
-     * first dozen of shapes that it sees, which takes seconds.
+     * Whether this thread's other models are optimized, as DJL's property says; what a program has
+     * told {@link JniUtils} besides cannot be asked for. Here, the optimizer would compile kernels
+     * for each of the first dozen shapes that it sees, which takes seconds.
      */
     private static final boolean OPTIMIZES =
             Boolean.parseBoolean(System.getProperty("ai.djl.pytorch.graph_optimizer", "true"));
