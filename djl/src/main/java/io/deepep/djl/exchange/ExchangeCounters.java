@@ -36,16 +36,12 @@ final class ExchangeCounters implements ExpertExchangeMXBean, AutoCloseable {
         tokensSent.addAndGet(numTokens);
     }
 
-    /**
-     * Experts have run.
-     *
-     * @param counts rows of each, or null where only the GPU knows them
-     */
-    void experts(int[] counts, long spentNanos) {
+    void experts(long spentNanos) {
         expertNanos.addAndGet(spentNanos);
-        if (counts == null) {
-            return;
-        }
+    }
+
+    /** Experts have had so many rows each. */
+    void rows(int[] counts) {
         AtomicLongArray perExpert = expertRows;
         if (perExpert.length() != counts.length) {
             // Layers of one exchange have as many experts; that of another model starts at 0.

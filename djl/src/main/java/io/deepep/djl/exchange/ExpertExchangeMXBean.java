@@ -33,7 +33,11 @@ public interface ExpertExchangeMXBean {
     /** Number of this rank's tokens that were dispatched. */
     long getTokensSent();
 
-    /** Number of rows that this rank's experts computed. */
+    /**
+     * Number of rows that this rank's experts computed. In low-latency mode, experts may compute
+     * rows that the host does not know of; these are counted when the exchange is awaited or
+     * closed.
+     */
     long getRowsReceived();
 
     /** Number of rows that each of this rank's experts computed, [E/R]. */

@@ -70,15 +70,23 @@ public final class ExpertRows {
         return rows;
     }
 
-    /** Rows of low-latency mode. */
+    /**
+     * Rows of low-latency mode.
+     *
+     * @param inUse INT32 [El], how many slots are
+     */
     static ExpertRows inSlots(
-            LowLatencyDispatchResult received, Tensor out, DataType tokenType, NDManager scope) {
+            LowLatencyDispatchResult received,
+            NDArray inUse,
+            Tensor out,
+            DataType tokenType,
+            NDManager scope) {
         return new ExpertRows(
                 array(received.recvX(), scope),
                 array(received.recvScales(), scope),
                 array(out, scope),
                 tokenType,
-                () -> counts(received, scope),
+                () -> counts(received, inUse),
                 null,
                 null);
     }
@@ -89,9 +97,9 @@ public final class ExpertRows {
     }
 
     /** A copy to the host that waits for peers would hold up all ranks of the GPU. */
-    private static int[] counts(LowLatencyDispatchResult received, NDManager scope) {
+    private static int[] counts(LowLatencyDispatchResult received, NDArray inUse) {
         received.event().synchronize();
-        return TorchTensors.arrayOf(scope, received.recvCount()).toIntArray();
+        return inUse.toIntArray();
     }
 
     /** The rows, [M,H] or [El,S,H]; BF16, or FLOAT32 after FP8 transport. */

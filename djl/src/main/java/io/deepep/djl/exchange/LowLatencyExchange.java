@@ -1,5 +1,6 @@
 package io.deepep.djl.exchange;
 
+import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import io.deepep.Buffer;
@@ -16,6 +17,15 @@ import io.deepep.djl.TorchTensors;
  * own combine memory, combine weighs.
  */
 final class LowLatencyExchange extends StagedExchange {
+    /** Owns {@link #uncounted}. Null before there are any. */
+    private NDManager owner;
+
+    /**
+     * Rows of each expert that the host has not waited for, INT32 [El]: it reads them when all is
+     * over, because a copy that waits would hold up all ranks of the GPU. Null for none.
+     */
+    private NDArray uncounted;
+
     LowLatencyExchange(Buffer buffer, Transport transport) {
         super(buffer, transport, "low-latency");
     }
@@ -44,12 +54,49 @@ final class LowLatencyExchange extends StagedExchange {
             counters.sent(count);
             order.afterDispatch(received.event(), meanwhile);
             Tensor outputs = buffer.getLowLatencyCombineBuffer(received.handle());
-            runExperts(experts, ExpertRows.inSlots(received, outputs, x.getDataType(), scope));
+            NDArray inUse = TorchTensors.arrayOf(scope, received.recvCount());
+            ExpertRows rows = ExpertRows.inSlots(received, inUse, outputs, x.getDataType(), scope);
+            runExperts(experts, rows);
+            count(rows.knownCounts(), inUse);
             LowLatencyCombinePlan plan =
                     LowLatencyCombinePlan.builder(outputs, topkIdx, topkWeights, received.handle())
                             .out(out)
                             .build();
             order.combine(options -> buffer.lowLatencyCombine(plan, options).event());
+        }
+    }
+
+    private void count(int[] known, NDArray inUse) {
+        if (known != null) {
+            counters.rows(known);
+        } else if (uncounted == null) {
+            uncounted = inUse.duplicate();
+            uncounted.attach(owner(inUse.getDevice()));
+        } else {
+            uncounted.addi(inUse);
+        }
+    }
+
+    private NDManager owner(Device device) {
+        if (owner == null) {
+            owner = NDManager.newBaseManager(device, "PyTorch");
+        }
+        return owner;
+    }
+
+    @Override
+    void ended() {
+        if (uncounted != null) {
+            counters.rows(uncounted.toIntArray());
+            uncounted.close();
+            uncounted = null;
+        }
+    }
+
+    @Override
+    void free() {
+        if (owner != null) {
+            owner.close();
         }
     }
 

@@ -57,7 +57,9 @@ final class NormalExchange extends StagedExchange {
             counters.sent(x.getShape().get(0));
             order.afterDispatch(received.event(), meanwhile);
             Tensor results = outputs(received.recvX(), x.getDevice());
-            runExperts(experts, ExpertRows.packed(received, results, x.getDataType(), scope));
+            ExpertRows rows = ExpertRows.packed(received, results, x.getDataType(), scope);
+            runExperts(experts, rows);
+            counters.rows(rows.counts());
             CombinePlan plan = CombinePlan.builder(results, received.handle()).out(out).build();
             order.combine(options -> buffer.combine(plan, options).event());
         }

@@ -142,11 +142,11 @@ abstract class StagedExchange implements ExpertExchange {
         return home;
     }
 
-    /** Runs this rank's experts, and counts what is known of their rows without waiting. */
+    /** Runs this rank's experts. */
     final void runExperts(LocalExperts experts, ExpertRows rows) {
         long start = System.nanoTime();
         rows.runOn(experts);
-        counters.experts(rows.knownCounts(), System.nanoTime() - start);
+        counters.experts(System.nanoTime() - start);
     }
 
     private static void requireTokens(NDArray x) {
@@ -221,12 +221,16 @@ abstract class StagedExchange implements ExpertExchange {
         try {
             if (order != null) {
                 order.end();
+                ended();
             }
         } catch (RuntimeException | Error failure) {
             counters.failed(failure);
             throw failure;
         }
     }
+
+    /** All that this rank has enqueued for exchanges is over. */
+    void ended() {}
 
     /** Frees what all stagings have in common. */
     void free() {}

@@ -74,6 +74,40 @@ public class ExchangeCountersTest {
                 });
     }
 
+    /** Experts that do not ask for the number of their rows. */
+    @Test
+    void rowsThatNobodyWaitsForAreCountedInTheEnd() throws InterruptedException {
+        Moe.run(
+                2,
+                (communicator, buffer, manager) -> {
+                    int rank = communicator.rank();
+                    try (ExpertExchange exchange =
+                            ExpertExchange.lowLatency(buffer, Transport.BF16)) {
+                        NDArray topkIdx =
+                                manager.create(new long[] {1, 7}, new Shape(1, 2)).repeat(0, 6);
+                        NDArray weights = manager.ones(new Shape(6, 2), DataType.FLOAT32);
+                        for (int i = 0; i < 3; i++) {
+                            exchange.exchange(
+                                    Moe.tokens(manager, rank, 6),
+                                    topkIdx,
+                                    weights,
+                                    Moe.EXPERTS,
+                                    ExpertRows::x,
+                                    () -> {});
+                        }
+                        assertThat(read(rank, "RowsReceived")).isEqualTo(0L);
+                        exchange.awaitLast();
+                        assertThat((long[]) read(rank, "ExpertRows"))
+                                .containsExactly(
+                                        rank == 0
+                                                ? new long[] {0, 36, 0, 0}
+                                                : new long[] {0, 0, 0, 36});
+                        exchange.awaitLast();
+                        assertThat(read(rank, "RowsReceived")).isEqualTo(36L);
+                    }
+                });
+    }
+
     /** Tokens that are refused are not sent. */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
