@@ -12,6 +12,8 @@ import io.deepep.spi.Operation;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -19,6 +21,7 @@ import org.junit.jupiter.params.provider.CsvSource;
  * A rank that enters a call and then does nothing more is the one that all others name, also those
  * that wait for a rank which waits for it: a forwarder, or one that has no room left.
  */
+@Execution(ExecutionMode.CONCURRENT) // its cases wait
 class HostNormalBlameTest {
     private static final int CULPRIT = 1;
     private static final int NUM_TOKENS = 64;
@@ -30,7 +33,7 @@ class HostNormalBlameTest {
         NormalLimits limits = NormalLimits.of(NUM_TOKENS, HIDDEN, NUM_TOPK, numExperts);
         // Far fewer slots than tokens.
         Config config = new Config(4, 1, 2);
-        return new RankGroup(numNodes, numNvlRanks, limits, config, Duration.ofSeconds(1));
+        return new RankGroup(numNodes, numNvlRanks, limits, config, Duration.ofSeconds(2));
     }
 
     private static NormalWorld world(int numRanks, int seed) {
