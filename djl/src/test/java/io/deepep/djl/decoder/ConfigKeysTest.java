@@ -29,6 +29,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Keys of config.json that change what a model computes, with other values or left out. */
 @Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ConfigKeysTest {
+    private static final int NEW_TOKENS = 32;
     private static final int ROPE = 8;
 
     @TempDir Path folder;
@@ -290,9 +291,11 @@ class ConfigKeysTest {
         List<Golden.Prompt> golden = Golden.of(family).prompts();
         List<long[]> prompts = golden.stream().map(Golden.Prompt::ids).toList();
         try (DecoderService service = DecoderService.start(folder, 2, DecoderOptions.DEFAULT)) {
-            List<long[]> tokens = service.generate(prompts, 64, _ -> Sampler.greedy());
+            List<long[]> tokens = service.generate(prompts, NEW_TOKENS, _ -> Sampler.greedy());
             for (int i = 0; i < prompts.size(); i++) {
-                assertThat(tokens.get(i)).containsExactly(golden.get(i).tokens());
+                assertThat(tokens.get(i))
+                        .hasSize(NEW_TOKENS)
+                        .containsExactly(Arrays.copyOf(golden.get(i).tokens(), NEW_TOKENS));
             }
         }
     }
