@@ -3,6 +3,7 @@ package io.deepep.djl.exchange;
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
 import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.LowLatencyCombinePlan;
@@ -11,6 +12,8 @@ import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.djl.TorchTensors;
+import java.util.HashMap;
+import java.util.Map;
 
 /**
  * Low-latency mode: tokens go out as BF16 and are cast on the way, experts write into the buffer's
@@ -21,10 +24,10 @@ final class LowLatencyExchange extends StagedExchange {
     private NDManager owner;
 
     /**
-     * Rows of each expert that the host has not waited for, INT32 [El]: it reads them when all is
-     * over, because a copy that waits would hold up all ranks of the GPU. Null for none.
+     * Rows of each expert that the host has not waited for, INT32 [El] for each number of experts:
+     * it reads them when all is over, because a copy that waits would hold up all ranks of the GPU.
      */
-    private NDArray uncounted;
+    private final Map<Shape, NDArray> uncounted = new HashMap<>();
 
     LowLatencyExchange(Buffer buffer, Transport transport) {
         super(buffer, transport, "low-latency");
@@ -69,12 +72,16 @@ final class LowLatencyExchange extends StagedExchange {
     private void count(int[] known, NDArray inUse) {
         if (known != null) {
             counters.rows(known);
-        } else if (uncounted == null) {
-            uncounted = inUse.duplicate();
-            uncounted.attach(owner(inUse.getDevice()));
-        } else {
-            uncounted.addi(inUse);
+            return;
         }
+        NDArray before = uncounted.get(inUse.getShape());
+        if (before != null) {
+            before.addi(inUse);
+            return;
+        }
+        NDArray first = inUse.duplicate();
+        first.attach(owner(inUse.getDevice()));
+        uncounted.put(inUse.getShape(), first);
     }
 
     private NDManager owner(Device device) {
@@ -86,11 +93,11 @@ final class LowLatencyExchange extends StagedExchange {
 
     @Override
     void ended() {
-        if (uncounted != null) {
-            counters.rows(uncounted.toIntArray());
-            uncounted.close();
-            uncounted = null;
+        for (NDArray rows : uncounted.values()) {
+            counters.rows(rows.toIntArray());
+            rows.close();
         }
+        uncounted.clear();
     }
 
     @Override
