@@ -29,7 +29,7 @@ import org.junit.jupiter.api.parallel.Isolated;
 @Isolated("it hears what all buffers log")
 class ModesMaskApartTest {
     private static final int LOST = 2;
-    private static final Duration SHORT = Duration.ofSeconds(1);
+    private static final Duration SHORT = Duration.ofMillis(500);
 
     /** A call that waited for so long would not end within the test. */
     private static final Duration LONG = Duration.ofHours(1);

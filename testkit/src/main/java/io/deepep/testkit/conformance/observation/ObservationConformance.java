@@ -60,7 +60,7 @@ public final class ObservationConformance implements RankGroup {
     private static final LowLatencyLimits LOW_LATENCY = new LowLatencyLimits(8, HIDDEN, 4, 8);
 
     /** More than a busy machine holds up a rank in most calls. */
-    private static final Duration LATE = Duration.ofMillis(100);
+    private static final Duration LATE = Duration.ofMillis(25);
 
     private final TestBackend backend;
     private final Told told = new Told();
@@ -398,7 +398,7 @@ public final class ObservationConformance implements RankGroup {
         boolean oneNode = !context.topology().isInternode();
         List<long[]> waits = List.of();
         boolean seen = false;
-        for (int attempt = 1; attempt <= 4 && !seen; attempt *= 2) {
+        for (int attempt = 1; attempt <= 16 && !seen; attempt *= 2) {
             told.of(context.rank()).clear();
             for (int i = 0; i < 10; i++) {
                 if (context.rank() == late) {
