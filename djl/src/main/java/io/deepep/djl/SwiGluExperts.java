@@ -92,16 +92,15 @@ public final class SwiGluExperts implements LocalExperts {
 
     @Override
     public NDArray run(ExpertRows rows) {
-        NDArray given = rows.x();
         if (rows.areInSlots()
-                && given.getDevice().isGpu()
-                && given.getShape().get(1) <= MOST_SLOTS_AT_ONCE) {
-            return inAllSlots(given);
+                && gateUp.getDevice().isGpu()
+                && rows.out().getShape().get(1) <= MOST_SLOTS_AT_ONCE) {
+            return inAllSlots(rows.x());
         }
         if (!hasGroupedMm) {
             return oneByOne.run(rows);
         }
-        NDArray x = TorchTensors.toTypeOf(gateUp, given);
+        NDArray x = TorchTensors.toTypeOf(gateUp, rows.x());
         if (!rows.areInSlots()) {
             return x.getShape().get(0) == 0 ? x : grouped(x, rows.ends());
         }
