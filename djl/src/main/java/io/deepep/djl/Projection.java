@@ -22,6 +22,6 @@ public record Projection(NDArray weight, NDArray bias) {
 
     /** The same, but the result has the type of the weight. */
     public NDArray multiply(NDArray x) {
-        return bias == null ? Operators.linear(x, weight) : Operators.linear(x, weight, bias);
+        return Operators.linear(x, weight, bias);
     }
 }

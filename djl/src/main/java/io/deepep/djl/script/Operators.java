@@ -15,14 +15,16 @@ public final class Operators {
 
     private Operators() {}
 
-    /** [...,N] of x [...,K], in the type of the weight [N,K]. */
-    public static NDArray linear(NDArray x, NDArray weight) {
-        return SCRIPT.run("linear", x.getManager(), x, weight);
-    }
-
-    /** The same with a bias [N] in the type of the weight. */
+    /**
+     * [...,N] of x [...,K], in the type of the weight.
+     *
+     * @param weight [N,K]
+     * @param bias [N] in the same type, or null
+     */
     public static NDArray linear(NDArray x, NDArray weight, NDArray bias) {
-        return SCRIPT.run("linear_with_bias", x.getManager(), x, weight, bias);
+        return bias == null
+                ? SCRIPT.run("linear", x.getManager(), x, weight)
+                : SCRIPT.run("linear_with_bias", x.getManager(), x, weight, bias);
     }
 
     /**
