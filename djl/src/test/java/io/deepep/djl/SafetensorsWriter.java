@@ -5,7 +5,7 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.BlockList;
 import ai.djl.nn.Parameter;
-import com.google.gson.JsonArray;
+import com.google.gson.Gson;
 import com.google.gson.JsonObject;
 import io.deepep.Bf16;
 import io.deepep.Fp8E4m3;
@@ -22,6 +22,8 @@ import java.util.TreeMap;
 
 /** Writes weights as other tools do. */
 public final class SafetensorsWriter {
+    private static final Gson GSON = new Gson();
+
     private SafetensorsWriter() {}
 
     /** One tensor: its type in the file and its elements. */
@@ -45,35 +47,46 @@ public final class SafetensorsWriter {
         }
     }
 
+    /**
+     * What a header says of a tensor.
+     *
+     * @param offset of its bytes, behind the header
+     */
+    public static JsonObject entry(String dtype, long[] shape, long offset, long numBytes) {
+        JsonObject entry = new JsonObject();
+        entry.addProperty("dtype", dtype);
+        entry.add("shape", GSON.toJsonTree(shape));
+        entry.add("data_offsets", GSON.toJsonTree(new long[] {offset, offset + numBytes}));
+        return entry;
+    }
+
+    /** How a file begins, up to the tensors' bytes. */
+    public static ByteBuffer header(JsonObject entries) {
+        byte[] json = entries.toString().getBytes(StandardCharsets.UTF_8);
+        return ByteBuffer.allocate(Long.BYTES + json.length)
+                .order(ByteOrder.LITTLE_ENDIAN)
+                .putLong(json.length)
+                .put(json)
+                .flip();
+    }
+
     /** Writes one file. */
     public static void write(Path file, Map<String, Values> tensors) throws IOException {
-        JsonObject header = new JsonObject();
+        JsonObject entries = new JsonObject();
         JsonObject metadata = new JsonObject();
         metadata.addProperty("format", "pt");
-        header.add("__metadata__", metadata);
+        entries.add("__metadata__", metadata);
         long offset = 0;
         for (Map.Entry<String, Values> tensor : tensors.entrySet()) {
-            ByteBuffer bytes = tensor.getValue().bytes();
-            JsonObject entry = new JsonObject();
-            entry.addProperty("dtype", tensor.getValue().dtype());
-            JsonArray shape = new JsonArray();
-            for (long size : tensor.getValue().shape().getShape()) {
-                shape.add(size);
-            }
-            entry.add("shape", shape);
-            JsonArray offsets = new JsonArray();
-            offsets.add(offset);
-            offset += bytes.remaining();
-            offsets.add(offset);
-            entry.add("data_offsets", offsets);
-            header.add(tensor.getKey(), entry);
+            Values values = tensor.getValue();
+            long numBytes = values.bytes().remaining();
+            long[] shape = values.shape().getShape();
+            entries.add(tensor.getKey(), entry(values.dtype(), shape, offset, numBytes));
+            offset += numBytes;
         }
-        byte[] json = header.toString().getBytes(StandardCharsets.UTF_8);
         try (FileChannel channel =
                 FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
-            ByteBuffer length = ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN);
-            channel.write(length.putLong(json.length).flip());
-            channel.write(ByteBuffer.wrap(json));
+            channel.write(header(entries));
             for (Values values : tensors.values()) {
                 channel.write(values.bytes());
             }

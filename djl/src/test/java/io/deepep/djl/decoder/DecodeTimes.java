@@ -8,6 +8,7 @@ import io.deepep.Bf16;
 import io.deepep.Communicator;
 import io.deepep.DType;
 import io.deepep.InProcessGroup;
+import io.deepep.djl.SafetensorsWriter;
 import io.deepep.djl.TorchDevices;
 import io.deepep.djl.exchange.ExpertExchange;
 import io.deepep.djl.exchange.Transport;
@@ -15,7 +16,6 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
@@ -199,47 +199,42 @@ final class DecodeTimes {
 
     /** A file whose zeros take no room on the disk. */
     private void writeWeights(Path path) throws IOException {
-        JsonObject header = new JsonObject();
+        Map<String, long[]> tensors = tensors();
+        Map<String, Long> offsets = new LinkedHashMap<>();
+        JsonObject entries = new JsonObject();
         long end = 0;
-        for (Map.Entry<String, long[]> tensor : tensors().entrySet()) {
-            JsonObject entry = new JsonObject();
-            entry.addProperty("dtype", "BF16");
-            entry.add("shape", GSON.toJsonTree(tensor.getValue()));
-            long first = end;
-            end += 2 * numElements(tensor.getValue());
-            entry.add("data_offsets", GSON.toJsonTree(new long[] {first, end}));
-            header.add(tensor.getKey(), entry);
+        for (Map.Entry<String, long[]> tensor : tensors.entrySet()) {
+            String name = tensor.getKey();
+            long numBytes = 2 * numElements(tensor.getValue());
+            entries.add(name, SafetensorsWriter.entry("BF16", tensor.getValue(), end, numBytes));
+            offsets.put(name, end);
+            end += numBytes;
         }
-        byte[] json = header.toString().getBytes(StandardCharsets.UTF_8);
-        long begin = Long.BYTES + (long) json.length;
+        ByteBuffer header = SafetensorsWriter.header(entries);
+        long begin = header.remaining();
         try (FileChannel file =
                 FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.WRITE)) {
-            file.write(littleEndian(Long.BYTES).putLong(json.length).flip(), 0);
-            file.write(ByteBuffer.wrap(json), Long.BYTES);
+            file.write(header);
             file.write(ByteBuffer.allocate(1), begin + end - 1);
             SplittableRandom random = new SplittableRandom(1);
-            for (Map.Entry<String, long[]> tensor : tensors().entrySet()) {
+            for (Map.Entry<String, long[]> tensor : tensors.entrySet()) {
                 String name = tensor.getKey();
                 boolean norm = name.endsWith("norm.weight");
                 if (norm || name.contains("embed_tokens") || name.endsWith("mlp.gate.weight")) {
-                    JsonObject entry = header.getAsJsonObject(name);
-                    long first = entry.getAsJsonArray("data_offsets").get(0).getAsLong();
-                    file.write(values(numElements(tensor.getValue()), norm, random), begin + first);
+                    ByteBuffer values = values(numElements(tensor.getValue()), norm, random);
+                    file.write(values, begin + offsets.get(name));
                 }
             }
         }
     }
 
     private static ByteBuffer values(long number, boolean ones, SplittableRandom random) {
-        ByteBuffer values = littleEndian(2 * Math.toIntExact(number));
+        ByteBuffer values =
+                ByteBuffer.allocate(2 * Math.toIntExact(number)).order(ByteOrder.LITTLE_ENDIAN);
         while (values.hasRemaining()) {
             values.putShort(Bf16.fromFloat(ones ? 1 : (float) random.nextGaussian() * 0.05f));
         }
         return values.flip();
-    }
-
-    private static ByteBuffer littleEndian(int numBytes) {
-        return ByteBuffer.allocate(numBytes).order(ByteOrder.LITTLE_ENDIAN);
     }
 
     private static long numElements(long[] dimensions) {

@@ -3,7 +3,7 @@ package io.deepep.djl.exchange;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import io.deepep.djl.Moe;
@@ -35,6 +35,18 @@ public class ExchangeCountersTest {
                         new ObjectName("io.deepep:type=ExpertExchange,rank=" + rank + ",*"), null);
     }
 
+    /** Six tokens of each rank, all to expert 1, of rank 0, and to expert 7, of rank 1. */
+    private static void exchangeSix(
+            ExpertExchange exchange, NDManager manager, int rank, LocalExperts experts) {
+        exchange.exchange(
+                Moe.tokens(manager, rank, 6),
+                manager.create(new long[] {1, 7}, new Shape(1, 2)).repeat(0, 6),
+                manager.ones(new Shape(6, 2), DataType.FLOAT32),
+                Moe.EXPERTS,
+                experts,
+                () -> {});
+    }
+
     @Test
     void countsTokensAndRowsUntilItIsClosed() throws InterruptedException {
         Moe.run(
@@ -42,18 +54,7 @@ public class ExchangeCountersTest {
                 (communicator, buffer, manager) -> {
                     int rank = communicator.rank();
                     try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
-                        NDArray x = Moe.tokens(manager, rank, 6);
-                        // All tokens to expert 1, of rank 0, and to expert 7, of rank 1.
-                        NDArray topkIdx =
-                                manager.create(new long[] {1, 7}, new Shape(1, 2)).repeat(0, 6);
-                        NDArray weights = manager.ones(new Shape(6, 2), DataType.FLOAT32);
-                        exchange.exchange(
-                                x,
-                                topkIdx,
-                                weights,
-                                Moe.EXPERTS,
-                                LocalExperts.each((_, rows) -> rows),
-                                () -> {});
+                        exchangeSix(exchange, manager, rank, LocalExperts.each((_, rows) -> rows));
                         assertThat(read(rank, "NumRanks")).isEqualTo(2);
                         assertThat(read(rank, "Device").toString())
                                 .startsWith(manager.getDevice().isGpu() ? "cuda" : "host");
@@ -83,17 +84,8 @@ public class ExchangeCountersTest {
                     int rank = communicator.rank();
                     try (ExpertExchange exchange =
                             ExpertExchange.lowLatency(buffer, Transport.BF16)) {
-                        NDArray topkIdx =
-                                manager.create(new long[] {1, 7}, new Shape(1, 2)).repeat(0, 6);
-                        NDArray weights = manager.ones(new Shape(6, 2), DataType.FLOAT32);
                         for (int i = 0; i < 3; i++) {
-                            exchange.exchange(
-                                    Moe.tokens(manager, rank, 6),
-                                    topkIdx,
-                                    weights,
-                                    Moe.EXPERTS,
-                                    ExpertRows::x,
-                                    () -> {});
+                            exchangeSix(exchange, manager, rank, ExpertRows::x);
                         }
                         assertThat(read(rank, "RowsReceived")).isEqualTo(0L);
                         exchange.awaitLast();
