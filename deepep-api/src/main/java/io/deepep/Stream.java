@@ -45,4 +45,32 @@ public interface Stream {
 
     /** Blocks the calling thread until all work that is on the stream now has finished. */
     void synchronize();
+
+    /**
+     * From here on, what this thread puts on the stream goes into a graph instead of running. For
+     * engines that have something to do in between; others call {@link Graph#capture}.
+     *
+     * @throws UnsupportedOperationException if this is a stream on the host
+     */
+    default void beginCapture() {
+        throw noGraphs();
+    }
+
+    /**
+     * Ends a capture, which another library may have begun.
+     *
+     * @throws io.deepep.error.NativeCallException if the driver refused something meanwhile; the
+     *     capture has ended nevertheless
+     * @throws UnsupportedOperationException if this is a stream on the host
+     */
+    default Graph endCapture() {
+        throw noGraphs();
+    }
+
+    private UnsupportedOperationException noGraphs() {
+        return new UnsupportedOperationException(
+                "a stream on "
+                        + device()
+                        + " cannot be captured; only streams on GPUs have graphs");
+    }
 }

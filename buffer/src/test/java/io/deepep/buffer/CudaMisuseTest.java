@@ -12,14 +12,15 @@ import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.DispatchPlan;
 import io.deepep.Event;
+import io.deepep.Graph;
 import io.deepep.InProcessGroup;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
+import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
-import io.deepep.cuda.CudaGraph;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.PinnedMemory;
@@ -163,9 +164,9 @@ class CudaMisuseTest {
             Buffer buffer = builder(group.communicator(0)).lowLatency(LOW_LATENCY).open();
             DispatchPlan plan = worstCase(buffer);
             buffer.dispatch(plan);
-            CudaStream stream = (CudaStream) buffer.communicationStream();
-            CudaGraph graph =
-                    CudaGraph.capture(
+            Stream stream = buffer.communicationStream();
+            Graph graph =
+                    Graph.capture(
                             stream,
                             () -> {
                                 buffer.dispatch(plan, CallOptions.async());
@@ -174,7 +175,7 @@ class CudaMisuseTest {
                                 refusesInCapture(buffer::queryMask);
                                 refusesInCapture(() -> buffer.updateMask(0, false));
                             });
-            graph.launch(stream);
+            graph.replay();
             buffer.close();
             graph.close();
         }

@@ -3,7 +3,6 @@ package io.deepep.buffer;
 import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.Network;
-import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.buffer.memory.NetworkChoice;
 import io.deepep.cuda.CudaContext;
@@ -15,7 +14,6 @@ import io.deepep.cuda.nvshmem.NvshmemInstallation;
 import io.deepep.cuda.rdma.RdmaDevice;
 import io.deepep.normal.cuda.CudaNormalKernels;
 import io.deepep.testkit.HostTensors;
-import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
 import io.deepep.testkit.TestStream;
@@ -159,13 +157,8 @@ final class CudaTestBackend implements TestBackend {
     }
 
     @Override
-    public boolean canRecord() {
+    public boolean hasGraphs() {
         return true;
-    }
-
-    @Override
-    public Recording record(Stream stream, Runnable calls) {
-        return CudaTestStream.record(stream, calls);
     }
 
     @Override

@@ -7,10 +7,8 @@ import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
-import io.deepep.cuda.CudaGraph;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.memory.PinnedMemory;
-import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestStream;
 
 /** A {@link CudaStream} of an engine. Made while no kernel of the GPU waits for another rank. */
@@ -30,24 +28,6 @@ final class CudaTestStream implements TestStream {
         stream = CudaStream.create(context);
         given = Stream.cuda(device, stream.cudaHandle());
         gate = PinnedMemory.allocate(context, Integer.BYTES);
-    }
-
-    /** Records a graph of what {@code calls} enqueue. */
-    static Recording record(Stream stream, Runnable calls) {
-        CudaStream cuda = (CudaStream) stream;
-        CudaGraph graph = CudaGraph.capture(cuda, calls);
-        graph.upload(cuda);
-        return new Recording() {
-            @Override
-            public void replay() {
-                graph.launch(cuda);
-            }
-
-            @Override
-            public void close() {
-                graph.close();
-            }
-        };
     }
 
     @Override

@@ -3,12 +3,12 @@ package io.deepep.cuda;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.deepep.Graph;
 import io.deepep.cuda.driver.CuCall;
-import io.deepep.error.DeepEpException;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /** Work captured from a stream, to be replayed with one call. */
-public final class CudaGraph implements AutoCloseable {
+public final class CudaGraph implements Graph {
     private static final CuCall INSTANTIATE =
             CuCall.of("cuGraphInstantiateWithFlags", ADDRESS, JAVA_LONG, JAVA_LONG);
     private static final CuCall LAUNCH = CuCall.of("cuGraphLaunch", JAVA_LONG, JAVA_LONG);
@@ -16,65 +16,40 @@ public final class CudaGraph implements AutoCloseable {
     private static final CuCall EXEC_DESTROY = CuCall.of("cuGraphExecDestroy", JAVA_LONG);
     private static final CuCall DESTROY = CuCall.of("cuGraphDestroy", JAVA_LONG);
 
-    private final CudaContext context;
+    private final CudaStream stream;
     private final long exec;
     private final AtomicBoolean closed = new AtomicBoolean();
 
-    private CudaGraph(CudaContext context, long exec) {
-        this.context = context;
+    private CudaGraph(CudaStream stream, long exec) {
+        this.stream = stream;
         this.exec = exec;
     }
 
     /**
-     * Captures what {@code work} enqueues on the stream, and on streams that it makes wait for it
-     * and join it again. Nothing runs. The work must not synchronise; its kernels' arguments are
-     * copied, the memory they point to is not.
+     * A graph that is ready: what a launch needs is on its way to the GPU, so that the first one
+     * costs no more than later ones.
+     *
+     * @param template the driver's {@code CUgraph}, which is destroyed here
      */
-    public static CudaGraph capture(CudaStream stream, Runnable work) {
-        long graph = captureTemplate(stream, work);
+    static CudaGraph of(CudaStream stream, long template) {
         try {
-            return new CudaGraph(stream.context(), INSTANTIATE.ask(graph, 0));
+            CudaGraph graph = new CudaGraph(stream, INSTANTIATE.ask(template, 0));
+            UPLOAD.call(graph.exec, stream.handle());
+            return graph;
         } finally {
-            DESTROY.call(graph);
+            DESTROY.call(template);
         }
     }
 
-    private static long captureTemplate(CudaStream stream, Runnable work) {
-        stream.beginCapture();
-        try {
-            work.run();
-        } catch (RuntimeException | Error e) {
-            abandon(stream, e);
-            throw e;
-        }
-        return stream.endCapture();
+    @Override
+    public void replay() {
+        launch(stream);
     }
 
-    /** Ends a capture that failed, so that the stream can be used again. */
-    private static void abandon(CudaStream stream, Throwable cause) {
-        try {
-            long graph = stream.endCapture();
-            if (graph != 0) {
-                DESTROY.call(graph);
-            }
-        } catch (DeepEpException e) {
-            cause.addSuppressed(e);
-        }
-    }
-
-    /** Runs the captured work once, in the stream's order; allocates nothing. */
-    public void launch(CudaStream stream) {
-        context.makeCurrent();
-        LAUNCH.call(exec(), stream.handle());
-    }
-
-    /**
-     * Moves what a launch needs to the GPU in advance, so that the first launch costs no more than
-     * later ones.
-     */
-    public void upload(CudaStream stream) {
-        context.makeCurrent();
-        UPLOAD.call(exec(), stream.handle());
+    /** Runs the captured work once, in the order of any stream; allocates nothing. */
+    public void launch(CudaStream in) {
+        stream.context().makeCurrent();
+        LAUNCH.call(exec(), in.handle());
     }
 
     private long exec() {
@@ -84,11 +59,10 @@ public final class CudaGraph implements AutoCloseable {
         return exec;
     }
 
-    /** Destroys the graph; launches already enqueued finish. Idempotent. */
     @Override
     public void close() {
         if (closed.compareAndSet(false, true)) {
-            context.makeCurrent();
+            stream.context().makeCurrent();
             EXEC_DESTROY.call(exec);
         }
     }

@@ -324,23 +324,18 @@ public final class CudaStream implements Stream, AutoCloseable {
         return active ? CallSlots.asLong(CallSlots.second()) : 0;
     }
 
-    /**
-     * From here on work goes into a graph. Thread-local, so that other ranks' threads may allocate
-     * meanwhile.
-     */
-    synchronized void beginCapture() {
+    /** {@inheritDoc} Thread-local, so that other ranks' threads may allocate meanwhile. */
+    @Override
+    public synchronized void beginCapture() {
         context.makeCurrent();
         BEGIN_CAPTURE.call(handle(), CAPTURE_THREAD_LOCAL);
     }
 
-    /**
-     * The driver's {@code CUgraph} of the work since {@link #beginCapture()}; 0 if the capture
-     * became invalid.
-     */
-    long endCapture() {
+    @Override
+    public CudaGraph endCapture() {
         context.makeCurrent();
         END_CAPTURE.call(handle(), CallSlots.first());
-        return CallSlots.asLong(CallSlots.first());
+        return CudaGraph.of(this, CallSlots.asLong(CallSlots.first()));
     }
 
     /**

@@ -7,6 +7,7 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.deepep.Graph;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.cuda.memory.DevicePool;
@@ -116,10 +117,9 @@ final class SharingChecks {
             event.synchronize();
         }
         expectInts(host.asSlice(0, 16).toArray(JAVA_INT), 2, 2, 2, 2);
-        try (CudaGraph graph =
-                CudaGraph.capture(c.stream, () -> c.addValue(c.stream, plain.address(), 4, 5))) {
-            graph.upload(c.stream);
-            graph.launch(c.stream);
+        try (Graph graph =
+                Graph.capture(c.stream, () -> c.addValue(c.stream, plain.address(), 4, 5))) {
+            graph.replay();
             c.stream.synchronize();
         }
         expectInts(ints(plain, 4), 7, 7, 7, 7);

@@ -7,6 +7,7 @@ import static io.deepep.cuda.CheckContext.ints;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import io.deepep.Event;
+import io.deepep.Graph;
 import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.cuda.memory.PinnedMemory;
 import java.util.Map;
@@ -131,12 +132,11 @@ final class StreamChecks {
                         c.addValue(c.stream, memory.address(), 4, 1);
                         c.addValue(c.stream, memory.address(), 4, 10);
                     };
-            try (CudaGraph graph = CudaGraph.capture(c.stream, addTwice)) {
+            try (Graph graph = Graph.capture(c.stream, addTwice)) {
                 expect(!c.stream.isCapturing(), "still capturing");
                 expectInts(ints(memory, 4), 0, 0, 0, 0);
-                graph.upload(c.stream);
                 for (int i = 0; i < 3; i++) {
-                    graph.launch(c.stream);
+                    graph.replay();
                 }
                 c.stream.synchronize();
                 expectInts(ints(memory, 4), 33, 33, 33, 33);
@@ -149,7 +149,7 @@ final class StreamChecks {
                 IllegalStateException.class,
                 e -> e.getMessage().equals("mine"),
                 () ->
-                        CudaGraph.capture(
+                        Graph.capture(
                                 c.stream,
                                 () -> {
                                     throw new IllegalStateException("mine");

@@ -3,7 +3,6 @@ package io.deepep.testkit;
 import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.Network;
-import io.deepep.Stream;
 import io.deepep.Tensor;
 import java.util.Optional;
 
@@ -39,14 +38,9 @@ public interface TestBackend {
     /** A new stream of an engine. */
     TestStream newStream(Device device);
 
-    /** Whether {@link #record} works. */
-    default boolean canRecord() {
+    /** Whether calls can be captured from its streams. */
+    default boolean hasGraphs() {
         return false;
-    }
-
-    /** Records what {@code calls} enqueue on the stream, and on streams that wait for it. */
-    default Recording record(Stream stream, Runnable calls) {
-        throw new UnsupportedOperationException(name() + " cannot record");
     }
 
     /** Why the backend cannot be used on this machine; empty if it can. */

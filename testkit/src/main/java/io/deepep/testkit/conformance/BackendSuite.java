@@ -25,6 +25,6 @@ public @interface BackendSuite {
     /** The name of the only backend that it is about; empty if it is about all. */
     String only() default "";
 
-    /** Whether it is about backends alone that can record graphs. */
-    boolean recording() default false;
+    /** Whether it is about backends alone that have graphs. */
+    boolean graphs() default false;
 }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.Buffer;
 import io.deepep.Communicator;
+import io.deepep.Graph;
 import io.deepep.Plan;
 import io.deepep.Stream;
 import io.deepep.Tensor;
@@ -171,10 +172,10 @@ public final class Misbehaviour {
     }
 
     /** The call waits on the CPU or allocates, so that a graph cannot hold it. */
-    public static void requireUnrecordable(RankContext context, String mention, Runnable call) {
+    public static void requireUncapturable(RankContext context, String mention, Runnable call) {
         Stream stream = context.buffer().communicationStream();
-        ThrowingCallable recording = () -> context.backend().record(stream, call);
-        requireRefused(IllegalStateException.class, mention, recording);
+        ThrowingCallable capture = () -> Graph.capture(stream, call);
+        requireRefused(IllegalStateException.class, mention, capture);
     }
 
     /** After a timeout a buffer refuses further calls. */

@@ -47,7 +47,7 @@ final class OnEachBackend implements ClassTemplateInvocationContextProvider {
                         .orElseThrow();
         return backends.usable().stream()
                 .filter(backend -> suite.only().isEmpty() || suite.only().equals(backend.name()))
-                .filter(backend -> backend.canRecord() || !suite.recording())
+                .filter(backend -> backend.hasGraphs() || !suite.graphs())
                 .filter(
                         backend ->
                                 ProcessRanks.areOnePerProcess() || !backend.needsProcessPerRank())

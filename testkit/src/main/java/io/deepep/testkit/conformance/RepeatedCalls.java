@@ -1,10 +1,10 @@
 package io.deepep.testkit.conformance;
 
-import io.deepep.testkit.Recording;
+import io.deepep.Graph;
 import java.util.List;
 
 /**
- * Calls of one rank over the same memory, whatever exchange it holds: made as they are, or recorded
+ * Calls of one rank over the same memory, whatever exchange it holds: made as they are, or captured
  * once and replayed.
  *
  * @param <W> an exchange
@@ -28,16 +28,16 @@ public interface RepeatedCalls<W> {
     }
 
     /** Replays the calls with another exchange. */
-    default void replay(Recording recording, W world) {
+    default void replay(Graph graph, W world) {
         load(world);
-        recording.replay();
+        graph.replay();
         verify();
     }
 
     /** Replays the calls so often, with one exchange after the other. */
-    default void replay(Recording recording, List<W> worlds, int times) {
+    default void replay(Graph graph, List<W> worlds, int times) {
         for (int i = 1; i <= times; i++) {
-            replay(recording, worlds.get(i % worlds.size()));
+            replay(graph, worlds.get(i % worlds.size()));
         }
     }
 }

@@ -2,20 +2,20 @@ package io.deepep.testkit.conformance.lowlatency;
 
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
-import static io.deepep.testkit.conformance.Misbehaviour.requireUnrecordable;
+import static io.deepep.testkit.conformance.Misbehaviour.requireUncapturable;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.CombineFormat;
+import io.deepep.Graph;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Stream;
 import io.deepep.error.DeepEpException;
-import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestStream;
 import io.deepep.testkit.conformance.BackendSuite;
@@ -34,11 +34,11 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /**
- * Low-latency calls recorded into a graph and replayed with other tokens and another routing in the
+ * Low-latency calls captured into a graph and replayed with other tokens and another routing in the
  * same memory, each replay compared with the oracle. {@code -Ddeepep.replays} makes them thousands.
- * For backends that can record.
+ * For backends that have graphs.
  */
-@BackendSuite(recording = true)
+@BackendSuite(graphs = true)
 public record LowLatencyGraphConformance(TestBackend backend) implements RankGroup {
     private static final int NUM_EXPERTS = 8;
     private static final int NUM_WORLDS = 5;
@@ -100,11 +100,11 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                     new LowLatencyPairs(first, format, options, hook, preReduced, homeFormat);
             pairs.prepare();
             Runnable calls = () -> IntStream.range(0, number).forEach(_ -> pairs.enqueue());
-            try (Recording recording = backend.record(stream, calls)) {
+            try (Graph graph = Graph.capture(stream, calls)) {
                 context.meet();
-                pairs.replay(recording, worlds, NUM_REPLAYS);
+                pairs.replay(graph, worlds, NUM_REPLAYS);
             }
-            // What is not recorded goes on as before.
+            // What is not captured goes on as before.
             new LowLatencyRank(context, worlds.getLast()).roundTrip(format);
             pairs.load(worlds.getFirst());
             pairs.prepare();
@@ -131,12 +131,12 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                     new LowLatencyPairs(first, LowLatencyFormat.BF16, options, false);
             pairs.makeOutputs(engine::copy);
             pairs.prepare();
-            try (Recording recording = backend.record(engine.stream(), pairs::enqueue)) {
+            try (Graph graph = Graph.capture(engine.stream(), pairs::enqueue)) {
                 context.meet();
                 for (int i = 1; i <= NUM_REPLAYS; i++) {
                     pairs.load(worlds.get(i % NUM_WORLDS));
                     pairs.poisonOutputs();
-                    recording.replay();
+                    graph.replay();
                     pairs.verify();
                 }
             }
@@ -149,20 +149,19 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         List<LowLatencyWorld> worlds = worlds(context);
         LowLatencyPairs pairs = pairs(context, worlds.getFirst(), CallOptions.async());
         pairs.prepare();
-        try (Recording recording =
-                backend.record(context.buffer().communicationStream(), pairs::enqueue)) {
+        try (Graph graph = Graph.capture(context.buffer().communicationStream(), pairs::enqueue)) {
             context.meet();
             for (int i = 0; i < 3; i++) {
                 pairs.load(worlds.get(i));
                 if (context.isCulprit()) {
                     pairs.memory().loadBadExpert();
                 }
-                recording.replay();
+                graph.replay();
                 String bad = "topkIdx[3][1]=" + NUM_EXPERTS;
                 requireRouting(pairs.received().event()::synchronize, bad);
                 requireRouting(pairs.received().event()::synchronize, bad);
                 requireRouting(0, pairs.home().event()::synchronize, FAILED);
-                pairs.replay(recording, worlds.get(i + 1));
+                pairs.replay(graph, worlds.get(i + 1));
                 // An ordinary call, after a failure.
                 LowLatencyHandle handle = pairs.received().handle();
                 LowLatencyCombinePlan again = pairs.memory().home(handle).build();
@@ -186,14 +185,14 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                                     pairs(context, worlds.getFirst(), CallOptions.async());
                             context.meet();
                             pairs.prepare();
-                            try (Recording recording =
-                                    backend.record(
+                            try (Graph graph =
+                                    Graph.capture(
                                             context.buffer().communicationStream(),
                                             pairs::enqueue)) {
                                 for (int i = 0; i < 3; i++) {
                                     context.meet();
                                     if (!context.isCulprit()) {
-                                        recording.replay();
+                                        graph.replay();
                                         requireTimeout(
                                                 context.rank(),
                                                 "dispatch",
@@ -230,12 +229,12 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         LowLatencyPairs pairs = pairs(context, world, CallOptions.sync().on(stream));
         context.meet();
         pairs.prepare();
-        try (Recording recording = backend.record(stream, pairs::enqueue)) {
+        try (Graph graph = Graph.capture(stream, pairs::enqueue)) {
             context.meet();
             if (context.isCulprit()) {
                 return;
             }
-            recording.replay();
+            graph.replay();
             context.buffer().close();
             assertThat(pairs.received().event().isDone()).isTrue();
             assertThat(pairs.home().event().isDone()).isTrue();
@@ -251,10 +250,10 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
             LowLatencyPairs pairs = pairs(context, worlds(context).getFirst(), options);
             context.meet();
             pairs.prepare();
-            try (Recording recording = backend.record(engine.stream(), pairs::enqueue)) {
+            try (Graph graph = Graph.capture(engine.stream(), pairs::enqueue)) {
                 for (int i = 0; i < 2; i++) {
                     Misbehaviour.beLate(context);
-                    recording.replay();
+                    graph.replay();
                     context.buffer().updateMask(other, true);
                     assertThat(pairs.home().event().isDone()).isTrue();
                     context.buffer().updateMask(other, false);
@@ -271,7 +270,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         Stream stream = context.buffer().communicationStream();
         LowLatencyPairs pairs = pairs(context, worlds.getFirst(), CallOptions.sync().on(stream));
         pairs.prepare();
-        try (Recording recording = backend.record(stream, pairs::enqueue)) {
+        try (Graph graph = Graph.capture(stream, pairs::enqueue)) {
             context.meet();
             for (int i = 1; i <= NUM_REPLAYS; i++) {
                 pairs.load(worlds.get(i % NUM_WORLDS));
@@ -279,7 +278,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                 if (bad && context.isCulprit()) {
                     pairs.memory().loadBadExpert();
                 }
-                recording.replay();
+                graph.replay();
                 if (bad) {
                     String mention = "topkIdx[3][1]=" + NUM_EXPERTS;
                     requireRouting(pairs.received().event()::synchronize, mention);
@@ -291,7 +290,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         }
     }
 
-    /** Nothing is asked of the GPU for observers while calls are recorded. */
+    /** Nothing is asked of the GPU for observers while calls are captured. */
     @Test
     public void observed() {
         LowLatencyWorld world = shape().world(0);
@@ -303,16 +302,16 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                             pairs.prepare();
                             pairs.enqueue(); // nobody asks for its end
                             Stream stream = context.buffer().communicationStream();
-                            try (Recording recording = backend.record(stream, pairs::enqueue)) {
+                            try (Graph graph = Graph.capture(stream, pairs::enqueue)) {
                                 context.meet();
-                                recording.replay();
+                                graph.replay();
                                 pairs.verify();
                             }
                             pairs.prepare();
                         });
     }
 
-    /** What waits on the CPU or allocates cannot be recorded, and says so. */
+    /** What waits on the CPU or allocates cannot be captured, and says so. */
     @Test
     public void refusals(RankContext context) {
         LowLatencyRank rank = shape().rank(context, 0);
@@ -321,13 +320,13 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         LowLatencyDispatchPlan used = rank.plan(format).build();
         LowLatencyDispatchPlan fresh = rank.plan(format).build();
         rank.verify(buffer.lowLatencyDispatch(used), format);
-        requireUnrecordable(
+        requireUncapturable(
                 context, "without a compute stream", () -> buffer.lowLatencyDispatch(used));
-        requireUnrecordable(
+        requireUncapturable(
                 context,
                 "once before",
                 () -> buffer.lowLatencyDispatch(fresh, CallOptions.async()));
-        requireUnrecordable(
+        requireUncapturable(
                 context,
                 "has made it invalid",
                 () -> {

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
+import io.deepep.Graph;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchPlan;
@@ -16,7 +17,6 @@ import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpException;
 import io.deepep.testkit.HostTensors;
-import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.RankContext;
@@ -29,9 +29,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 /**
  * What the host does not see when it enqueues a call: that the dispatch before it fails, that a
  * replayed graph has taken the memory of an ordinary one, or that a capture was given up. No result
- * is silently another one's, and the next calls work. For backends that can record.
+ * is silently another one's, and the next calls work. For backends that have graphs.
  */
-@BackendSuite(recording = true)
+@BackendSuite(graphs = true)
 public record LowLatencyUnseenConformance(TestBackend backend) implements RankGroup {
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
     private static final String FAILED = "the dispatch of the handle failed";
@@ -84,18 +84,18 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
         return new LowLatencyPairs(shape().rank(context, 72), BF16, options, hook);
     }
 
-    /** Records calls of {@code pairs} that have been prepared for either bank. */
-    private Recording record(RankContext context, LowLatencyPairs pairs, Runnable calls) {
+    /** Captures calls of {@code pairs} that have been prepared for either bank. */
+    private Graph capture(RankContext context, LowLatencyPairs pairs, Runnable calls) {
         calls.run();
         calls.run();
         pairs.verifyReceived();
-        Recording recording = record(context, calls);
+        Graph graph = capture(context, calls);
         context.meet();
-        return recording;
+        return graph;
     }
 
-    private Recording record(RankContext context, Runnable calls) {
-        return backend.record(context.buffer().communicationStream(), calls);
+    private Graph capture(RankContext context, Runnable calls) {
+        return Graph.capture(context.buffer().communicationStream(), calls);
     }
 
     /** The replay's dispatch takes the bank of an ordinary one, or the other bank. */
@@ -104,7 +104,7 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
     public void replayBeforeTheCombine(boolean sameBank, boolean hook, RankContext context) {
         LowLatencyRank rank = shape().rank(context, 71);
         LowLatencyPairs replayed = pairs(context, hook);
-        try (Recording graph = record(context, replayed, replayed::dispatch)) {
+        try (Graph graph = capture(context, replayed, replayed::dispatch)) {
             if (sameBank) {
                 rank.roundTrip(BF16);
             }
@@ -127,7 +127,7 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
         LowLatencyRank rank = shape().rank(context, 71);
         LowLatencyPairs replayed = pairs(context, hook);
         LowLatencyDispatchPlan plan = rank.plan(BF16).receiveHook(true).build();
-        try (Recording graph = record(context, replayed, replayed::dispatch)) {
+        try (Graph graph = capture(context, replayed, replayed::dispatch)) {
             if (sameBank) {
                 rank.roundTrip(BF16);
             }
@@ -151,7 +151,7 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
     public void replayBeforeTheHookOfACombine(boolean another, boolean hook, RankContext context) {
         LowLatencyRank rank = shape().rank(context, 71);
         LowLatencyPairs replayed = pairs(context, hook);
-        try (Recording graph = record(context, replayed, replayed::enqueue)) {
+        try (Graph graph = capture(context, replayed, replayed::enqueue)) {
             if (another) {
                 rank.roundTrip(BF16);
             }
@@ -180,7 +180,7 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
                     IllegalStateException.class,
                     "failed",
                     () ->
-                            record(
+                            capture(
                                     context,
                                     () -> {
                                         beginCall(calls, ofCombine);
@@ -190,7 +190,7 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
                     ofCombine ? calls.home().receiveHook() : calls.received().receiveHook();
             if (captureAgain) {
                 Runnable whole = ofCombine ? calls::enqueue : calls::dispatch;
-                try (Recording graph = record(context, whole)) {
+                try (Graph graph = capture(context, whole)) {
                     context.meet();
                     graph.replay();
                     calls.verifyReceived();
@@ -225,7 +225,9 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
             beginCall(calls, ofCombine);
             Runnable hook = ofCombine ? calls.home().receiveHook() : calls.received().receiveHook();
             requireRefused(
-                    IllegalStateException.class, "before the capture", () -> record(context, hook));
+                    IllegalStateException.class,
+                    "before the capture",
+                    () -> capture(context, hook));
             hook.run();
             if (!ofCombine) {
                 calls.sendHome();
@@ -235,7 +237,7 @@ public record LowLatencyUnseenConformance(TestBackend backend) implements RankGr
         }
     }
 
-    private static void goesOn(LowLatencyRank rank, Recording graph, LowLatencyPairs replayed) {
+    private static void goesOn(LowLatencyRank rank, Graph graph, LowLatencyPairs replayed) {
         for (int round = 0; round < 3; round++) {
             graph.replay();
             replayed.received().event().synchronize();

@@ -1,7 +1,7 @@
 package io.deepep.testkit.conformance.normal;
 
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
-import static io.deepep.testkit.conformance.Misbehaviour.requireUnrecordable;
+import static io.deepep.testkit.conformance.Misbehaviour.requireUncapturable;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
@@ -13,9 +13,9 @@ import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
 import io.deepep.EpTopology;
+import io.deepep.Graph;
 import io.deepep.Stream;
 import io.deepep.Tensor;
-import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestStream;
 import io.deepep.testkit.conformance.BackendSuite;
@@ -31,10 +31,10 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 /**
- * Normal-mode calls recorded into a graph and replayed with other tokens and another routing in the
- * same memory, each replay compared with the oracle. For backends that can record.
+ * Normal-mode calls captured into a graph and replayed with other tokens and another routing in the
+ * same memory, each replay compared with the oracle. For backends that have graphs.
  */
-@BackendSuite(recording = true)
+@BackendSuite(graphs = true)
 public record NormalGraphConformance(TestBackend backend) implements RankGroup {
     private static final int NUM_WORLDS = 5;
     private static final int NUM_REPLAYS = 20;
@@ -49,7 +49,7 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
         firstShape().limit(builder);
     }
 
-    /** Where calls are recorded. */
+    /** Where calls are captured. */
     private enum Place {
         /** On the buffer's stream, each call with an event of its own. */
         BUFFER,
@@ -84,22 +84,22 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
                 place == Place.BUFFER ? CallOptions.async() : CallOptions.sync().on(stream);
         NormalPair pair = new NormalPair(context, worlds.getFirst(), form, home, options);
         pair.prepare();
-        try (Recording recording =
-                backend.record(
+        try (Graph graph =
+                Graph.capture(
                         stream,
                         () -> {
                             pair.enqueue();
                             pair.enqueue();
                         })) {
             context.meet();
-            pair.replay(recording, worlds, NUM_REPLAYS);
+            pair.replay(graph, worlds, NUM_REPLAYS);
             // A call waits for the replay that is under way.
             pair.load(worlds.getLast());
-            recording.replay();
+            graph.replay();
             pair.enqueue();
             pair.verify();
         }
-        // What is not recorded goes on as before.
+        // What is not captured goes on as before.
         new NormalRank(context, worlds.getLast()).roundTrip();
         pair.load(worlds.getFirst());
         pair.prepare();
@@ -181,8 +181,8 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
     }
 
     /**
-     * A combine recorded without its dispatch, which was called before: kernels that need not look
-     * at masks left its handle to those of the recording, which do.
+     * A combine captured without its dispatch, which was called before: kernels that need not look
+     * at masks left its handle to those of the graph, which do.
      */
     @Cases(from = "fewForFp8")
     public void afterADispatchOutsideTheGraph(NormalShape shape, RankContext context) {
@@ -201,12 +201,12 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
             context.backend().write(outputs.get(context.rank()), x);
             context.backend().write(weights.get(context.rank()), given);
             context.meet();
-            try (Recording recording =
-                    backend.record(
+            try (Graph graph =
+                    Graph.capture(
                             buffer.communicationStream(),
                             () -> buffer.combine(plan, CallOptions.async()))) {
                 context.meet();
-                recording.replay();
+                graph.replay();
                 rank.verify(combined, format, outputs);
                 rank.verifyWeights(combined, weights);
             }
@@ -232,17 +232,16 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
                 context -> {
                     NormalPair pair = prepared(context, shape, whole, CallOptions.async());
                     Buffer buffer = context.buffer();
-                    try (Recording recording =
-                            backend.record(buffer.communicationStream(), pair::enqueue)) {
+                    try (Graph graph = Graph.capture(buffer.communicationStream(), pair::enqueue)) {
                         context.meet();
-                        recording.replay();
+                        graph.replay();
                         pair.verify();
                         if (context.rank() != absent) {
                             buffer.updateMask(absent, true);
-                            pair.replay(recording, List.of(rest), 2);
+                            pair.replay(graph, List.of(rest), 2);
                         }
                         buffer.rejoin();
-                        pair.replay(recording, whole);
+                        pair.replay(graph, whole);
                     }
                 });
     }
@@ -264,7 +263,7 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
         List<NormalWorld> worlds = context.shared("worlds", _ -> worlds(shape));
         NormalPair pair = prepared(context, shape, worlds.getFirst(), options);
         Stream stream = context.buffer().communicationStream();
-        try (Recording recording = backend.record(stream, pair::enqueue)) {
+        try (Graph graph = Graph.capture(stream, pair::enqueue)) {
             context.meet();
             String bad = "topkIdx[3][1]=" + shape.experts();
             for (int i = 0; i < 3; i++) {
@@ -272,12 +271,12 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
                 if (context.isCulprit()) {
                     pair.memory().loadBadExpert();
                 }
-                recording.replay();
+                graph.replay();
                 requireRouting(pair.received().event()::synchronize, bad);
                 requireRouting(pair.received().event()::synchronize, bad);
                 assertThatThrownBy(pair.combined().event()::synchronize)
                         .hasMessageContaining("the dispatch of the handle");
-                pair.replay(recording, worlds.get(i + 1));
+                pair.replay(graph, worlds.get(i + 1));
             }
             // A failure that nobody asks about is kept for whoever asks later.
             context.meet();
@@ -285,16 +284,16 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
             if (context.isCulprit()) {
                 pair.memory().loadBadExpert();
             }
-            recording.replay();
+            graph.replay();
             stream.synchronize();
             context.backend().write(good, pair.memory().topkIdx());
-            recording.replay();
+            graph.replay();
             stream.synchronize();
             requireRouting(pair.received().event()::synchronize, bad);
         }
     }
 
-    /** Nothing is asked of the GPU for observers while calls are recorded. */
+    /** Nothing is asked of the GPU for observers while calls are captured. */
     @Cases(from = "few")
     public void observed(NormalShape shape) {
         shape.run(
@@ -304,16 +303,16 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
                     NormalPair pair = prepared(context, shape, shape.world(), CallOptions.async());
                     pair.enqueue(); // nobody asks for its end
                     Stream stream = context.buffer().communicationStream();
-                    try (Recording recording = backend.record(stream, pair::enqueue)) {
+                    try (Graph graph = Graph.capture(stream, pair::enqueue)) {
                         context.meet();
-                        recording.replay();
+                        graph.replay();
                         pair.verify();
                     }
                     pair.prepare();
                 });
     }
 
-    /** What waits on the CPU cannot be recorded, says so, and leaves the buffer usable. */
+    /** What waits on the CPU cannot be captured, says so, and leaves the buffer usable. */
     @Test
     public void refusals(RankContext context) {
         NormalShape shape = firstShape();
@@ -326,10 +325,10 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
         rank.verify(buffer.dispatch(exact));
         rank.expecting(rank.check().worstCase(rows)).verify(buffer.dispatch(worst));
         CallOptions async = CallOptions.async();
-        requireUnrecordable(context, "numWorstTokens", () -> buffer.dispatch(exact, async));
-        requireUnrecordable(context, "without a compute stream", () -> buffer.dispatch(worst));
-        requireUnrecordable(context, "once before", () -> buffer.dispatch(fresh, async));
-        requireUnrecordable(
+        requireUncapturable(context, "numWorstTokens", () -> buffer.dispatch(exact, async));
+        requireUncapturable(context, "without a compute stream", () -> buffer.dispatch(worst));
+        requireUncapturable(context, "once before", () -> buffer.dispatch(fresh, async));
+        requireUncapturable(
                 context,
                 "once before",
                 () -> buffer.getDispatchLayout(rank.topkIdx(), shape.experts()));

@@ -10,10 +10,10 @@ import io.deepep.Buffer;
 import io.deepep.Communicator;
 import io.deepep.DispatchPlan;
 import io.deepep.EpTopology;
+import io.deepep.Graph;
 import io.deepep.InProcessGroup;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
-import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
@@ -61,8 +61,8 @@ public record ReplacementConformance(TestBackend backend) {
                 .filter(group -> !isReplaceable(backend, group.topology()));
     }
 
-    static Stream<ReplacedGroup> recordingGroups(TestBackend backend) {
-        return groups(backend).filter(group -> backend.canRecord());
+    static Stream<ReplacedGroup> graphGroups(TestBackend backend) {
+        return groups(backend).filter(group -> backend.hasGraphs());
     }
 
     private static boolean isReplaceable(TestBackend backend, EpTopology topology) {
@@ -99,14 +99,13 @@ public record ReplacementConformance(TestBackend backend) {
     }
 
     /** A graph from before the death finds the new rank, whose calls are of its own making. */
-    @Cases(from = "recordingGroups")
+    @Cases(from = "graphGroups")
     public void graphsGoOn(ReplacedGroup group, RankContext context) throws Exception {
-        RecordableCalls calls = new RecordableCalls(context, group);
+        CapturableCalls calls = new CapturableCalls(context, group);
         calls.prepare();
-        try (Recording recording =
-                backend.record(context.buffer().communicationStream(), calls::enqueue)) {
+        try (Graph graph = Graph.capture(context.buffer().communicationStream(), calls::enqueue)) {
             context.meet();
-            recording.replay();
+            graph.replay();
             calls.verify();
             context.meet();
             if (group.isDead(context)) {
@@ -116,12 +115,12 @@ public record ReplacementConformance(TestBackend backend) {
                     context,
                     1,
                     fresh -> inPlaceOfTheDead(group, fresh),
-                    _ -> calls.replay(recording, SEEDS, SEEDS.size()));
+                    _ -> calls.replay(graph, SEEDS, SEEDS.size()));
         }
     }
 
     private static void inPlaceOfTheDead(ReplacedGroup group, RankContext context) {
-        RecordableCalls calls = new RecordableCalls(context, group);
+        CapturableCalls calls = new CapturableCalls(context, group);
         for (int i = 1; i <= SEEDS.size(); i++) {
             calls.load(SEEDS.get(i % SEEDS.size()));
             calls.enqueue();

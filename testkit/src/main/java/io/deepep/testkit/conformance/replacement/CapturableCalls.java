@@ -8,12 +8,12 @@ import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
 import io.deepep.testkit.conformance.normal.NormalPair;
 
 /** A pair of calls of each mode; exchanges are those of {@link ReplacedGroup} with these seeds. */
-final class RecordableCalls implements RepeatedCalls<Long> {
+final class CapturableCalls implements RepeatedCalls<Long> {
     private final ReplacedGroup group;
     private final NormalPair normal;
     private final LowLatencyPairs low;
 
-    RecordableCalls(RankContext context, ReplacedGroup group) {
+    CapturableCalls(RankContext context, ReplacedGroup group) {
         this.group = group;
         CallOptions async = CallOptions.async();
         normal = new NormalPair(context, group.normal(0), group.mostRows(), async);
