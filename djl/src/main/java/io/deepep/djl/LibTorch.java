@@ -257,15 +257,30 @@ final class LibTorch {
         CudaPart.DELETE_GUARD.call(guard);
     }
 
+    /** Makes a stream of a GPU this thread's current one, until {@link #deleteStreamGuard}. */
+    static long createStreamGuard(long stream, int device) {
+        return CudaPart.CREATE_STREAM_GUARD.get(stream, device);
+    }
+
+    /** Makes that stream and that GPU this thread's which were before. */
+    static void deleteStreamGuard(long guard) {
+        CudaPart.DELETE_STREAM_GUARD.call(guard);
+    }
+
     /** What only a libtorch with CUDA has. */
-    private static final class CudaPart {
-        private static final SymbolLookup CUDA = loadCuda();
+    static final class CudaPart {
+        static final SymbolLookup CUDA = loadCuda();
         static final Function CURRENT_STREAM =
                 Function.of(CUDA, "aoti_torch_get_current_cuda_stream", JAVA_INT, ADDRESS);
         static final Function CREATE_GUARD =
                 Function.of(CUDA, "aoti_torch_create_cuda_guard", JAVA_INT, ADDRESS);
         static final Function DELETE_GUARD =
                 Function.of(CUDA, "aoti_torch_delete_cuda_guard", JAVA_LONG);
+        static final Function CREATE_STREAM_GUARD =
+                Function.of(
+                        CUDA, "aoti_torch_create_cuda_stream_guard", JAVA_LONG, JAVA_INT, ADDRESS);
+        static final Function DELETE_STREAM_GUARD =
+                Function.of(CUDA, "aoti_torch_delete_cuda_stream_guard", JAVA_LONG);
 
         private CudaPart() {}
     }

@@ -12,10 +12,7 @@ import io.deepep.DType;
 import io.deepep.djl.exchange.ExpertRows;
 import io.deepep.djl.exchange.LocalExperts;
 import io.deepep.djl.script.Operators;
-import java.util.Arrays;
 import java.util.Objects;
-import java.util.stream.IntStream;
-import java.util.stream.LongStream;
 
 /**
  * The usual experts, {@code down(silu(gate(x)) * up(x))}, with one array per matrix for all experts
@@ -92,26 +89,35 @@ public final class SwiGluExperts implements LocalExperts {
 
     @Override
     public NDArray run(ExpertRows rows) {
-        if (rows.areInSlots()
-                && gateUp.getDevice().isGpu()
-                && rows.out().getShape().get(1) <= MOST_SLOTS_AT_ONCE) {
+        if (rows.areInSlots() && gateUp.getDevice().isGpu() && computesAllSlots(rows)) {
             return inAllSlots(rows.x());
         }
         if (!hasGroupedMm) {
             return oneByOne.run(rows);
         }
         NDArray x = TorchTensors.toTypeOf(gateUp, rows.x());
-        if (!rows.areInSlots()) {
-            return x.getShape().get(0) == 0 ? x : grouped(x, rows.ends());
+        if (rows.areInSlots()) {
+            return inSlots(x, rows);
         }
-        int[] ends = rows.counts().clone();
-        Arrays.parallelPrefix(ends, Integer::sum);
-        if (ends[ends.length - 1] > 0) {
-            NDManager scope = x.getManager();
-            NDArray used = slotsInUse(rows.counts(), x.getShape().get(1), scope);
-            NDArray packed = Operators.rowsOf(byRow(x), used);
-            Operators.setRows(byRow(rows.out()), used, grouped(packed, scope.create(ends)));
-        }
+        return x.getShape().get(0) == 0 ? x : grouped(x, rows.ends());
+    }
+
+    private boolean computesAllSlots(ExpertRows rows) {
+        return rows.out().getShape().get(1) <= MOST_SLOTS_AT_ONCE
+                || (rows.areCaptured() && !hasGroupedMm);
+    }
+
+    /**
+     * Packs the slots in use for the multiplication; the host does not learn how many there are.
+     */
+    private NDArray inSlots(NDArray x, ExpertRows rows) {
+        NDArray ends = Operators.endsOf(rows.inUse());
+        NDList use =
+                Operators.slotsInUse(rows.inUse(), ends, x.getShape().get(1), rows.mostInUse());
+        NDArray slots = use.get(0);
+        NDArray y = grouped(Operators.rowsOf(byRow(x), slots), ends);
+        // Those behind the last one have nothing yet, and go where the last one goes.
+        Operators.setRows(byRow(rows.out()), slots, Operators.rowsOf(y, use.get(1)));
         return rows.out();
     }
 
@@ -129,16 +135,6 @@ public final class SwiGluExperts implements LocalExperts {
     /** A view [El*S,H] of slots. */
     private static NDArray byRow(NDArray slots) {
         return slots.reshape(-1, slots.getShape().get(2));
-    }
-
-    /** The rows of [El*S,...] that are in use, by expert: INT64 [n]. */
-    static NDArray slotsInUse(int[] counts, long numSlots, NDManager scope) {
-        return scope.create(
-                IntStream.range(0, counts.length)
-                        .boxed()
-                        .flatMapToLong(
-                                e -> LongStream.range(0, counts[e]).map(s -> e * numSlots + s))
-                        .toArray());
     }
 
     /** Of rows [n,H] by expert, n above 0. */

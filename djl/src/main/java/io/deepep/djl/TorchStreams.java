@@ -28,6 +28,26 @@ public final class TorchStreams {
         return Stream.cuda(io.deepep.Device.cuda(index), LibTorch.currentCudaStream(index));
     }
 
+    /** Until it is closed, libtorch operations of this thread run on a stream, see {@link #use}. */
+    public interface Use extends AutoCloseable {
+        /** Makes that stream current which was before. By the same thread. */
+        @Override
+        void close();
+    }
+
+    /**
+     * Makes a stream the {@link #current} one of this thread. It begins with what is on the current
+     * one now; later operations of other streams have to wait for it themselves.
+     *
+     * @param stream of a GPU
+     */
+    public static Use use(Stream stream) {
+        int index = stream.device().index();
+        stream.waitFor(current(Device.gpu(index)).record());
+        long guard = LibTorch.createStreamGuard(stream.cudaHandle(), index);
+        return () -> LibTorch.deleteStreamGuard(guard);
+    }
+
     /**
      * Options of a call that runs after this thread's libtorch operations so far, and before its
      * later ones.

@@ -63,6 +63,7 @@ class EnginesGuideTest {
                         "GenerateTokens",
                         "DjlLayer",
                         "LoadLayer",
+                        "CapturedStep",
                         "JCudaRank",
                         "DecodeLoop",
                         "Opening",

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
@@ -63,16 +64,32 @@ class SwiGluExpertsTest {
         try (NDManager manager = Moe.manager()) {
             NDArray slots = TorchTensors.empty(manager, type, 3, 4, 2);
             TorchTensors.cast(manager.arange(24f).reshape(3, 4, 2), slots);
-            NDArray used = SwiGluExperts.slotsInUse(new int[] {2, 0, 1}, 4, manager);
+            NDArray counts = manager.create(new int[] {2, 0, 1});
+            NDArray ends = Operators.endsOf(counts);
+            assertThat(ends.toIntArray()).containsExactly(2, 2, 3);
+            NDList use = Operators.slotsInUse(counts, ends, 4, 5);
+            NDArray used = use.get(0);
             NDArray packed = Operators.rowsOf(slots.reshape(12, 2), used);
             assertThat(packed.toType(DataType.FLOAT32, true).toFloatArray())
-                    .containsExactly(0, 1, 2, 3, 16, 17);
+                    .containsExactly(0, 1, 2, 3, 16, 17, 16, 17, 16, 17);
+            packed = Operators.rowsOf(packed, use.get(1));
             NDArray out = TorchTensors.empty(manager, type, 3, 4, 2);
             TorchTensors.cast(manager.zeros(new Shape(3, 4, 2)), out);
             Operators.setRows(out.reshape(12, 2), used, packed);
             float[] put = out.toType(DataType.FLOAT32, true).toFloatArray();
             assertThat(Arrays.copyOf(put, 5)).containsExactly(0, 1, 2, 3, 0);
             assertThat(Arrays.copyOfRange(put, 14, 20)).containsExactly(0, 0, 16, 17, 0, 0);
+        }
+    }
+
+    @Test
+    void noSlotsInUseAreOneThatIsNot() {
+        try (NDManager manager = Moe.manager()) {
+            NDArray none = manager.create(new int[3]);
+            NDList use = Operators.slotsInUse(none, Operators.endsOf(none), 4, 5);
+            assertThat(use.get(0).toLongArray()).containsOnly(use.get(0).getLong(0));
+            assertThat(use.get(0).getLong(0)).isBetween(0L, 11L);
+            assertThat(use.get(1).toIntArray()).containsOnly(0);
         }
     }
 

@@ -13,6 +13,8 @@ import io.deepep.djl.CheckpointConfig;
 import io.deepep.djl.MoeLayers;
 import io.deepep.djl.Safetensors;
 import io.deepep.djl.TorchDevices;
+import io.deepep.djl.TorchStreams;
+import io.deepep.djl.TorchTensors;
 import io.deepep.djl.Weights;
 import io.deepep.djl.decoder.Pass.Sequence;
 import io.deepep.error.RankMismatchException;
@@ -49,10 +51,8 @@ public final class Decoder implements AutoCloseable {
     private final Buffer buffer;
     final TwoModes exchange;
     private Model model;
+    DecodingStep step;
     private final PromptLimits limits;
-
-    /** INT64 [slots], the last token of each; on the device, so that the host can run ahead. */
-    private final NDArray last;
 
     /**
      * Loads the model. Collective.
@@ -93,6 +93,7 @@ public final class Decoder implements AutoCloseable {
                     Weights weights = Weights.of(tensors, manager, options.type())) {
                 requireSameModel(folder, config, tensors, communicator);
                 model = Model.load(config, weights, options, exchange);
+                step = new DecodingStep(model, buffer, exchange, options, manager);
                 return this;
             }
         } catch (Throwable failure) {
@@ -113,9 +114,16 @@ public final class Decoder implements AutoCloseable {
         for (int layer = 0; isThere && layer < numLayers; layer++) {
             isThere = tensors.sample("model.layers." + layer + ".self_attn.", ofAttention);
         }
+        exchange.decoding(true);
         String own =
-                "config.json with checksum %08x, attention with %08x, %s"
-                        .formatted(ofConfig.getValue(), ofAttention.getValue(), options);
+                "config.json with checksum %08x, attention with %08x, %s, %s"
+                        .formatted(
+                                ofConfig.getValue(),
+                                ofAttention.getValue(),
+                                options,
+                                exchange.isCapturable(manager.getDevice())
+                                        ? "where steps can be captured"
+                                        : "where steps cannot be captured");
         List<byte[]> ofRanks =
                 communicator.allGather(
                         own.getBytes(StandardCharsets.UTF_8), buffer.options().timeout());
@@ -133,7 +141,6 @@ public final class Decoder implements AutoCloseable {
         this.buffer = buffer;
         this.limits = limits;
         options = limits.options();
-        last = manager.create(new long[options.maxSequences()]);
         try {
             exchange = new TwoModes(buffer, options.transport());
         } catch (Throwable failure) {
@@ -188,7 +195,12 @@ public final class Decoder implements AutoCloseable {
 
     /** Whether no rank needs another token. Collective. */
     private boolean haveEnded(long[][] added, int made, Set<Integer> endTokens) {
-        byte[] own = {(byte) (haveAllEnded(added, made, endTokens) ? 1 : 0)};
+        return onAllRanks(buffer, haveAllEnded(added, made, endTokens));
+    }
+
+    /** Whether something is so on every rank. Collective. */
+    static boolean onAllRanks(Buffer buffer, boolean here) {
+        byte[] own = {(byte) (here ? 1 : 0)};
         BufferOptions of = buffer.options();
         return of.communicator().allGather(own, of.timeout()).stream().allMatch(all -> all[0] == 1);
     }
@@ -221,7 +233,7 @@ public final class Decoder implements AutoCloseable {
     void read(List<Share> shares) {
         try (NDManager scope = manager.newSubManager()) {
             NDArray logits = prefill(shares, scope);
-            RoundSampler.ofRows(shares, scope).next(logits, last);
+            RoundSampler.ofRows(shares, scope).next(logits, step.last);
         }
     }
 
@@ -266,7 +278,8 @@ public final class Decoder implements AutoCloseable {
     long[][] step(List<Share> shares, int numSteps) {
         exchange.decoding(true);
         int numSlots = options.maxSequences();
-        try (NDManager run = manager.newSubManager()) {
+        try (TorchStreams.Use _ = step.useStream();
+                NDManager run = manager.newSubManager()) {
             long[] next = new long[numSlots];
             for (Share share : shares) {
                 for (int i = 0; i < share.slots.length; i++) {
@@ -274,15 +287,16 @@ public final class Decoder implements AutoCloseable {
                 }
                 share.made += numSteps;
             }
-            NDArray positions = run.create(next);
-            NDArray firstRows =
-                    run.arange(0, numSlots, 1, DataType.INT64).muli(options.maxLength());
+            TorchTensors.cast(run.create(next), step.positions);
             NDArray added = run.create(new Shape(numSlots, numSteps + 1L), DataType.INT64);
-            added.set(new NDIndex(":, 0"), last);
+            added.set(new NDIndex(":, 0"), step.last);
             RoundSampler sampler = RoundSampler.ofSlots(shares, numSteps, run);
-            for (int step = 1; step <= numSteps; step++) {
-                step(sampler, positions, firstRows);
-                added.set(new NDIndex(":, {}", step), last);
+            for (int made = 1; made <= numSteps; made++) {
+                try (NDManager scope = run.newSubManager()) {
+                    sampler.next(step.logits(scope), step.last);
+                }
+                step.advance();
+                added.set(new NDIndex(":, {}", made), step.last);
             }
             exchange.awaitLast();
             long[] tokens = added.toLongArray();
@@ -293,24 +307,14 @@ public final class Decoder implements AutoCloseable {
         }
     }
 
-    private void step(RoundSampler sampler, NDArray positions, NDArray firstRows) {
-        try (NDManager scope = manager.newSubManager()) {
-            NDArray now = positions.duplicate();
-            now.attach(scope);
-            NDArray tokens = last.duplicate();
-            tokens.attach(scope);
-            Pass pass = new Pass(scope, now, now.add(firstRows), null, options.type());
-            NDArray all = scope.arange(0, options.maxSequences(), 1, DataType.INT64);
-            sampler.next(model.logits(tokens, pass, all), last);
-            positions.addi(1);
-        }
-    }
-
     @Override
     public void close() {
         try (manager;
-                buffer) {
-            exchange.close();
+                buffer;
+                exchange) {
+            if (step != null) { // null if the model was refused
+                step.close();
+            }
         }
     }
 }

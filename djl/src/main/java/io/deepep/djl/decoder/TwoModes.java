@@ -1,8 +1,10 @@
 package io.deepep.djl.decoder;
 
+import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import io.deepep.Buffer;
 import io.deepep.EpTopology;
+import io.deepep.Graph;
 import io.deepep.djl.exchange.ExpertExchange;
 import io.deepep.djl.exchange.LocalExperts;
 import io.deepep.djl.exchange.Transport;
@@ -48,6 +50,16 @@ final class TwoModes implements ExpertExchange {
             LocalExperts experts,
             Runnable meanwhile) {
         return current.exchange(x, topkIdx, topkWeights, numExperts, experts, meanwhile);
+    }
+
+    @Override
+    public boolean isCapturable(Device device) {
+        return current.isCapturable(device);
+    }
+
+    @Override
+    public Graph capture(Device device, Runnable work) {
+        return current.capture(device, work);
     }
 
     @Override

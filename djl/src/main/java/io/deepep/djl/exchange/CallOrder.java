@@ -5,8 +5,13 @@ import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.Communicator;
 import io.deepep.Event;
+import io.deepep.Graph;
+import io.deepep.djl.TorchGraph;
 import io.deepep.djl.TorchStreams;
 import java.time.Duration;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
 import java.util.function.Function;
 
 /**
@@ -27,8 +32,11 @@ class CallOrder {
     private final Device device;
     private final Runnable meeting;
 
-    /** Of the last combine, until somebody has asked how it went. */
-    private Event unasked;
+    /** Of the last combines, until somebody has asked how they went. */
+    private final Set<Event> unasked = new LinkedHashSet<>();
+
+    /** Of combines that go into a graph; null if none does. */
+    private Set<Event> captured;
 
     /** The order of a rank that waits for the others by {@code meeting}. */
     CallOrder(Device device, Runnable meeting) {
@@ -62,28 +70,85 @@ class CallOrder {
      */
     final void afterDispatch(Event dispatched, Runnable meanwhile) {
         meanwhile.run();
-        await(dispatched);
+        if (!isCapturing()) {
+            await(dispatched);
+        }
     }
 
     /** Combines after this rank's operations so far, and before its later ones. */
     void combine(Function<CallOptions, Event> call) {
+        if (isCapturing()) {
+            captured.add(together(call));
+            return;
+        }
         // The combine before is over: it came before the dispatch whose rows are combined now.
         end();
         Event combined = together(call);
         await(combined);
-        unasked = combined;
+        unasked.add(combined);
     }
 
-    /** Waits for the last combine, and throws what went wrong in it. */
+    /** Waits for the last combines, and throws what went wrong in them. */
     final void end() {
-        Event last = unasked;
-        unasked = null;
-        if (last != null) {
-            last.synchronize();
+        List<Event> last = List.copyOf(unasked);
+        unasked.clear();
+        last.forEach(Event::synchronize);
+    }
+
+    /** Whether calls go into a graph now. */
+    final boolean isCapturing() {
+        return captured != null;
+    }
+
+    /**
+     * Has the calls that {@code work} makes go into a graph, on libtorch's stream alone.
+     *
+     * @param replayed told of each replay
+     */
+    final Graph capture(Runnable work, Runnable replayed) {
+        end();
+        Set<Event> ofGraph = new LinkedHashSet<>();
+        captured = ofGraph;
+        try {
+            return new Replays(TorchGraph.capture(device, work), ofGraph, replayed);
+        } finally {
+            captured = null;
+        }
+    }
+
+    /** A graph that ranks launch together, like a call. */
+    private final class Replays implements Graph {
+        private final Graph graph;
+        private final Set<Event> combined;
+        private final Runnable replayed;
+
+        Replays(Graph graph, Set<Event> combined, Runnable replayed) {
+            this.graph = graph;
+            this.combined = combined;
+            this.replayed = replayed;
+        }
+
+        @Override
+        public void replay() {
+            together(
+                    _ -> {
+                        graph.replay();
+                        return null;
+                    });
+            unasked.addAll(combined);
+            replayed.run();
+        }
+
+        @Override
+        public void close() {
+            graph.close();
         }
     }
 
     private <R> R together(Function<CallOptions, R> call) {
+        if (isCapturing()) {
+            return call.apply(TorchStreams.between(device)); // nothing is launched
+        }
         meeting.run();
         R result;
         try {

@@ -21,6 +21,9 @@ final class ExchangeCounters implements ExpertExchangeMXBean, AutoCloseable {
     private volatile AtomicLongArray expertRows = new AtomicLongArray(0);
     private volatile String lastFailure = "";
 
+    /** What goes into a graph; null if nothing does. Of the exchange's thread alone. */
+    private Tally captured;
+
     /** Counters that are on the platform's MBean server until they are closed. */
     ExchangeCounters(Buffer buffer, String mode) {
         this.buffer = buffer;
@@ -28,11 +31,43 @@ final class ExchangeCounters implements ExpertExchangeMXBean, AutoCloseable {
         name = Beans.register("type=ExpertExchange,rank=" + buffer.topology().rank(), this);
     }
 
+    /** The exchanges of a graph. */
+    static final class Tally {
+        private long numExchanges;
+        private long numTokens;
+
+        private Tally() {}
+    }
+
+    /** Exchanges from here on count when they are replayed, until {@link #endCapture}. */
+    Tally beginCapture() {
+        captured = new Tally();
+        return captured;
+    }
+
+    void endCapture() {
+        captured = null;
+    }
+
+    void replayed(Tally tally) {
+        exchanges.addAndGet(tally.numExchanges);
+        tokensSent.addAndGet(tally.numTokens);
+        lastFailure = "";
+    }
+
     void begun() {
+        if (captured != null) {
+            captured.numExchanges++;
+            return;
+        }
         exchanges.incrementAndGet();
     }
 
     void sent(long numTokens) {
+        if (captured != null) {
+            captured.numTokens += numTokens;
+            return;
+        }
         tokensSent.addAndGet(numTokens);
     }
 

@@ -1,8 +1,11 @@
 package io.deepep.djl.exchange;
 
+import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import io.deepep.Buffer;
 import io.deepep.EpTopology;
+import io.deepep.Graph;
+import io.deepep.djl.TorchGraph;
 
 /**
  * Sends tokens to the experts of all ranks and combines the results, through a {@link Buffer}. All
@@ -67,6 +70,25 @@ public interface ExpertExchange extends AutoCloseable {
      * give results away: after a failure they are wrong.
      */
     void awaitLast();
+
+    /** Whether exchanges of arrays on a device can be {@linkplain #capture captured}. */
+    default boolean isCapturable(Device device) {
+        return false;
+    }
+
+    /**
+     * Captures libtorch's operations and exchanges, see {@link TorchGraph#capture}. The experts
+     * must compute all slots, because the host does not learn how many are in use. Collective, and
+     * so are replays. Make the same exchanges twice before, and have all ranks meet before the
+     * first replay. What went wrong in a replay, {@link #awaitLast} throws.
+     *
+     * @param device where the arrays are
+     * @throws UnsupportedOperationException if this exchange cannot be captured
+     */
+    default Graph capture(Device device, Runnable work) {
+        throw new UnsupportedOperationException(
+                "exchanges of this kind cannot be captured; make them without a graph");
+    }
 
     /**
      * Does what {@link #awaitLast} does, frees the staging memory, and unregisters the counters

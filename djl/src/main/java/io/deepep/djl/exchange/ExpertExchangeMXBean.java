@@ -24,7 +24,7 @@ public interface ExpertExchangeMXBean {
     /** The failure of the last exchange; empty if it succeeded. */
     String getLastFailure();
 
-    /** Number of exchanges that were begun. */
+    /** Number of exchanges that were begun, those of replayed graphs included. */
     long getExchanges();
 
     /** Number of exchanges that failed. */
@@ -43,7 +43,10 @@ public interface ExpertExchangeMXBean {
     /** Number of rows that each of this rank's experts computed, [E/R]. */
     long[] getExpertRows();
 
-    /** Nanoseconds that the calling thread spent in exchanges, including experts. */
+    /**
+     * Nanoseconds that the calling thread spent in exchanges, including experts. Replays of a graph
+     * add nothing, here and to the next.
+     */
     long getNanos();
 
     /** Nanoseconds that the calling thread spent in this rank's experts. */

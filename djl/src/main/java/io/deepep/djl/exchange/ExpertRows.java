@@ -25,7 +25,10 @@ public final class ExpertRows {
     private final NDArray scales;
     private final NDArray out;
     private final DataType tokenType;
+
+    /** Null in a graph. */
     private final Supplier<int[]> counts;
+
     private int[] known;
     private NDArray x;
 
@@ -34,6 +37,11 @@ public final class ExpertRows {
 
     private final NDArray weights;
 
+    /** Of slots only. */
+    private final NDArray inUse;
+
+    private final long mostInUse;
+
     private ExpertRows(
             NDArray rows,
             NDArray scales,
@@ -41,7 +49,9 @@ public final class ExpertRows {
             DataType tokenType,
             Supplier<int[]> counts,
             NDArray ends,
-            NDArray weights) {
+            NDArray weights,
+            NDArray inUse,
+            long mostInUse) {
         this.rows = rows;
         this.scales = scales;
         this.out = out;
@@ -49,6 +59,8 @@ public final class ExpertRows {
         this.counts = counts;
         this.ends = ends;
         this.weights = weights;
+        this.inUse = inUse;
+        this.mostInUse = mostInUse;
     }
 
     /** Rows of normal mode, that are weighed here on their way into {@code out}. */
@@ -65,7 +77,9 @@ public final class ExpertRows {
                         tokenType,
                         () -> rowsOf,
                         array(received.expertOffsets().slice(0, 1, rowsOf.length), scope),
-                        array(received.recvTopkWeights(), scope).reshape(-1, 1));
+                        array(received.recvTopkWeights(), scope).reshape(-1, 1),
+                        null,
+                        0);
         rows.known = rowsOf;
         return rows;
     }
@@ -73,22 +87,28 @@ public final class ExpertRows {
     /**
      * Rows of low-latency mode.
      *
+     * @param captured whether this goes into a graph
      * @param inUse INT32 [El], how many slots are
      */
     static ExpertRows inSlots(
             LowLatencyDispatchResult received,
+            boolean captured,
             NDArray inUse,
             Tensor out,
             DataType tokenType,
             NDManager scope) {
+        long numExperts = out.size(0);
+        long numSlots = out.size(1);
         return new ExpertRows(
                 array(received.recvX(), scope),
                 array(received.recvScales(), scope),
                 array(out, scope),
                 tokenType,
-                () -> counts(received, inUse),
+                captured ? null : () -> counts(received, inUse),
                 null,
-                null);
+                null,
+                inUse,
+                numSlots * Math.min(numExperts, received.handle().numTopk()));
     }
 
     /** Null for null. */
@@ -120,6 +140,32 @@ public final class ExpertRows {
     }
 
     /**
+     * Whether this goes into a graph, whose replays have other numbers of rows: then there are no
+     * {@link #counts}, and experts compute all slots.
+     */
+    public boolean areCaptured() {
+        return counts == null;
+    }
+
+    /** How many slots of each expert are in use, INT32 [El] on the device. Only for slots. */
+    public NDArray inUse() {
+        requireSlots("inUse()", "see ends()");
+        return inUse;
+    }
+
+    /** Most slots of all experts that can be in use. Only for slots. */
+    public long mostInUse() {
+        requireSlots("mostInUse()", "all rows are in use");
+        return mostInUse;
+    }
+
+    private void requireSlots(String what, String cure) {
+        if (!areInSlots()) {
+            throw new IllegalStateException("packed rows have no " + what + "; " + cure);
+        }
+    }
+
+    /**
      * The end of each expert's rows (exclusive), INT32 [El] on the device. Only for packed rows.
      */
     public NDArray ends() {
@@ -135,10 +181,7 @@ public final class ExpertRows {
      * copied. Only for rows in slots, because packed rows are weighted first.
      */
     public NDArray out() {
-        if (!areInSlots()) {
-            throw new IllegalStateException(
-                    "packed rows have no out(); return the results in any memory");
-        }
+        requireSlots("out()", "return the results in any memory");
         return out;
     }
 
@@ -169,8 +212,14 @@ public final class ExpertRows {
     /**
      * The number of rows of each local expert. In low-latency mode this waits until they have
      * arrived.
+     *
+     * @throws IllegalStateException if rows {@linkplain #areCaptured are captured}
      */
     public int[] counts() {
+        if (areCaptured()) {
+            throw new IllegalStateException(
+                    "the rows go into a graph, and the host does not learn how many there are; compute all slots of x()");
+        }
         if (known == null) {
             known = counts.get();
         }

@@ -3,15 +3,20 @@ package io.deepep.djl.exchange;
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import io.deepep.Buffer;
 import io.deepep.DType;
+import io.deepep.Graph;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
+import io.deepep.djl.TorchGraph;
 import io.deepep.djl.TorchTensors;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 
@@ -20,14 +25,13 @@ import java.util.Map;
  * own combine memory, combine weighs.
  */
 final class LowLatencyExchange extends StagedExchange {
-    /** Owns {@link #uncounted}. Null before there are any. */
+    private static final int MOST_COMBINES = 8;
+
+    /** Owns {@link #uncounted}. Null before the first exchange. */
     private NDManager owner;
 
-    /**
-     * Rows of each expert that the host has not waited for, INT32 [El] for each number of experts:
-     * it reads them when all is over, because a copy that waits would hold up all ranks of the GPU.
-     */
-    private final Map<Shape, NDArray> uncounted = new HashMap<>();
+    /** By number of local experts. */
+    private final Map<Integer, Uncounted> uncounted = new HashMap<>();
 
     LowLatencyExchange(Buffer buffer, Transport transport) {
         super(buffer, transport, "low-latency");
@@ -37,6 +41,10 @@ final class LowLatencyExchange extends StagedExchange {
     private final class LowLatencyStaging extends Staging {
         private final Tensor tokens;
         private final LowLatencyDispatchPlan dispatch;
+        private final Uncounted uncounted;
+
+        /** One for each memory that a dispatch may take. */
+        private final Map<LowLatencyHandle, LowLatencyCombinePlan> combines = new HashMap<>();
 
         LowLatencyStaging(Shapes shapes, NDManager manager) {
             super(shapes, manager);
@@ -44,6 +52,7 @@ final class LowLatencyExchange extends StagedExchange {
             LowLatencyFormat format =
                     transport == Transport.FP8 ? LowLatencyFormat.FP8 : LowLatencyFormat.BF16;
             dispatch = LowLatencyDispatchPlan.builder(tokens, topkIdx).format(format).build();
+            uncounted = uncounted(shapes);
         }
 
         @Override
@@ -56,48 +65,98 @@ final class LowLatencyExchange extends StagedExchange {
                     order.dispatch(options -> buffer.lowLatencyDispatch(dispatch, options));
             counters.sent(count);
             order.afterDispatch(received.event(), meanwhile);
-            Tensor outputs = buffer.getLowLatencyCombineBuffer(received.handle());
+            LowLatencyCombinePlan combine = combineOf(received.handle());
             NDArray inUse = TorchTensors.arrayOf(scope, received.recvCount());
-            ExpertRows rows = ExpertRows.inSlots(received, inUse, outputs, x.getDataType(), scope);
+            ExpertRows rows =
+                    ExpertRows.inSlots(
+                            received,
+                            order.isCapturing(),
+                            inUse,
+                            combine.x(),
+                            x.getDataType(),
+                            scope);
             runExperts(experts, rows);
-            count(rows.knownCounts(), inUse);
+            if (rows.knownCounts() == null) {
+                uncounted.add(inUse);
+            } else {
+                counters.rows(rows.knownCounts());
+            }
+            order.combine(options -> buffer.lowLatencyCombine(combine, options).event());
+        }
+
+        private LowLatencyCombinePlan combineOf(LowLatencyHandle handle) {
+            LowLatencyCombinePlan known = combines.get(handle);
+            if (known != null) {
+                return known;
+            }
+            if (combines.size() == MOST_COMBINES) {
+                combines.clear(); // a dispatch that was not combined has another handle next time
+            }
+            Tensor outputs = buffer.getLowLatencyCombineBuffer(handle);
             LowLatencyCombinePlan plan =
-                    LowLatencyCombinePlan.builder(outputs, topkIdx, topkWeights, received.handle())
+                    LowLatencyCombinePlan.builder(outputs, topkIdx, topkWeights, handle)
                             .out(out)
                             .build();
-            order.combine(options -> buffer.lowLatencyCombine(plan, options).event());
+            combines.put(handle, plan);
+            return plan;
         }
     }
 
-    private void count(int[] known, NDArray inUse) {
-        if (known != null) {
-            counters.rows(known);
-            return;
+    /**
+     * Rows of each expert that the host does not wait for, since the exchange is there: it reads
+     * them when all is over, because a copy that waits would hold up all ranks of the GPU. Replays
+     * add to them too.
+     */
+    private final class Uncounted {
+        /** INT32 [El]. */
+        private final NDArray sums;
+
+        private final int[] told;
+
+        Uncounted(NDManager manager, int numLocalExperts) {
+            sums = manager.zeros(new Shape(numLocalExperts), DataType.INT32);
+            told = new int[numLocalExperts];
         }
-        NDArray before = uncounted.get(inUse.getShape());
-        if (before != null) {
-            before.addi(inUse);
-            return;
+
+        void add(NDArray inUse) {
+            sums.addi(inUse);
         }
-        NDArray first = inUse.duplicate();
-        first.attach(owner(inUse.getDevice()));
-        uncounted.put(inUse.getShape(), first);
+
+        void tell() {
+            int[] now = sums.toIntArray();
+            int[] since = new int[now.length];
+            Arrays.setAll(since, e -> now[e] - told[e]);
+            counters.rows(since);
+            System.arraycopy(now, 0, told, 0, now.length);
+        }
     }
 
-    private NDManager owner(Device device) {
+    private Uncounted uncounted(Shapes shapes) {
         if (owner == null) {
-            owner = NDManager.newBaseManager(device, "PyTorch");
+            owner = NDManager.newBaseManager(shapes.device(), "PyTorch");
         }
-        return owner;
+        int numLocal = shapes.numExperts() / topology().numRanks();
+        return uncounted.computeIfAbsent(numLocal, _ -> new Uncounted(owner, numLocal));
     }
 
     @Override
     void ended() {
-        for (NDArray rows : uncounted.values()) {
-            counters.rows(rows.toIntArray());
-            rows.close();
+        uncounted.values().forEach(Uncounted::tell);
+    }
+
+    @Override
+    public boolean isCapturable(Device device) {
+        return TorchGraph.isAvailable(device);
+    }
+
+    @Override
+    public Graph capture(Device device, Runnable work) {
+        ExchangeCounters.Tally tally = counters.beginCapture();
+        try {
+            return order(device).capture(work, () -> counters.replayed(tally));
+        } finally {
+            counters.endCapture();
         }
-        uncounted.clear();
     }
 
     @Override

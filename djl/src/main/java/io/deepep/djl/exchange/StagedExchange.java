@@ -118,9 +118,7 @@ abstract class StagedExchange implements ExpertExchange {
         try (NDManager scope = x.getManager().newSubManager()) {
             Staging staging =
                     stagings.computeIfAbsent(shapesOf(x, topkIdx, numExperts), this::staged);
-            if (order == null) {
-                order = CallOrder.of(buffer, x.getDevice());
-            }
+            order(x.getDevice());
             staging.take(topkIdx, topkWeights, scope);
             staging.run(x, experts, meanwhile, scope);
             NDArray home = home(staging.out, x, scope);
@@ -130,6 +128,14 @@ abstract class StagedExchange implements ExpertExchange {
             counters.failed(failure);
             throw failure;
         }
+    }
+
+    /** The order of calls, made before the first. */
+    final CallOrder order(Device device) {
+        if (order == null) {
+            order = CallOrder.of(buffer, device);
+        }
+        return order;
     }
 
     private static NDArray home(Tensor out, NDArray x, NDManager scope) {
@@ -207,6 +213,10 @@ abstract class StagedExchange implements ExpertExchange {
     abstract Staging stage(Shapes shapes, NDManager manager);
 
     private Staging staged(Shapes shapes) {
+        if (order(shapes.device()).isCapturing()) {
+            throw new IllegalStateException(
+                    "the first exchange of a shape allocates and cannot go into a graph; make it once before the capture");
+        }
         NDManager manager = NDManager.newBaseManager(shapes.device(), "PyTorch");
         try {
             return stage(shapes, manager);

@@ -154,12 +154,34 @@ public final class Operators {
         return SCRIPT.run("add_by_group", y.getManager(), y, addends, ends);
     }
 
-    /** {@code a[rows]}: rows INT64 [n] of a [M,...]. */
+    /** INT32 [G], where each group ends of which {@code counts}, INT32 [G], has the numbers. */
+    public static NDArray endsOf(NDArray counts) {
+        return SCRIPT.run("ends_of", counts.getManager(), counts);
+    }
+
+    /**
+     * Slots INT64 [most] that are in use, by group, and their numbers 0, 1, ... INT32 [most], so
+     * that {@code slots[i]} has row {@code rows[i]} of all that are in use. If fewer are, the last
+     * one is repeated; if none is, a slot that is not in use.
+     *
+     * @param counts INT32 [G], slots of each group that are in use, from its first one on
+     * @param ends INT32 [G], {@link #endsOf} these
+     * @param numSlots of each group
+     * @param most slots of all groups that may be in use
+     */
+    public static NDList slotsInUse(NDArray counts, NDArray ends, long numSlots, long most) {
+        return SCRIPT.runForList("slots_in_use", counts.getManager(), counts, ends, numSlots, most);
+    }
+
+    /** {@code a[rows]}: rows INT64 or INT32 [n] of a [M,...]. */
     public static NDArray rowsOf(NDArray a, NDArray rows) {
         return SCRIPT.run("rows_of", rows.getManager(), a, rows);
     }
 
-    /** {@code a[rows] = values}: rows INT64 [n], each at most once. Values take the type of a. */
+    /**
+     * {@code a[rows] = values}: rows INT64 [n]; where one is there more than once, its values are
+     * the same. They take the type of a.
+     */
     public static void setRows(NDArray a, NDArray rows, NDArray values) {
         SCRIPT.run("set_rows", values.getManager(), a, rows, values).close(); // another handle of a
     }

@@ -21,7 +21,8 @@ import java.util.Set;
  * serving.properties} in its folder, {@code blockFactory} must name this class, and {@code
  * option.hasParameter} must be {@code false}. Optional properties: {@code ranks} (default: one per
  * GPU), {@code max_sequences}, {@code max_length} and {@code max_prompt_tokens} of a rank, {@code
- * dtype} (bf16 or fp32), {@code transport} (bf16 or fp8).
+ * dtype} (bf16 or fp32), {@code transport} (bf16 or fp8), {@code graph} (true or false: whether
+ * decoding steps on GPUs are captured into a CUDA graph).
  */
 public final class DecoderBlockFactory implements BlockFactory {
     private static final long serialVersionUID = 1L;
@@ -51,6 +52,11 @@ public final class DecoderBlockFactory implements BlockFactory {
                     case "bf16" -> Transport.BF16;
                     case "fp8" -> Transport.FP8;
                     default -> throw wrong(arguments, "transport", "bf16 or fp8");
+                },
+                switch (text(arguments, "graph", "true")) {
+                    case "true" -> true;
+                    case "false" -> false;
+                    default -> throw wrong(arguments, "graph", "true or false");
                 });
     }
 

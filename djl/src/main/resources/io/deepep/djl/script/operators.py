@@ -75,6 +75,17 @@ class Operators(Module):
     group_of = torch.searchsorted(ends, rows, right=True).clamp_max(addends.size(0) - 1)
     return y + addends.index_select(0, group_of)
 
+  # Behind the last row in use, both repeat it.
+  def slots_in_use(self, counts: Tensor, ends: Tensor, num_slots: int, most: int) -> List[Tensor]:
+    last = torch.clamp_min(ends.narrow(0, ends.size(0) - 1, 1) - 1, 0)
+    rows = torch.minimum(torch.arange(most, device=ends.device, dtype=3), last)
+    group_of = torch.searchsorted(ends, rows, right=True).clamp_max(ends.size(0) - 1)
+    slots = group_of * num_slots + (rows - (ends - counts).index_select(0, group_of))
+    return [slots, rows]
+
+  def ends_of(self, counts: Tensor) -> Tensor:
+    return torch.cumsum(counts, 0, dtype=3)
+
   def rows_of(self, a: Tensor, rows: Tensor) -> Tensor:
     return a.index_select(0, rows)
 

@@ -21,19 +21,22 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 
 /**
- * Times a decoding step in both modes over all GPUs, a rank on each, or over two ranks on the CPU.
- * The model has the shape of Qwen3-30B-A3B, but few layers, whose experts and attention are zeros:
- * a sequence repeats its token, and different tokens choose different experts. A program, run from
- * the bundle.
+ * Times a decoding step in both modes, and as a graph where that works, over all GPUs, a rank on
+ * each, or over two ranks on the CPU. The model has the shape of Qwen3-30B-A3B, but few layers,
+ * whose experts and attention are zeros: a sequence repeats its token, and different tokens choose
+ * different experts. A program, run from the bundle.
  *
  * <pre>{@code java ... io.deepep.djl.decoder.DecodeTimes FILE.json LAYERS SEQUENCES...}</pre>
  */
@@ -51,6 +54,22 @@ final class DecodeTimes {
     /** How often each mode makes so many steps, the first rounds to have Java compile. */
     record Repeats(int rounds, int steps) {
         static final Repeats HOT = new Repeats(14, 64);
+    }
+
+    /** How steps are made. */
+    private enum Kind {
+        LOW_LATENCY_GRAPH,
+        LOW_LATENCY,
+        NORMAL;
+
+        static Set<Kind> possible(boolean graphs) {
+            return graphs ? EnumSet.allOf(Kind.class) : EnumSet.of(LOW_LATENCY, NORMAL);
+        }
+
+        @Override
+        public String toString() {
+            return name().toLowerCase(Locale.ROOT).replace('_', '-');
+        }
     }
 
     private final Shape shape;
@@ -117,24 +136,26 @@ final class DecodeTimes {
                         .mapToObj(_ -> new long[] {random.nextInt(shape.vocabulary)})
                         .toList();
         ExpertExchange lowLatency = decoder.exchange.decoding;
+        Set<Kind> kinds = Kind.possible(lowLatency.isCapturable(decoder.manager.getDevice()));
         for (int round = 0; round < repeats.rounds; round++) {
-            for (boolean normal : new boolean[] {false, true}) {
-                decoder.exchange.decoding = normal ? decoder.exchange.prefill : lowLatency;
+            for (Kind kind : kinds) {
+                decoder.exchange.decoding =
+                        kind == Kind.NORMAL ? decoder.exchange.prefill : lowLatency;
+                decoder.step.wantsGraph = kind == Kind.LOW_LATENCY_GRAPH;
                 communicator.barrier(PATIENCE);
                 long start = System.nanoTime();
                 decoder.generate(prompts, repeats.steps + 1, Sampler.greedy());
                 communicator.barrier(PATIENCE);
                 double micros = (System.nanoTime() - start) / 1e3 / repeats.steps;
                 if (rank == 0) {
-                    record(communicator.size(), numSequences, normal, round, micros);
+                    record(communicator.size(), numSequences, kind, round, micros);
                 }
             }
         }
         decoder.exchange.decoding = lowLatency;
     }
 
-    private void record(
-            int numRanks, int numSequences, boolean normal, int round, double stepMicros) {
+    private void record(int numRanks, int numSequences, Kind kind, int round, double stepMicros) {
         Map<String, Object> record = new LinkedHashMap<>();
         record.put("layers", shape.layers);
         record.put("hidden", shape.hidden);
@@ -142,7 +163,7 @@ final class DecodeTimes {
         record.put("experts", shape.experts);
         record.put("ranks", numRanks);
         record.put("sequencesPerRank", numSequences);
-        record.put("mode", normal ? "normal" : "low-latency");
+        record.put("mode", kind.toString());
         record.put("round", round);
         record.put("stepMicros", stepMicros);
         System.out.println(record);

@@ -104,10 +104,17 @@ class DecoderTest {
                                         communicator,
                                         TorchDevices.ofRank(0),
                                         DecoderOptions.DEFAULT)) {
+                            List<long[]> prompts = List.of(new long[] {52});
                             int loaded = decoder.manager.getManagedArrays().size();
-                            decoder.generate(List.of(new long[] {52}), 3, Sampler.greedy());
+                            decoder.generate(prompts, 3, Sampler.greedy());
                             // Of BF16, which DJL cannot print.
                             assertThat(decoder.manager.getManagedArrays().size()).isEqualTo(loaded);
+                            decoder.generate(prompts, 8, Sampler.greedy());
+                            int captured = decoder.manager.getManagedArrays().size();
+                            assertThat(captured).isBetween(loaded, loaded + 1); // logits of a graph
+                            decoder.generate(prompts, 8, Sampler.greedy());
+                            assertThat(decoder.manager.getManagedArrays().size())
+                                    .isEqualTo(captured);
                         }
                     });
         }

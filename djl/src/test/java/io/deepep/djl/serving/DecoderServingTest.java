@@ -198,6 +198,7 @@ class DecoderServingTest {
             value = {
                 "dtype=int8; dtype=int8 is not bf16 or fp32",
                 "transport=fp4; transport=fp4 is not bf16 or fp8",
+                "graph=yes; graph=yes is not true or false",
                 "max_length=2.5; max_length=2.5 is not an integer of 32 bits",
                 "ranks=99999999999; ranks=99999999999 is not an integer of 32 bits",
                 "ranks=0; numRanks=0 must be at least 1",

@@ -1,0 +1,128 @@
+package io.deepep.djl.decoder;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import ai.djl.Device;
+import ai.djl.ndarray.NDArray;
+import io.deepep.DType;
+import io.deepep.EpTopology;
+import io.deepep.Graph;
+import io.deepep.InProcessGroup;
+import io.deepep.djl.TorchDevices;
+import io.deepep.djl.TorchGraph;
+import io.deepep.djl.decoder.Golden.Prompt;
+import io.deepep.djl.exchange.ExpertExchange;
+import io.deepep.djl.exchange.LocalExperts;
+import io.deepep.djl.exchange.Transport;
+import java.util.Arrays;
+import java.util.List;
+import org.junit.jupiter.api.condition.EnabledIf;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Decoding steps in a graph, where there is a GPU. */
+@EnabledIf("isAvailable")
+class DecodingStepTest {
+    private static final int NUM_RANKS = 2;
+    private static final int NUM_LAYERS = 2;
+
+    static boolean isAvailable() {
+        return TorchGraph.isAvailable(TorchDevices.ofRank(0));
+    }
+
+    /** Counts the exchanges that the host makes; may refuse to capture them. */
+    private static final class Counted implements ExpertExchange {
+        private final ExpertExchange real;
+        private final boolean refuses;
+        private int numExchanges;
+
+        Counted(ExpertExchange real, boolean refuses) {
+            this.real = real;
+            this.refuses = refuses;
+        }
+
+        @Override
+        public EpTopology topology() {
+            return real.topology();
+        }
+
+        @Override
+        public NDArray exchange(
+                NDArray x,
+                NDArray topkIdx,
+                NDArray topkWeights,
+                int numExperts,
+                LocalExperts experts,
+                Runnable meanwhile) {
+            numExchanges++;
+            return real.exchange(x, topkIdx, topkWeights, numExperts, experts, meanwhile);
+        }
+
+        @Override
+        public boolean isCapturable(Device device) {
+            return real.isCapturable(device);
+        }
+
+        @Override
+        public Graph capture(Device device, Runnable work) {
+            Runnable refused =
+                    () -> {
+                        work.run();
+                        throw new IllegalStateException("not captured");
+                    };
+            return real.capture(device, refuses ? refused : work);
+        }
+
+        @Override
+        public void awaitLast() {
+            real.awaitLast();
+        }
+
+        @Override
+        public void close() {
+            real.close();
+        }
+    }
+
+    /** Two steps without a graph, and the one that is captured; without a graph, all. */
+    @ParameterizedTest
+    @CsvSource({"-1, true, 3", "-1, false, 11", "0, true, 12", "1, true, 12"})
+    void isCapturedOnAllRanksOrNone(int refusing, boolean graph, int stepsOnHost) throws Exception {
+        check(DecoderOptions.DEFAULT.withGraph(graph), refusing, stepsOnHost);
+    }
+
+    /** Experts of many slots pack those in use, and those of few compute all. */
+    @ParameterizedTest
+    @CsvSource({"1, BF16", "32, BF16", "33, BF16", "128, BF16", "128, F32"})
+    void anyNumberOfSequences(int maxSequences, DType type) throws Exception {
+        check(new DecoderOptions(maxSequences, 128, 256, type, Transport.BF16), -1, 3);
+    }
+
+    private static void check(DecoderOptions options, int refusing, int stepsOnHost)
+            throws Exception {
+        Prompt prompt = Golden.of("mixtral").prompts().get(1);
+        List<long[]> prompts = List.of(prompt.ids());
+        try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
+            group.run(
+                    communicator -> {
+                        try (Decoder decoder =
+                                Decoder.open(
+                                        Golden.folder("mixtral"),
+                                        communicator,
+                                        TorchDevices.ofRank(communicator.rank()),
+                                        options)) {
+                            Counted decoding =
+                                    new Counted(
+                                            decoder.exchange.decoding,
+                                            refusing == communicator.rank());
+                            decoder.exchange.decoding = decoding;
+                            long[] tokens = decoder.generate(prompts, 12, Sampler.greedy()).get(0);
+                            assertThat(tokens).containsExactly(Arrays.copyOf(prompt.tokens(), 12));
+                            assertThat(decoding.numExchanges).isEqualTo(NUM_LAYERS * stepsOnHost);
+                            assertThat(decoder.generate(prompts, 12, Sampler.greedy()).get(0))
+                                    .containsExactly(tokens);
+                        }
+                    });
+        }
+    }
+}
