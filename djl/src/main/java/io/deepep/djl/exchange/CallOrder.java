@@ -92,7 +92,21 @@ class CallOrder {
     final void end() {
         List<Event> last = List.copyOf(unasked);
         unasked.clear();
-        last.forEach(Event::synchronize);
+        RuntimeException failure = null;
+        for (Event event : last) {
+            try {
+                event.synchronize();
+            } catch (RuntimeException another) {
+                if (failure == null) {
+                    failure = another;
+                } else {
+                    failure.addSuppressed(another);
+                }
+            }
+        }
+        if (failure != null) {
+            throw failure;
+        }
     }
 
     /** Whether calls go into a graph now. */
