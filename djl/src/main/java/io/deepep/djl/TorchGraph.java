@@ -55,17 +55,22 @@ public final class TorchGraph implements Graph {
                     "the current stream is a default stream, which cannot be captured; use another (TorchStreams.use)");
         }
         long guard = LibTorch.createCudaGuard(device.getDeviceId());
-        GraphMemory memory = new GraphMemory();
         try (NDManager scope = NDManager.newBaseManager(device, "PyTorch")) {
-            NDArray zero = scope.zeros(new Shape(1));
-            // Whatever keeps this from being captured would end the process if libtorch met it.
-            Graph.capture(stream, () -> zero.muli(zero)).close();
+            return capture(stream, work, scope.zeros(new Shape(1)));
+        } finally {
+            LibTorch.deleteCudaGuard(guard);
+        }
+    }
+
+    private static TorchGraph capture(Stream stream, Runnable work, NDArray zero) {
+        // Whatever keeps this from being captured would end the process if libtorch met it.
+        Graph.capture(stream, () -> zero.muli(zero)).close();
+        GraphMemory memory = new GraphMemory();
+        try {
             return new TorchGraph(stream, capture(stream, work, zero, memory), memory);
         } catch (Throwable failure) {
             memory.close();
             throw failure;
-        } finally {
-            LibTorch.deleteCudaGuard(guard);
         }
     }
 

@@ -114,14 +114,13 @@ public final class Decoder implements AutoCloseable {
         for (int layer = 0; isThere && layer < numLayers; layer++) {
             isThere = tensors.sample("model.layers." + layer + ".self_attn.", ofAttention);
         }
-        exchange.decoding(true);
         String own =
                 "config.json with checksum %08x, attention with %08x, %s, %s"
                         .formatted(
                                 ofConfig.getValue(),
                                 ofAttention.getValue(),
                                 options,
-                                exchange.isCapturable(manager.getDevice())
+                                exchange.decoding.isCapturable(manager.getDevice())
                                         ? "where steps can be captured"
                                         : "where steps cannot be captured");
         List<byte[]> ofRanks =

@@ -43,7 +43,7 @@ final class DecodingStep implements AutoCloseable {
     /** Not private, so that benchmarks can do without for a while. */
     boolean wantsGraph;
 
-    private int numSteps;
+    private int numPrepared;
     private Graph graph;
 
     /** Owns what replays write. */
@@ -87,10 +87,13 @@ final class DecodingStep implements AutoCloseable {
      * Collective.
      */
     NDArray logits(NDManager scope) {
-        if (usesGraph() && graph == null && numSteps++ == STEPS_BEFORE_CAPTURE) {
+        if (!usesGraph()) {
+            return compute(scope);
+        }
+        if (graph == null && numPrepared++ == STEPS_BEFORE_CAPTURE) {
             capture();
         }
-        if (!usesGraph() || graph == null) {
+        if (graph == null) {
             return compute(scope);
         }
         graph.replay();

@@ -151,6 +151,7 @@ final class LowLatencyExchange extends StagedExchange {
 
     @Override
     public Graph capture(Device device, Runnable work) {
+        requireOpen();
         ExchangeCounters.Tally tally = counters.beginCapture();
         try {
             return order(device).capture(work, () -> counters.replayed(tally));

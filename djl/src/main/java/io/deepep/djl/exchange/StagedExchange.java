@@ -107,10 +107,7 @@ abstract class StagedExchange implements ExpertExchange {
             int numExperts,
             LocalExperts experts,
             Runnable meanwhile) {
-        if (closed) {
-            throw new IllegalStateException(
-                    "the exchange of rank " + topology().rank() + " is closed");
-        }
+        requireOpen();
         requireTokens(x);
         requireRouting(x.getShape().get(0), topkIdx.getShape(), topkWeights.getShape());
         counters.begun();
@@ -127,6 +124,13 @@ abstract class StagedExchange implements ExpertExchange {
         } catch (RuntimeException | Error failure) {
             counters.failed(failure);
             throw failure;
+        }
+    }
+
+    final void requireOpen() {
+        if (closed) {
+            throw new IllegalStateException(
+                    "the exchange of rank " + topology().rank() + " is closed");
         }
     }
 
