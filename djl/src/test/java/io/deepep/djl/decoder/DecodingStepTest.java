@@ -9,7 +9,6 @@ import io.deepep.EpTopology;
 import io.deepep.Graph;
 import io.deepep.InProcessGroup;
 import io.deepep.djl.TorchDevices;
-import io.deepep.djl.TorchGraph;
 import io.deepep.djl.decoder.Golden.Prompt;
 import io.deepep.djl.exchange.ExpertExchange;
 import io.deepep.djl.exchange.LocalExperts;
@@ -21,13 +20,13 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Decoding steps in a graph, where there is a GPU. */
-@EnabledIf("isAvailable")
+@EnabledIf("hasGpu")
 class DecodingStepTest {
     private static final int NUM_RANKS = 2;
     private static final int NUM_LAYERS = 2;
 
-    static boolean isAvailable() {
-        return TorchGraph.isAvailable(TorchDevices.ofRank(0));
+    static boolean hasGpu() {
+        return TorchDevices.numGpus() > 0;
     }
 
     /** Counts the exchanges that the host makes; may refuse to capture them. */

@@ -9,7 +9,6 @@ import ai.djl.ndarray.types.Shape;
 import io.deepep.Graph;
 import io.deepep.djl.Moe;
 import io.deepep.djl.TorchDevices;
-import io.deepep.djl.TorchGraph;
 import io.deepep.djl.TorchStreams;
 import io.deepep.djl.TorchTensors;
 import java.time.Duration;
@@ -21,15 +20,15 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Exchanges in a graph, where there is a GPU. */
-@EnabledIf("isAvailable")
+@EnabledIf("hasGpu")
 class ExchangeGraphTest {
     private static final int NUM_TOKENS = 6;
     private static final int NUM_RANKS = 2;
     private static final int NUM_LOCAL = Moe.EXPERTS / NUM_RANKS;
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
 
-    static boolean isAvailable() {
-        return TorchGraph.isAvailable(TorchDevices.ofRank(0));
+    static boolean hasGpu() {
+        return TorchDevices.numGpus() > 0;
     }
 
     /** Tokens and their routing, always in the same memory. */
