@@ -8,8 +8,6 @@ import io.deepep.Buffer;
 import io.deepep.Graph;
 import io.deepep.djl.TorchStreams;
 import io.deepep.djl.TorchTensors;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * Computes the logits of every slot's next token, for slots in use or not: always the same
@@ -17,7 +15,7 @@ import org.slf4j.LoggerFactory;
  * from the third step on.
  */
 final class DecodingStep implements AutoCloseable {
-    private static final Logger LOG = LoggerFactory.getLogger(DecodingStep.class);
+    private static final System.Logger LOG = System.getLogger(DecodingStep.class.getName());
 
     /** A low-latency dispatch takes one of two memories in turn, and prepares for each. */
     private static final int STEPS_BEFORE_CAPTURE = 2;
@@ -125,7 +123,10 @@ final class DecodingStep implements AutoCloseable {
             failure = refused;
         }
         if (!Decoder.onAllRanks(buffer, failure == null)) {
-            LOG.warn("Decoding goes on without a graph, and takes longer.", failure);
+            LOG.log(
+                    System.Logger.Level.WARNING,
+                    "a rank could not capture the decoding step; all go on without a graph, which takes longer",
+                    failure);
             wantsGraph = false;
             close();
         }
