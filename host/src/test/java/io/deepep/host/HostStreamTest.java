@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
 import io.deepep.Event;
+import io.deepep.Graph;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -390,6 +391,20 @@ class HostStreamTest {
             latch.await();
         } catch (InterruptedException interrupted) {
             throw new IllegalStateException(interrupted);
+        }
+    }
+
+    @Test
+    void hasNoGraphs() {
+        try (HostStream stream = new HostStream("graph")) {
+            AtomicBoolean ran = new AtomicBoolean();
+            assertThatThrownBy(() -> Graph.capture(stream, () -> ran.set(true)))
+                    .isInstanceOf(UnsupportedOperationException.class)
+                    .hasMessage(
+                            "a stream on host cannot be captured; only streams on GPUs have graphs");
+            assertThatThrownBy(stream::endCapture)
+                    .isInstanceOf(UnsupportedOperationException.class);
+            assertThat(ran).isFalse();
         }
     }
 }
