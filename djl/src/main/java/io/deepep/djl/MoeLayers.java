@@ -23,9 +23,8 @@ import java.util.function.UnaryOperator;
  */
 public final class MoeLayers {
     /** Low-latency mode takes hidden sizes that are a multiple of this. */
-    private static final int LOW_LATENCY_HIDDEN = 128;
-
     private final CheckpointConfig config;
+
     private final MoeFamily family;
     private final int hidden;
     private final int intermediate;
@@ -82,13 +81,17 @@ public final class MoeLayers {
 
     /**
      * The limits of a buffer for decoding, in which a rank dispatches up to {@code maxTokens}
-     * tokens at once. Empty if low-latency mode does not support so many, or the hidden size, such
-     * as 2880 of gpt-oss: such a model decodes in normal mode.
+     * tokens at once. Empty if low-latency mode does not support so many. The hidden size may be
+     * larger than the model's, see {@link ExpertExchange#lowLatency}.
      */
     public Optional<LowLatencyLimits> lowLatencyLimits(int maxTokens) {
-        return hidden % LOW_LATENCY_HIDDEN == 0 && maxTokens <= LowLatencyLimits.MAX_TOKENS
+        return maxTokens <= LowLatencyLimits.MAX_TOKENS
                 ? Optional.of(
-                        new LowLatencyLimits(maxTokens, hidden, rule.numTopk(), rule.numExperts()))
+                        new LowLatencyLimits(
+                                maxTokens,
+                                ExpertExchange.lowLatencyHidden(hidden),
+                                rule.numTopk(),
+                                rule.numExperts()))
                 : Optional.empty();
     }
 

@@ -33,8 +33,7 @@ import java.util.zip.CRC32;
 /**
  * One rank's part of a Hugging Face model. It reads prompts in normal mode, and generates one token
  * of every sequence at a time in low-latency mode (or in normal mode, if low-latency mode does not
- * support the hidden size or so many sequences). All ranks make the same calls; each has its own
- * prompts, or none.
+ * support so many sequences). All ranks make the same calls; each has its own prompts, or none.
  */
 public final class Decoder implements AutoCloseable {
     /**

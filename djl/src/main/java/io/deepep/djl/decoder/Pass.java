@@ -114,7 +114,7 @@ final class Pass {
         NDArray key = scope.arange(0, length, 1, DataType.INT64).reshape(1, 1, 1, length);
         NDArray allowed = key.lte(query);
         if (window > 0) {
-            allowed = allowed.logicalAnd(key.gt(query.sub(window)));
+            allowed = allowed.logicalAnd(key.gt(query.sub(scalar(window))));
         }
         NDArray mask = allowed.toType(DataType.FLOAT32, true).sub(scalar(1)).mul(scalar(NEVER));
         NDArray typed = TorchTensors.empty(scope, type, mask.getShape().getShape());

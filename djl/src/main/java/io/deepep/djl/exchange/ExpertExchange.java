@@ -5,6 +5,7 @@ import ai.djl.ndarray.NDArray;
 import io.deepep.Buffer;
 import io.deepep.EpTopology;
 import io.deepep.Graph;
+import io.deepep.LowLatencyLimits;
 import io.deepep.djl.TorchGraph;
 
 /**
@@ -31,10 +32,20 @@ public interface ExpertExchange extends AutoCloseable {
      * In low-latency mode, for decoding: fixed slots, the FP8 cast in the kernel, weights applied
      * where the token came from.
      *
-     * @param buffer opened with {@code lowLatency} limits
+     * @param buffer opened with {@code lowLatency} limits, which have the {@link #lowLatencyHidden}
+     *     of the tokens
      */
     static ExpertExchange lowLatency(Buffer buffer, Transport transport) {
         return new LowLatencyExchange(buffer, transport);
+    }
+
+    /**
+     * The hidden size that tokens of H channels have in low-latency mode: the next multiple of 128.
+     * The exchange adds zeros to tokens, and takes them away from results.
+     */
+    static int lowLatencyHidden(int hidden) {
+        return Math.ceilDiv(hidden, LowLatencyLimits.HIDDEN_MULTIPLE)
+                * LowLatencyLimits.HIDDEN_MULTIPLE;
     }
 
     /** This rank's place in the group. */

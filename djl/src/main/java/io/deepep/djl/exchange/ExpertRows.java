@@ -130,8 +130,13 @@ public final class ExpertRows {
         return x;
     }
 
-    private static NDArray values(NDArray rows, NDArray scales) {
-        return scales == null ? rows : Fp8Rows.dequantize(rows, scales);
+    /** Of rows that may have zeros behind their channels. */
+    private NDArray values(NDArray arrived, NDArray itsScales) {
+        NDArray values = itsScales == null ? arrived : Fp8Rows.dequantize(arrived, itsScales);
+        long hidden = out.getShape().get(out.getShape().dimension() - 1);
+        return values.getShape().get(values.getShape().dimension() - 1) == hidden
+                ? values
+                : values.get(new NDIndex().addEllipseDim().addSliceDim(0, hidden));
     }
 
     /** Whether {@link #x} is [El,S,H]. */

@@ -39,7 +39,9 @@ final class LowLatencyExchange extends StagedExchange {
 
     /** The tokens as BF16, and the plan over them. */
     private final class LowLatencyStaging extends Staging {
+        /** Of those that travel, the tokens' own channels; zeros are behind them. */
         private final Tensor tokens;
+
         private final LowLatencyDispatchPlan dispatch;
         private final Uncounted uncounted;
 
@@ -47,11 +49,13 @@ final class LowLatencyExchange extends StagedExchange {
         private final Map<LowLatencyHandle, LowLatencyCombinePlan> combines = new HashMap<>();
 
         LowLatencyStaging(Shapes shapes, NDManager manager) {
-            super(shapes, manager);
-            tokens = allocate(DType.BF16, shapes.hidden());
+            super(shapes, ExpertExchange.lowLatencyHidden(shapes.hidden()), manager);
+            Tensor travelling = allocate(DType.BF16, (int) out.size(1));
+            clear(travelling, manager);
+            tokens = travelling.slice(1, 0, shapes.hidden());
             LowLatencyFormat format =
                     transport == Transport.FP8 ? LowLatencyFormat.FP8 : LowLatencyFormat.BF16;
-            dispatch = LowLatencyDispatchPlan.builder(tokens, topkIdx).format(format).build();
+            dispatch = LowLatencyDispatchPlan.builder(travelling, topkIdx).format(format).build();
             uncounted = uncounted(shapes);
         }
 
@@ -72,7 +76,7 @@ final class LowLatencyExchange extends StagedExchange {
                             received,
                             order.isCapturing(),
                             inUse,
-                            combine.x(),
+                            combine.x().slice(2, 0, shapes.hidden()),
                             x.getDataType(),
                             scope);
             runExperts(experts, rows);
@@ -99,6 +103,13 @@ final class LowLatencyExchange extends StagedExchange {
                             .build();
             combines.put(handle, plan);
             return plan;
+        }
+    }
+
+    private static void clear(Tensor tensor, NDManager manager) {
+        try (NDManager scope = manager.newSubManager()) {
+            TorchTensors.cast(
+                    scope.zeros(new Shape(tensor.shape())), TorchTensors.arrayOf(scope, tensor));
         }
     }
 

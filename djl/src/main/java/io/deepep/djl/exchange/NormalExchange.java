@@ -39,7 +39,7 @@ final class NormalExchange extends StagedExchange {
         private final DispatchPlan dispatch;
 
         NormalStaging(Shapes shapes, NDManager manager) {
-            super(shapes, manager);
+            super(shapes, shapes.hidden(), manager);
             boolean fp8 = transport == Transport.FP8;
             tokens = allocate(fp8 ? DType.FP8_E4M3 : DType.BF16, shapes.hidden());
             scales = fp8 ? allocate(DType.F32, Fp8Rows.numScales(shapes.hidden())) : null;

@@ -47,19 +47,29 @@ abstract class StagedExchange implements ExpertExchange {
         final NDManager manager;
         final Tensor topkIdx;
         final Tensor topkWeights;
+
+        /** What a combine writes, and of that, the tokens' own channels. */
         final Tensor out;
+
+        private final Tensor results;
         private final Tensor noExperts;
 
         /** Tokens of the call before; the indices behind them are all {@link #NO_EXPERT}. */
         private int numTaken;
 
-        Staging(Shapes shapes, NDManager manager) {
+        /**
+         * Staging memory.
+         *
+         * @param channels of tokens as they travel, H or more
+         */
+        Staging(Shapes shapes, int channels, NDManager manager) {
             this.shapes = shapes;
             this.manager = manager;
             int numTokens = shapes.numTokens();
             topkIdx = allocate(DType.I64, shapes.numTopk());
             topkWeights = allocate(DType.F32, shapes.numTopk());
-            out = allocate(DType.BF16, shapes.hidden());
+            out = allocate(DType.BF16, channels);
+            results = out.slice(1, 0, shapes.hidden());
             Shape indices = new Shape(numTokens, shapes.numTopk());
             noExperts = TorchTensors.borrow(manager.zeros(indices, DataType.INT64).add(NO_EXPERT));
             numTaken = numTokens;
@@ -118,7 +128,7 @@ abstract class StagedExchange implements ExpertExchange {
             order(x.getDevice());
             staging.take(topkIdx, topkWeights, scope);
             staging.run(x, experts, meanwhile, scope);
-            NDArray home = home(staging.out, x, scope);
+            NDArray home = home(staging.results, x, scope);
             counters.ended(System.nanoTime() - start);
             return home;
         } catch (RuntimeException | Error failure) {
@@ -142,12 +152,12 @@ abstract class StagedExchange implements ExpertExchange {
         return order;
     }
 
-    private static NDArray home(Tensor out, NDArray x, NDManager scope) {
+    private static NDArray home(Tensor results, NDArray x, NDManager scope) {
         long count = x.getShape().get(0);
         NDArray home =
                 count == 0
                         ? scope.create(x.getShape(), x.getDataType())
-                        : firstRows(out, count, scope).toType(x.getDataType(), true);
+                        : firstRows(results, count, scope).toType(x.getDataType(), true);
         home.attach(x.getManager());
         return home;
     }

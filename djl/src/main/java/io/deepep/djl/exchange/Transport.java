@@ -6,7 +6,10 @@ import io.deepep.Fp8E4m3;
 public enum Transport {
     /** BF16, 2 bytes per channel. */
     BF16,
-    /** FP8 (E4M3) with a scale for each 128 channels; the hidden size must be a multiple of 128. */
+    /**
+     * FP8 (E4M3) with a scale for each 128 channels; in normal mode, the hidden size must be a
+     * multiple of 128.
+     */
     FP8;
 
     /**

@@ -75,7 +75,7 @@ class ConfigKeysTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"mixtral, 1024, true", "mixtral, 1025, false", "gpt_oss, 8, false"})
+    @CsvSource({"mixtral, 1024, true", "mixtral, 1025, false", "gpt_oss, 8, true"})
     void lowLatencyModeIsUsedWhereItCanBe(String family, int maxTokens, boolean used)
             throws IOException {
         MoeLayers layers = MoeLayers.of(CheckpointConfig.read(Golden.folder(family)));
