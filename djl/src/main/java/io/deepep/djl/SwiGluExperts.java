@@ -95,10 +95,10 @@ public final class SwiGluExperts implements LocalExperts {
         if (!hasGroupedMm) {
             return oneByOne.run(rows);
         }
-        NDArray x = TorchTensors.toTypeOf(gateUp, rows.x());
         if (rows.areInSlots()) {
-            return inSlots(x, rows);
+            return inSlotsInUse(rows);
         }
+        NDArray x = TorchTensors.toTypeOf(gateUp, rows.x());
         return x.getShape().get(0) == 0 ? x : grouped(x, rows.ends());
     }
 
@@ -107,17 +107,15 @@ public final class SwiGluExperts implements LocalExperts {
                 || (rows.areCaptured() && !hasGroupedMm);
     }
 
-    /**
-     * Packs the slots in use for the multiplication; the host does not learn how many there are.
-     */
-    private NDArray inSlots(NDArray x, ExpertRows rows) {
+    /** Packs the slots in use. The host does not learn how many there are. */
+    private NDArray inSlotsInUse(ExpertRows rows) {
+        long numSlots = rows.out().getShape().get(1);
         NDArray ends = Operators.endsOf(rows.inUse());
-        NDList use =
-                Operators.slotsInUse(rows.inUse(), ends, x.getShape().get(1), rows.mostInUse());
+        NDList use = Operators.slotsInUse(rows.inUse(), ends, numSlots, rows.mostInUse());
         NDArray slots = use.get(0);
-        NDArray y = grouped(Operators.rowsOf(byRow(x), slots), ends);
-        // Those behind the last one have nothing yet, and go where the last one goes.
-        Operators.setRows(byRow(rows.out()), slots, Operators.rowsOf(y, use.get(1)));
+        NDArray y = grouped(TorchTensors.toTypeOf(gateUp, rows.pack(slots)), ends);
+        // What is behind the last one was not computed, and goes where that goes.
+        rows.unpack(Operators.rowsOf(y, use.get(1)), slots);
         return rows.out();
     }
 
@@ -130,11 +128,6 @@ public final class SwiGluExperts implements LocalExperts {
         NDArray hidden = Operators.bmm(x, gateUpByInput, extras.gateUpBias);
         NDArray activated = TorchTensors.toTypeOf(down, activate(hidden));
         return Operators.bmm(activated, downByInput, extras.downBias);
-    }
-
-    /** A view [El*S,H] of slots. */
-    private static NDArray byRow(NDArray slots) {
-        return slots.reshape(-1, slots.getShape().get(2));
     }
 
     /** Of rows [n,H] by expert, n above 0. */

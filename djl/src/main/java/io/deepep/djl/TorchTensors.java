@@ -107,6 +107,27 @@ public final class TorchTensors {
     }
 
     /**
+     * The memory of a contiguous array as one of another type. It must not be used after the array
+     * is closed.
+     *
+     * @param shape of as many bytes
+     */
+    public static NDArray viewAs(NDArray array, DType dtype, long... shape) {
+        Tensor memory = borrow(array);
+        LibTorch.Kind kind = LibTorch.Kind.of(TorchTypes.torchType(dtype), memory.device());
+        long[] strides = Tensor.contiguousStrides(shape);
+        if (!memory.isContiguous()
+                || extent(shape, strides) * dtype.sizeBytes()
+                        != memory.numElements() * memory.dtype().sizeBytes()) {
+            throw new IllegalArgumentException(
+                    "%s cannot be seen as %s %s; it must be contiguous, and have as many bytes"
+                            .formatted(memory, dtype, Arrays.toString(shape)));
+        }
+        long handle = LibTorch.fromBlob(memory.address(), kind, shape, strides);
+        return new View(torchManager(array.getManager()), handle, array);
+    }
+
+    /**
      * A FLOAT32 scalar on the CPU for operations with arrays on any device: {@code
      * x.mul(scalar(2))} instead of {@code x.mul(2)}. libtorch reads it when it enqueues the
      * operation, whereas DJL copies a number to the GPU each time and waits until it is there. Kept

@@ -192,6 +192,20 @@ class TorchTensorsTest {
         assertThat(scalar.getFloat()).as("after the manager is closed").isEqualTo(0.3f);
     }
 
+    @Test
+    void memoryIsSeenAsAnotherType() {
+        NDArray array = manager.create(new float[] {1, 2, 3, 4, 5, 6}, new Shape(3, 2));
+        NDArray longs = TorchTensors.viewAs(array, DType.I64, 3);
+        assertThat(longs.toLongArray())
+                .containsExactly(0x40000000_3F800000L, 0x40800000_40400000L, 0x40C00000_40A00000L);
+        assertThatThrownBy(() -> TorchTensors.viewAs(array, DType.I64, 2))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("as many bytes");
+        assertThatThrownBy(() -> TorchTensors.viewAs(array.transpose(), DType.I64, 3))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("contiguous");
+    }
+
     /** Where there are no GPUs this is about the CPU. */
     @Test
     void tensorsLieWhereTheirArraysDo() {

@@ -4,6 +4,8 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import io.deepep.DType;
 import io.deepep.DispatchResult;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.Tensor;
@@ -156,6 +158,40 @@ public final class ExpertRows {
     public NDArray inUse() {
         requireSlots("inUse()", "see ends()");
         return inUse;
+    }
+
+    /**
+     * Some slots, one after the other: [n,H] of the type of {@link #x}, which need not be made for
+     * all. Only for slots.
+     *
+     * @param slots INT64 [n], e * S + s for slot s of expert e
+     */
+    public NDArray pack(NDArray slots) {
+        requireSlots("slots", "see x()");
+        if (scales == null) {
+            return values(Operators.rowsOf(byRow(rows), slots), null);
+        }
+        // As words, because libtorch's kernels for this need not take FP8.
+        Shape of = rows.getShape();
+        long numWords = of.get(2) / Integer.BYTES;
+        NDArray words = TorchTensors.viewAs(rows, DType.I32, of.get(0) * of.get(1), numWords);
+        NDArray packed = Operators.rowsOf(words, slots);
+        return values(
+                TorchTensors.viewAs(packed, DType.FP8_E4M3, slots.size(), of.get(2)),
+                Operators.rowsOf(byRow(scales), slots));
+    }
+
+    /**
+     * Writes results of {@link #pack}ed slots to {@link #out}.
+     *
+     * @param results [n,H]
+     */
+    public void unpack(NDArray results, NDArray slots) {
+        Operators.setRows(byRow(out()), slots, results);
+    }
+
+    private static NDArray byRow(NDArray ofSlots) {
+        return ofSlots.reshape(-1, ofSlots.getShape().get(2));
     }
 
     /** Most slots of all experts that can be in use. Only for slots. */

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
@@ -12,6 +13,7 @@ import io.deepep.InProcessGroup;
 import io.deepep.LowLatencyLimits;
 import io.deepep.djl.Moe;
 import io.deepep.djl.TorchDevices;
+import io.deepep.djl.script.Operators;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -19,10 +21,47 @@ import org.junit.jupiter.params.provider.CsvSource;
 class LowLatencyExchangeTest {
     private static final int NUM_TOKENS = 5;
 
+    /** Experts that return their rows. */
+    enum Experts implements LocalExperts {
+        ONE_BY_ONE {
+            @Override
+            public NDArray run(ExpertRows rows) {
+                return LocalExperts.each((_, ofOne) -> ofOne).run(rows);
+            }
+        },
+        ALL_SLOTS {
+            @Override
+            public NDArray run(ExpertRows rows) {
+                assertThat(rows.out().getShape()).isEqualTo(rows.x().getShape());
+                return rows.x();
+            }
+        },
+        PACKED {
+            @Override
+            public NDArray run(ExpertRows rows) {
+                NDArray ends = Operators.endsOf(rows.inUse());
+                long numSlots = rows.out().getShape().get(1);
+                NDList use = Operators.slotsInUse(rows.inUse(), ends, numSlots, rows.mostInUse());
+                NDArray packed = rows.pack(use.get(0));
+                assertThat(packed.getShape().get(0)).isEqualTo(rows.mostInUse());
+                rows.unpack(packed, use.get(0));
+                return rows.out();
+            }
+        }
+    }
+
     /** With FP8, the last block of 128 channels has some that are zeros. */
     @ParameterizedTest
-    @CsvSource({"BF16, 200, false", "BF16, 64, true", "FP8, 200, false", "FP8, 200, true"})
-    void anyHiddenSizeTravels(Transport transport, int hidden, boolean oneByOne)
+    @CsvSource({
+        "BF16, 200, ALL_SLOTS",
+        "BF16, 64, ONE_BY_ONE",
+        "BF16, 136, PACKED",
+        "FP8, 200, ALL_SLOTS",
+        "FP8, 200, ONE_BY_ONE",
+        "FP8, 200, PACKED",
+        "FP8, 256, PACKED"
+    })
+    void anyHiddenSizeTravels(Transport transport, int hidden, Experts experts)
             throws InterruptedException {
         LowLatencyLimits limits =
                 new LowLatencyLimits(8, ExpertExchange.lowLatencyHidden(hidden), 2, Moe.EXPERTS);
@@ -41,7 +80,7 @@ class LowLatencyExchangeTest {
                             NDArray x =
                                     Moe.random(manager, communicator.rank(), 1, NUM_TOKENS, hidden);
                             for (int i = 0; i < 3; i++) {
-                                NDArray y = twice(exchange, x, oneByOne);
+                                NDArray y = twice(exchange, x, experts);
                                 assertThat(y.getShape()).isEqualTo(x.getShape());
                                 assertThat(Moe.maxError(y, x.add(x)))
                                         .isLessThan(0.07f * Moe.largest(x));
@@ -51,26 +90,13 @@ class LowLatencyExchangeTest {
         }
     }
 
-    /** Both of a token's experts, one of each rank, return it. */
-    private static NDArray twice(ExpertExchange exchange, NDArray x, boolean oneByOne) {
+    /** A token goes to an expert of each rank. */
+    private static NDArray twice(ExpertExchange exchange, NDArray x, Experts experts) {
         NDManager manager = x.getManager();
-        long last = x.getShape().get(1);
         NDArray topkIdx =
                 manager.create(new long[] {0, Moe.EXPERTS - 1}, new Shape(1, 2))
                         .repeat(0, NUM_TOKENS);
-        LocalExperts atOnce =
-                rows -> {
-                    NDArray values = rows.x();
-                    assertThat(values.getShape().get(2)).isEqualTo(last);
-                    assertThat(rows.out().getShape()).isEqualTo(values.getShape());
-                    return values;
-                };
-        return exchange.exchange(
-                x,
-                topkIdx,
-                manager.ones(new Shape(NUM_TOKENS, 2), DataType.FLOAT32),
-                Moe.EXPERTS,
-                oneByOne ? LocalExperts.each((_, rows) -> rows) : atOnce,
-                () -> {});
+        NDArray topkWeights = manager.ones(new Shape(NUM_TOKENS, 2), DataType.FLOAT32);
+        return exchange.exchange(x, topkIdx, topkWeights, Moe.EXPERTS, experts, () -> {});
     }
 }
