@@ -164,12 +164,6 @@ final class LaunchCommand implements Callable<Integer> {
                 maxRestarts <= LARGEST_PORT - port,
                 "--max-restarts=%s needs as many ports behind --master-port=%s, but %s is the last; lower one of them"
                         .formatted(maxRestarts, port, LARGEST_PORT));
-        require(
-                environment.containsKey("DEEPEP_SECRET_FILE")
-                        || environment.containsKey("DEEPEP_SECRET"),
-                ("--nnodes=%s needs a secret that all hosts share; create one with (umask 077; openssl rand -hex"
-                                + " 32 >FILE) and set DEEPEP_SECRET_FILE=FILE on each")
-                        .formatted(numNodes));
         return new LaunchPlan.Meeting(address, port);
     }
 

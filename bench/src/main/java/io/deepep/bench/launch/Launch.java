@@ -101,12 +101,17 @@ public final class Launch {
                 stop();
                 throw new UsageException(
                         "launch: cannot start %s: %s; if it is a limit, raise ulimit -n (files) or -u (processes)"
-                                .formatted(plan.command().getFirst(), failure.getMessage()));
+                                .formatted(plan.command().getFirst(), firstLine(failure)));
             }
         }
         if (ending) { // while they were started
             stop();
         }
+    }
+
+    /** Java ends its message with a line break, and may add lines of guesses. */
+    private static String firstLine(IOException failure) {
+        return failure.getMessage().lines().findFirst().orElse("").strip();
     }
 
     private int await() throws InterruptedException {

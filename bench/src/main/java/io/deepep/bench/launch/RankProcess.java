@@ -44,6 +44,8 @@ final class RankProcess {
             exec "$@" </dev/null 3<&-
             """;
 
+    private static final String NOT_THERE = "there is no such program";
+
     private final int rank;
     private final Process process;
     private final List<Thread> pumps;
@@ -86,16 +88,29 @@ final class RankProcess {
      * @throws UsageException if it is none
      */
     static void requireExecutable(String command) {
+        boolean isFile = command.contains("/");
         boolean found =
-                command.contains("/")
+                isFile
                         ? isProgram(new File(command))
                         : Arrays.stream(System.getenv().getOrDefault("PATH", "").split(":", -1))
                                 .map(folder -> folder.isEmpty() ? "." : folder)
                                 .anyMatch(folder -> isProgram(new File(folder, command)));
         if (!found) {
             throw new UsageException(
-                    "launch: cannot start " + command + ": there is no such program");
+                    "launch: cannot start %s: %s"
+                            .formatted(
+                                    command,
+                                    isFile
+                                            ? whyNot(new File(command))
+                                            : NOT_THERE + " on the PATH"));
         }
+    }
+
+    private static String whyNot(File file) {
+        if (!file.exists()) {
+            return NOT_THERE;
+        }
+        return file.isDirectory() ? "it is a folder" : "it is not executable; chmod +x it";
     }
 
     private static boolean isProgram(File file) {

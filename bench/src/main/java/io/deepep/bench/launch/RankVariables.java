@@ -1,7 +1,10 @@
 package io.deepep.bench.launch;
 
+import io.deepep.bench.run.UsageException;
+import io.deepep.communicator.ProcessEnvironment;
 import io.deepep.spi.LoopbackPorts;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -30,13 +33,19 @@ record RankVariables(
     /**
      * For one attempt. The ranks of one host meet at a port that is free. Those of several meet at
      * the next port with each attempt, so that none joins what is left of the last.
+     *
+     * @throws UsageException if every rank would refuse its variables
      */
     static RankVariables create(LaunchPlan plan, Optional<Path> secretFile, int attempt) {
         LaunchPlan.Meeting meeting =
                 plan.meeting()
                         .map(at -> new LaunchPlan.Meeting(at.address(), at.port() + attempt))
                         .orElseGet(() -> new LaunchPlan.Meeting("127.0.0.1", LoopbackPorts.free()));
-        return new RankVariables(plan, meeting, secretFile, attempt);
+        RankVariables variables = new RankVariables(plan, meeting, secretFile, attempt);
+        Map<String, String> first = new HashMap<>(System.getenv());
+        variables.writeTo(first, 0);
+        UsageException.unlessRefused(() -> ProcessEnvironment.from(first));
+        return variables;
     }
 
     /** Writes the variables of a rank of this host into the environment of its process. */

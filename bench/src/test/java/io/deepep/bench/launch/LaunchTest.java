@@ -12,6 +12,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -177,6 +178,12 @@ class LaunchTest {
                 .singleElement()
                 .asString()
                 .contains("cannot start /no/such/command");
+        Path folder = Path.of("src").toAbsolutePath();
+        run("launch", "-n", 1, folder)
+                .requireComplaint("deepep: launch: cannot start " + folder + ": it is a folder");
+        run("launch", "-n", 1, "./pom.xml")
+                .requireComplaint(
+                        "deepep: launch: cannot start ./pom.xml: it is not executable; chmod +x it");
         assertThat(runLine("launch -n 0 -- true").errLines())
                 .containsExactly("deepep: --ranks=0 is not in [1, 2048]");
         assertThat(runLine("launch -n 2").exitCode()).isEqualTo(2);
@@ -184,6 +191,17 @@ class LaunchTest {
                 .singleElement()
                 .asString()
                 .contains("--nproc-per-node");
+    }
+
+    @Test
+    void moreRanksThanFilesMayBeOpen() throws IOException, InterruptedException {
+        ProcessBuilder launch = CommandLines.process("launch -n 200 -- sleep 600");
+        launch.command().addAll(0, List.of("sh", "-c", "ulimit -n 256; exec \"$@\"", "launch"));
+        Programs.Ended ended = Programs.run(launch);
+        assertThat(ended.output())
+                .containsPattern(
+                        "deepep: launch: cannot start sleep: .*; if it is a limit, raise ulimit -n");
+        assertThat(ended.status()).isEqualTo(2);
     }
 
     @Test
@@ -235,7 +253,7 @@ class LaunchTest {
     void aProgramThatIsMissingLeavesNoFiles(@TempDir Path folder) {
         run("launch", "-n", 2, "--log-dir", folder.resolve("logs"), "no-such-program")
                 .requireComplaint(
-                        "deepep: launch: cannot start no-such-program: there is no such program");
+                        "deepep: launch: cannot start no-such-program: there is no such program on the PATH");
         assertThat(folder).isEmptyDirectory();
     }
 
@@ -275,6 +293,7 @@ class LaunchTest {
     void hostsOfOneJobAgree(@TempDir Path folder) throws Exception {
         Path secret =
                 Files.writeString(folder.resolve("secret"), "0123456789abcdef0123456789abcdef");
+        Files.setPosixFilePermissions(secret, PosixFilePermissions.fromString("rw-------"));
         for (int node = 0; node < 2; node++) {
             ProcessBuilder builder =
                     CommandLines.process(
@@ -313,7 +332,24 @@ class LaunchTest {
                                 .errLines())
                 .singleElement()
                 .asString()
-                .contains("needs a secret that all hosts share");
+                .contains("MASTER_ADDR=a", "neither DEEPEP_SECRET_FILE nor DEEPEP_SECRET is set; ");
+    }
+
+    /** Not by every rank, and again after each restart. */
+    @Test
+    void variablesThatNoRankWouldTakeAreRefused(@TempDir Path folder) throws Exception {
+        ProcessBuilder launch =
+                CommandLines.process(
+                        "launch -n 2 --nnodes=2 --node-rank=0 --master-addr=node0 -- echo started");
+        launch.environment().put("DEEPEP_SECRET", "0123456789abcdef0123456789abcdef");
+        launch.environment().put("DEEPEP_SECRET_FILE", folder.resolve("absent").toString());
+        assertThat(Programs.run(launch).output())
+                .contains("deepep: DEEPEP_SECRET and DEEPEP_SECRET_FILE are both set; unset one")
+                .doesNotContain("started");
+        launch.environment().remove("DEEPEP_SECRET");
+        assertThat(Programs.run(launch).output())
+                .contains("deepep: DEEPEP_SECRET_FILE=" + folder + "/absent cannot be read")
+                .doesNotContain("started");
     }
 
     /** Each host would run a group of its own, and find nothing wrong. */
