@@ -1,6 +1,7 @@
 package io.deepep.doctor;
 
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -65,6 +66,17 @@ public record Machine(Path root, Map<String, String> environment) {
                         .filter(folder -> !folder.isBlank())
                         .map(Path::of);
         return Stream.concat(named, LIBRARY_FOLDERS.stream().map(this::path))
-                .anyMatch(folder -> Files.exists(folder.resolve(file)));
+                        .anyMatch(folder -> Files.exists(folder.resolve(file)))
+                || isCached(file);
+    }
+
+    /** The cache, which is not all text, also has what is in the folders of /etc/ld.so.conf. */
+    private boolean isCached(String library) {
+        try {
+            return Files.readString(path("etc/ld.so.cache"), StandardCharsets.ISO_8859_1)
+                    .contains("/" + library + "\0");
+        } catch (IOException noCache) {
+            return false;
+        }
     }
 }

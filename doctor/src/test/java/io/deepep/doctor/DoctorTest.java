@@ -118,6 +118,16 @@ class DoctorTest {
         assertThat(possible(report)).containsExactly(true, oneNode, ibrc, ibgda);
     }
 
+    /** As EFA's are: no folder that every machine has, but one that /etc/ld.so.conf.d names. */
+    @Test
+    void librariesAreWhereTheLinkersCacheHasThem() {
+        machine.without("usr/lib/x86_64-linux-gnu/libfabric.so.1");
+        machine.file("etc/ld.so.cache", "libfabric.so.1.2\0/opt/amazon/efa/lib/libfabric.so.1.2\0");
+        assertThat(finding(examine(), "NVSHMEM", "LIBFABRIC").isOk()).isFalse();
+        machine.file("etc/ld.so.cache", "\0/opt/amazon/efa/lib/libfabric.so.1\0");
+        assertThat(finding(examine(), "NVSHMEM", "LIBFABRIC").isOk()).isTrue();
+    }
+
     @Test
     void driverOptionsDecideWhoRingsTheDoorbell() {
         machine.file("proc/driver/nvidia/params", "EnableStreamMemOPs: 0\nRegistryDwords: \"\"");
