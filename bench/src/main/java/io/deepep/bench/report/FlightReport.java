@@ -19,7 +19,6 @@ final class FlightReport {
         addTimes(page, flight);
         addWaits(page, flight);
         flight.traffic.forEach((operation, bytes) -> addTraffic(page, operation, bytes));
-        int numRanks = flight.traffic.values().stream().mapToInt(m -> m.length).max().orElse(0);
         flight.experts.forEach(
                 (mode, tokens) ->
                         ExpertLoad.add(
@@ -28,7 +27,7 @@ final class FlightReport {
                                 "flight-experts-" + mode + ".svg",
                                 "Tokens of each expert over all recorded dispatches.",
                                 tokens,
-                                numRanks));
+                                flight.ranksOfExperts));
     }
 
     private static void addTimes(ReportPage page, FlightSummary flight) {

@@ -30,6 +30,9 @@ final class FlightSummary {
     /** By mode: tokens of each expert. */
     final Map<String, long[]> experts = new TreeMap<>();
 
+    /** The ranks, up to the last whose experts are among them: some recordings may be missing. */
+    int ranksOfExperts;
+
     /** Nanoseconds: [waiting rank][rank waited for], or empty if no wait was measured. */
     long[][] waits = new long[0][0];
 
@@ -209,6 +212,7 @@ final class FlightSummary {
             counts = Arrays.copyOf(counts, expert + 1);
         }
         counts[expert] += event.getInt("tokens");
+        ranksOfExperts = Math.max(ranksOfExperts, rank(event, "rank") + 1);
         experts.put(event.getString("mode"), counts);
     }
 

@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 
 /**
@@ -22,15 +23,17 @@ record LayerRun(String name, List<JsonNode> records) {
     static final String MARK = "layerMicros";
 
     private static final List<String> SHAPE =
-            List.of("hidden", "intermediate", "experts", "topk", "ranks");
+            List.of("hidden", "intermediate", "experts", "topk", "ranks", "device");
 
-    /** Those of some of {@code all} files, where layers of one shape are one run. */
+    /**
+     * Those of some of {@code all} files; layers of one shape on one kind of device are one run.
+     */
     static List<LayerRun> read(List<Path> files, List<Path> all) {
         Map<List<String>, LayerRun> runs = new LinkedHashMap<>();
         for (Path file : files) {
             for (JsonNode each : JsonRecords.read(file, MARK, "LayerTimes or layer_times.py")) {
                 requireMeasured(file, each);
-                List<String> shape = SHAPE.stream().map(field -> text(each, field)).toList();
+                List<String> shape = SHAPE.stream().map(field -> shape(each, field)).toList();
                 runs.computeIfAbsent(
                                 shape,
                                 key -> new LayerRun(BenchRun.name(file, all), new ArrayList<>()))
@@ -54,6 +57,11 @@ record LayerRun(String name, List<JsonNode> records) {
 
     private static String text(JsonNode record, String field) {
         return record.path(field).asText();
+    }
+
+    /** Java and Python write the name of a processor differently. */
+    private static String shape(JsonNode record, String field) {
+        return text(record, field).toLowerCase(Locale.ROOT);
     }
 
     private static String who(JsonNode each) {

@@ -256,7 +256,7 @@ final class ReadmeCommand implements Callable<Integer> {
                 records.stream()
                         .map(
                                 each ->
-                                        OperationNames.of(each)
+                                        OperationNames.of(each, records)
                                                 + " "
                                                 + (share
                                                         ? Decimals.of(

@@ -18,14 +18,15 @@ import jdk.jfr.consumer.RecordedEvent;
 final class Timeline {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final double NANOS_PER_MICRO = 1e3;
-    private static final Comparator<RecordedEvent> BY_START =
-            Comparator.comparing(RecordedEvent::getStartTime);
 
-    private final List<RecordedEvent> calls = new ArrayList<>();
+    private final List<Call> calls = new ArrayList<>();
+
+    /** What the file says of a call, but for its start. */
+    private record Call(Instant start, int rank, ObjectNode facts) {}
 
     /** Adds an {@code io.deepep.Operation}. */
     void add(RecordedEvent event) {
-        calls.add(event);
+        calls.add(new Call(event.getStartTime(), event.getInt("rank"), describe(event)));
     }
 
     boolean isEmpty() {
@@ -38,7 +39,7 @@ final class Timeline {
         trace.put("displayTimeUnit", "ns");
         ArrayNode all = trace.putArray("traceEvents");
         calls.stream()
-                .mapToInt(call -> call.getInt("rank"))
+                .mapToInt(Call::rank)
                 .distinct()
                 .sorted()
                 .forEach(
@@ -48,19 +49,22 @@ final class Timeline {
                             name(all, "thread_name", rank, 1, "combine");
                         });
         // In microseconds since 1970, neighbours would seem to overlap.
-        Instant first = Collections.min(calls, BY_START).getStartTime();
-        calls.forEach(call -> describe(all.addObject(), call, first));
+        Instant first = Collections.min(calls, Comparator.comparing(Call::start)).start();
+        for (Call call : calls) {
+            call.facts.put("ts", micros(Duration.between(first, call.start)));
+            all.add(call.facts);
+        }
         return trace.toString();
     }
 
-    private static void describe(ObjectNode call, RecordedEvent event, Instant first) {
+    private static ObjectNode describe(RecordedEvent event) {
+        ObjectNode call = JSON.createObjectNode();
         call.put("name", event.getString("mode") + " " + event.getString("operation"));
         call.put("cat", event.getString("format"));
         call.put("ph", "X");
-        call.put("ts", micros(Duration.between(first, event.getStartTime())));
         call.put("dur", micros(event.getDuration()));
         call.put("pid", event.getInt("rank"));
-        call.put("tid", event.getString("operation").equals("combine") ? 1 : 0);
+        call.put("tid", "combine".equals(event.getString("operation")) ? 1 : 0);
         ObjectNode facts = call.putObject("args");
         facts.put("call", event.getLong("call"));
         for (String field : new String[] {"tokens", "receivedRows", "nvlinkBytes", "rdmaBytes"}) {
@@ -70,6 +74,7 @@ final class Timeline {
         if (error != null) {
             facts.put("error", error);
         }
+        return call;
     }
 
     private static double micros(Duration time) {

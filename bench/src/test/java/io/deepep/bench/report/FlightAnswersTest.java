@@ -21,10 +21,10 @@ class FlightAnswersTest {
 
     @TempDir private Path folder;
 
-    /** As the library's, but without what no report reads. */
+    /** As the library's, but without what only the timeline reads, and what no report does. */
     @Name("io.deepep.Operation")
     @StackTrace(false)
-    static final class Call extends Event {
+    static class PartOfCall extends Event {
         final String mode = "normal";
         final String operation = "dispatch";
         final String format = "bf16";
@@ -38,6 +38,15 @@ class FlightAnswersTest {
         String error;
     }
 
+    /** The whole. */
+    @Name("io.deepep.Operation")
+    @StackTrace(false)
+    static final class Call extends PartOfCall {
+        long call;
+        long tokens;
+        long receivedRows;
+    }
+
     /** The same. */
     @Name("io.deepep.Peer")
     @StackTrace(false)
@@ -48,6 +57,24 @@ class FlightAnswersTest {
         int peer;
         long sentBytes = -1;
         @Timespan long waitTime;
+    }
+
+    /** The same. */
+    @Name("io.deepep.ExpertLoad")
+    @StackTrace(false)
+    static final class Load extends Event {
+        final String mode = "normal";
+        int rank;
+        int expert;
+        int tokens;
+    }
+
+    private static Load load(int rank, int expert, int tokens) {
+        Load load = new Load();
+        load.rank = rank;
+        load.expert = expert;
+        load.tokens = tokens;
+        return load;
     }
 
     private static Call call(long deviceTime, long rdmaBytes, boolean finished, String error) {
@@ -73,8 +100,8 @@ class FlightAnswersTest {
     private FlightSummary recorded(Event... events) throws IOException {
         Path file = folder.resolve("x.jfr");
         try (Recording recording = new Recording()) {
-            for (String name : List.of("io.deepep.Operation", "io.deepep.Peer")) {
-                recording.enable(name).withoutThreshold();
+            for (String name : List.of("Operation", "Peer", "ExpertLoad")) {
+                recording.enable("io.deepep." + name).withoutThreshold();
             }
             recording.start();
             for (Event event : events) {
@@ -126,6 +153,20 @@ class FlightAnswersTest {
                 .contains("Rank 1 kept the others longest: 63 % of all waits.")
                 .containsPattern(">15.0 µs</td>\\s*<td[^>]*>15.0 µs<")
                 .containsPattern(">0 µs</td>\\s*<td[^>]*>25.0 µs<");
+    }
+
+    /** Its experts are not spread over all ranks. */
+    @Test
+    void oneRecordingOfSeveral() throws IOException {
+        Wait sent = wait(0, 1, 0);
+        sent.sentBytes = 1;
+        FlightSummary flight = recorded(load(0, 0, 5), load(0, 1, 7), sent);
+        ReportPage page = new ReportPage("", "");
+        FlightReport.add(page, flight);
+        assertThat(page.sections.getLast().tables().getFirst().rows())
+                .singleElement()
+                .extracting(row -> row.cells().stream().map(ReportPage.Cell::text).toList())
+                .isEqualTo(List.of("0", "2", "12"));
     }
 
     @Test

@@ -94,6 +94,7 @@ class ReadmeCommandTest {
                 "tokens records=ll.json sms=132; | tokens | dispatch BF16 | dispatch FP8 |",
                 "tokens records=ll.json sms=132; | 128 | 15.5 | 14.5 |",
                 "tokens records=ll.json sms=132 what=call; | 128 | 20.7 | 19.9 |",
+                "plot records=ll.json sms=132 file=p.svg; ![Time by operation: low-latency dispatch BF16, tokens: 1 ",
                 "decode records=decode.json; | 8 | 132 | 16.0 | 16.1 | 16.0 | 3.02 | 2.82 | 0.0 |",
                 "jmh records=jmh.json; | `Calls.one` | rank 3 | 2.5 µs/op | ± 0.1 | 0.4 ± 7.0 |",
                 "jmh records=jmh.json; | `Calls.two` |  | 7.0 ns/op |  | 3.0 |"

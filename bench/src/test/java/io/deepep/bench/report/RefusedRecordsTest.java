@@ -115,6 +115,7 @@ final class RefusedRecordsTest {
     @Test
     void recordingsWithOtherFields() throws IOException {
         requireRefused("or one of another version", recording(new OtherOperation()));
+        requireRefused("or one of another version", recording(new FlightAnswersTest.PartOfCall()));
     }
 
     @Name("io.deepep.ExpertLoad")

@@ -353,19 +353,6 @@ class ReportCommandTest {
         requireAllPlots(run("report", run, folder.resolve("host.jfr"), "--out", out), out);
     }
 
-    /** Which rank an expert is on is not known then. */
-    @Test
-    void withoutPeersThereIsNoTableOfRanks() {
-        FlightSummary flight = new FlightSummary(0);
-        flight.add(folder.resolve("host.jfr"));
-        flight.traffic.clear();
-        ReportPage page = new ReportPage("", "");
-        FlightReport.add(page, flight);
-        ReportPage.Section load = page.sections.getLast();
-        assertThat(load.title()).contains("expert load");
-        assertThat(load.tables()).isEmpty();
-    }
-
     private static void requireAllPlots(Outcome outcome, Path out) throws IOException {
         outcome.requirePassed();
         try (Stream<Path> files = Files.list(out)) {
@@ -383,16 +370,19 @@ class ReportCommandTest {
                 .contains("60 layers", "top-8 of 256 experts");
     }
 
-    /** Those of the same shape are side by side, in a table and a plot. */
+    /** Those of the same shape and device are side by side, in a table and a plot. */
     @Test
     void layersAreComparedByTheirShape(@TempDir Path other) throws IOException {
-        Path java = layers(other.resolve("java.json"), "DJL", 64, 30);
-        Path python = layers(other.resolve("python.json"), "PyTorch, all-to-all of NCCL", 64, 50);
-        Path larger = layers(other.resolve("larger.json"), "DJL", 128, 70);
-        run("report", java, python, larger, "--out", other.resolve("page")).requirePassed();
+        Path java = layers(other.resolve("java.json"), "gpu", "DJL", 64, 30);
+        Path python =
+                layers(other.resolve("python.json"), "GPU", "PyTorch, all-to-all of NCCL", 64, 50);
+        Path larger = layers(other.resolve("larger.json"), "gpu", "DJL", 128, 70);
+        Path slower = layers(other.resolve("slower.json"), "cpu", "DJL", 64, 900);
+        run("report", java, python, larger, slower, "--out", other.resolve("page")).requirePassed();
         assertThat(Files.readString(other.resolve("page/report.html")))
                 .contains("java: a layer of a model", "4 ranks (gpu), hidden 64, experts of 32")
                 .contains("PyTorch, all-to-all of NCCL, normal", "larger: a layer of a model")
+                .contains("slower: a layer of a model", "4 ranks (cpu), hidden 64, experts of 32")
                 .doesNotContain("python: a layer");
         assertThat(Files.readString(other.resolve("page/java-layer.svg")))
                 .contains("DJL, normal", "PyTorch, all-to-all of NCCL, normal")
@@ -400,17 +390,23 @@ class ReportCommandTest {
         assertThat(other.resolve("page/larger-layer.svg")).exists();
     }
 
-    private static Path layers(Path file, String who, int hidden, int micros) throws IOException {
+    private static Path layers(Path file, String device, String who, int hidden, int micros)
+            throws IOException {
         String records =
                 IntStream.of(1, 8)
                         .mapToObj(
                                 tokens ->
                                         """
                                         {"layer": "%s", "mode": "normal", "hidden": %s, "intermediate": 32,
-                                         "experts": 8, "topk": 2, "ranks": 4, "device": "gpu", "tokens": %s,
+                                         "experts": 8, "topk": 2, "ranks": 4, "device": "%s", "tokens": %s,
                                          "gateMicros": 1, "dispatchMicros": 2, "expertsMicros": 3,
                                          "combineMicros": 4, "layerMicros": %s}"""
-                                                .formatted(who, hidden, tokens, micros + tokens))
+                                                .formatted(
+                                                        who,
+                                                        hidden,
+                                                        device,
+                                                        tokens,
+                                                        micros + tokens))
                         .collect(Collectors.joining(",", "[", "]"));
         return Files.writeString(file, records);
     }
