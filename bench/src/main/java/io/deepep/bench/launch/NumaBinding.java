@@ -2,6 +2,7 @@ package io.deepep.bench.launch;
 
 import io.deepep.bench.run.UsageException;
 import io.deepep.cuda.topology.HostTopology;
+import io.deepep.cuda.topology.PciDevice;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -19,6 +20,7 @@ import java.util.stream.IntStream;
  */
 record NumaBinding(List<String> processors) {
     private static final Path TASKSET = Path.of("usr/bin/taskset");
+    private static final String MINOR = "Device Minor:";
 
     /** Every rank on every processor. */
     static NumaBinding none(int numRanks) {
@@ -41,6 +43,7 @@ record NumaBinding(List<String> processors) {
         Path nodes = root.resolve("sys/devices/system/node");
         List<Integer> numaOfGpus =
                 HostTopology.read(root.resolve("sys")).gpus().stream()
+                        .filter(gpu -> mayUse(root, gpu))
                         .map(gpu -> gpu.numaNode().orElse(0))
                         .toList();
         List<Integer> visible = visible(environment.get("CUDA_VISIBLE_DEVICES"), numaOfGpus.size());
@@ -51,6 +54,26 @@ record NumaBinding(List<String> processors) {
                 IntStream.range(0, numRanks)
                         .mapToObj(rank -> processors(nodes, used.get(rank % used.size())))
                         .toList());
+    }
+
+    /**
+     * Sysfs shows all GPUs of the host. A container or a job that has some of them can open the
+     * device files of these alone, or the driver tells it of no others.
+     */
+    private static boolean mayUse(Path root, PciDevice gpu) {
+        Path driver = root.resolve("proc/driver/nvidia/gpus");
+        if (!Files.isDirectory(driver)) {
+            return true;
+        }
+        Path facts = driver.resolve(gpu.address().toString()).resolve("information");
+        try {
+            return Files.readAllLines(facts).stream()
+                    .filter(line -> line.startsWith(MINOR))
+                    .map(line -> "dev/nvidia" + line.substring(MINOR.length()).strip())
+                    .anyMatch(file -> Files.isReadable(root.resolve(file)));
+        } catch (IOException hidden) {
+            return false;
+        }
     }
 
     /**

@@ -4,10 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.bench.run.UsageException;
+import io.deepep.cuda.topology.HostTopology;
+import io.deepep.cuda.topology.PciDevice;
 import io.deepep.testkit.sysfs.SysfsTree;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -46,6 +49,31 @@ class NumaBindingTest {
                 .containsExactly("0-47");
         assertThat(NumaBinding.of(root, Map.of(), 8).prefix(4))
                 .containsExactly("/usr/bin/taskset", "-c", "48-95");
+    }
+
+    /** It has the last five of eight, and the driver does not name one of them. */
+    @Test
+    void gpusThatAContainerLacksHaveNoRanks() throws IOException {
+        SysfsTree.build("h20-8gpu-4bond.txt", root.resolve("sys"));
+        nodes("0-47", "48-95");
+        List<PciDevice> gpus = HostTopology.read(root.resolve("sys")).gpus();
+        for (int gpu = 0; gpu < gpus.size() - 1; gpu++) {
+            Path facts =
+                    root.resolve("proc/driver/nvidia/gpus/" + gpus.get(gpu).address())
+                            .resolve("information");
+            Files.createDirectories(facts.getParent());
+            Files.writeString(
+                    facts,
+                    "Model: \t\t NVIDIA H20\nDevice Minor: \t " + gpu + "\nGPU Excluded:\t No\n");
+        }
+        Files.createDirectories(root.resolve("dev"));
+        for (int gpu = 3; gpu < gpus.size(); gpu++) {
+            Files.writeString(root.resolve("dev/nvidia" + gpu), "");
+        }
+        assertThat(NumaBinding.of(root, Map.of(), 5).processors())
+                .containsExactly("0-47", "48-95", "48-95", "48-95", "0-47");
+        assertThat(NumaBinding.of(root, Map.of("CUDA_VISIBLE_DEVICES", "1"), 1).processors())
+                .containsExactly("48-95");
     }
 
     @Test
