@@ -94,7 +94,7 @@ public record DoctorReport(
                         : Stream.of(
                                         DriverCheck.check(machine, cuda),
                                         NicCheck.check(machine, host, mapping),
-                                        QueueCheck.check(mapping.nics(), cards),
+                                        QueueCheck.check(mapping, cuda, cards),
                                         RdmaCheck.check(machine, cuda),
                                         IbgdaCheck.check(mapping.nics(), cards),
                                         NvshmemCheck.check(machine, networkKernels))

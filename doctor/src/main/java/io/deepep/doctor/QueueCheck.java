@@ -1,12 +1,13 @@
 package io.deepep.doctor;
 
 import io.deepep.NormalDefaults;
+import io.deepep.cuda.topology.NicMapping;
 import io.deepep.cuda.topology.NicPort;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/** Whether NICs have the queue pairs that several nodes need. */
+/** Whether NICs can be opened, and have the queue pairs that several nodes need. */
 final class QueueCheck {
     private static final Check QUEUE_PAIRS = new Check("network", "queue pairs");
 
@@ -21,7 +22,8 @@ final class QueueCheck {
 
     private QueueCheck() {}
 
-    static List<Finding> check(List<NicPort> nics, List<NicFacts> cards) {
+    static List<Finding> check(NicMapping mapping, GpuFacts gpus, List<NicFacts> cards) {
+        List<NicPort> nics = mapping.nics();
         List<String> known = new ArrayList<>();
         List<String> few = new ArrayList<>();
         List<String> closed = new ArrayList<>();
@@ -46,6 +48,7 @@ final class QueueCheck {
                 few.add(known.getLast());
             }
         }
+        unlisted(mapping, gpus, cards).forEach(hca -> closed.add(hca + ": it is not listed"));
         List<Finding> findings = new ArrayList<>();
         if (!few.isEmpty()) {
             findings.add(
@@ -62,8 +65,26 @@ final class QueueCheck {
             findings.add(
                     NicCheck.DEVICES.missing(
                             "libibverbs cannot open " + String.join("; ", closed),
-                            "ls -l /dev/infiniband (this user must read and write it), ulimit -l, ibv_devinfo"));
+                            "ls -l /dev/infiniband (this user must read and write it), ulimit -l, ibv_devinfo;"
+                                    + " or name the NICs that this container has by a NIC mapping (docs/nics.md)"));
         }
         return findings;
+    }
+
+    /**
+     * Those that are to serve GPUs of this process, but are not among the cards. Sysfs shows all of
+     * the host; libibverbs lists those whose device files the container has.
+     */
+    private static List<String> unlisted(NicMapping mapping, GpuFacts gpus, List<NicFacts> cards) {
+        if (cards.isEmpty()) { // without libibverbs
+            return List.of();
+        }
+        return mapping.assignments().stream()
+                .filter(assignment -> gpus.at(assignment.gpu().address()).isPresent())
+                .flatMap(assignment -> assignment.nics().stream())
+                .map(NicPort::hca)
+                .filter(hca -> cards.stream().noneMatch(card -> card.hca().equals(hca)))
+                .distinct()
+                .toList();
     }
 }

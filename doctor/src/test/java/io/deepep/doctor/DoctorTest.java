@@ -396,10 +396,36 @@ class DoctorTest {
 
     @Test
     void aDeviceThatCannotBeOpenedIsMissing() {
-        DoctorReport report =
-                examine(List.of(NicFacts.unknown("mlx5_bond_1", "Permission denied")));
+        List<NicFacts> cards = new ArrayList<>(CARDS);
+        cards.set(1, NicFacts.unknown("mlx5_bond_1", "Permission denied"));
+        DoctorReport report = examine(cards);
         assertThat(finding(report, "network", "RDMA devices").detail())
                 .isEqualTo("libibverbs cannot open mlx5_bond_1: Permission denied");
         assertThat(possible(report)).containsExactly(true, true, false, false);
+    }
+
+    /** A container sees all in sysfs, but has the device files of some. */
+    @Test
+    void aDeviceThatAContainerLacksIsMissing() {
+        List<NicFacts> cards = CARDS.subList(0, 3);
+        DoctorReport report = examine(cards);
+        assertThat(finding(report, "network", "RDMA devices").detail())
+                .isEqualTo("libibverbs cannot open mlx5_bond_3: it is not listed");
+        assertThat(possible(report)).containsExactly(true, true, false, false);
+        assertThat(way(report, Way.OWN_IBGDA).possible()).isFalse();
+        GpuFacts all = FixtureMachine.gpus(true);
+        GpuFacts one =
+                new GpuFacts(
+                        "",
+                        "",
+                        all.cudaVersion(),
+                        all.gpus().subList(0, 1),
+                        List.of(List.of(true)),
+                        List.of(),
+                        List.of(),
+                        "");
+        assertThat(machine.examine(one, cards).modes())
+                .as("whose GPU another NIC serves")
+                .allMatch(Way::possible);
     }
 }

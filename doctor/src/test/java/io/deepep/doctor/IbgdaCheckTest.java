@@ -134,7 +134,13 @@ class IbgdaCheckTest {
     @Test
     void withoutATrialTheReasonIsGiven() {
         NicFacts.Trial none = NicFacts.Trial.none("not asked for");
-        List<NicFacts> cards = List.of(tried(none));
+        List<NicFacts> cards =
+                FixtureMachine.cards().stream()
+                        .map(
+                                card ->
+                                        FixtureMachine.card(
+                                                card.hca(), 262144, 32768, List.of(), none))
+                        .toList();
         DoctorReport report = machine.examine(FixtureMachine.gpus(true), cards);
         assertThat(finding(report, "GPU").detail()).isEqualTo("not tried: not asked for");
         assertThat(ownWay(report).possible()).isTrue();
