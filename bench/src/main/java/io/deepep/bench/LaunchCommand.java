@@ -154,6 +154,11 @@ final class LaunchCommand implements Callable<Integer> {
         String address =
                 masterAddress == null ? environment.getOrDefault("MASTER_ADDR", "") : masterAddress;
         require(!address.isBlank(), "--master-addr is missing; name host 0");
+        require(
+                !address.strip().matches("(\\[.*]|[^:]*):\\d*"),
+                "%s=%s has a port behind the host; give it by --master-port"
+                        .formatted(
+                                masterAddress == null ? "MASTER_ADDR" : "--master-addr", address));
         int port =
                 masterPort == null
                         ? port(environment.getOrDefault("MASTER_PORT", "").strip())

@@ -6,7 +6,9 @@ import io.deepep.error.DeepEpUnavailableException;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import picocli.CommandLine;
+import picocli.CommandLine.Model.ArgSpec;
 import picocli.CommandLine.Model.OptionSpec;
+import picocli.CommandLine.OverwrittenOptionException;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
 
@@ -113,7 +115,11 @@ public final class Main {
 
     /** The complaint with the name of the option that the user gave, of the several it may have. */
     private static String asTyped(ParameterException wrong, String message) {
-        if (!(wrong.getArgSpec() instanceof OptionSpec option)) {
+        ArgSpec about =
+                wrong instanceof OverwrittenOptionException twice
+                        ? twice.getOverwritten()
+                        : wrong.getArgSpec();
+        if (!(about instanceof OptionSpec option)) {
             return message;
         }
         String quoted = "'" + option.longestName() + "'";

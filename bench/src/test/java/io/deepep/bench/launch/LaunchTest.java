@@ -187,6 +187,9 @@ class LaunchTest {
         assertThat(runLine("launch -n 0 -- true").errLines())
                 .containsExactly("deepep: --ranks=0 is not in [1, 2048]");
         assertThat(runLine("launch -n 2").exitCode()).isEqualTo(2);
+        runLine("launch -n 1 -n 2 -- true")
+                .requireComplaint(
+                        "deepep: option '-n' (N) should be specified only once; see deepep launch --help");
         assertThat(runLine("launch -- true").errLines())
                 .singleElement()
                 .asString()
@@ -333,6 +336,9 @@ class LaunchTest {
                 .singleElement()
                 .asString()
                 .contains("MASTER_ADDR=a", "neither DEEPEP_SECRET_FILE nor DEEPEP_SECRET is set; ");
+        runLine("launch -n 1 --nnodes=2 --node-rank=1 --master-addr=node0:29500 -- true")
+                .requireComplaint(
+                        "deepep: --master-addr=node0:29500 has a port behind the host; give it by --master-port");
     }
 
     /** Not by every rank, and again after each restart. */
