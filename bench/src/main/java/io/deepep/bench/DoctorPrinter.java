@@ -79,9 +79,11 @@ record DoctorPrinter(Console console, DoctorReport report) {
                 new TextTable<NicFacts>()
                         .text("card", NicFacts::hca)
                         .text("firmware", card -> orDash(card.firmware()))
-                        .right("queue pairs", card -> Long.toString(card.maxQueuePairs()))
-                        .right("of entries", card -> Long.toString(card.maxQueuePairEntries()))
-                        .text("relaxed ordering", card -> yesNo(card.relaxedOrdering()))
+                        .right("queue pairs", card -> known(card, card.maxQueuePairs()))
+                        .right("of entries", card -> known(card, card.maxQueuePairEntries()))
+                        .text(
+                                "relaxed ordering",
+                                card -> known(card, yesNo(card.relaxedOrdering())))
                         .text("ports", DoctorPrinter::ports)
                         .text("tried with", card -> orDash(card.trial().gpu()))
                         .text("dma-buf", card -> tried(card, NicFacts.Trial::dmaBuf))
@@ -101,6 +103,11 @@ record DoctorPrinter(Console console, DoctorReport report) {
                                                 port.mtu(),
                                                 port.gids().size()))
                 .collect(Collectors.joining("; "));
+    }
+
+    /** What a card says that could be opened. */
+    private static String known(NicFacts card, Object fact) {
+        return card.problem().isEmpty() ? fact.toString() : "?";
     }
 
     private static String tried(NicFacts card, Function<NicFacts.Trial, String> problem) {

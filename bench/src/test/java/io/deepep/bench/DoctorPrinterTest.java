@@ -45,7 +45,17 @@ class DoctorPrinterTest {
                                 List.of(
                                         new NicFacts.Port(
                                                 "mlx5_bond_0:1", true, 4096, List.of("fe80::1"))),
-                                new NicFacts.Trial("cuda:0", "", "", "", "", "not mapped"))),
+                                new NicFacts.Trial("cuda:0", "", "", "", "", "not mapped")),
+                        new NicFacts(
+                                "mlx5_9",
+                                "Permission denied",
+                                "",
+                                0,
+                                0,
+                                false,
+                                List.of(),
+                                List.of(),
+                                new NicFacts.Trial("", "not opened", "", "", "", ""))),
                 List.of(),
                 List.of(List.of(PciDistance.NODE), List.of(PciDistance.PIX)),
                 new GpuFacts(
@@ -102,6 +112,10 @@ class DoctorPrinterTest {
                                         "\\| mlx5_bond_0 \\| 28.43 +\\| +262144 \\| +32768 \\| yes +"
                                                 + "\\| mlx5_bond_0:1 active, MTU 4096, addresses 1 \\| cuda:0 +"
                                                 + "\\| yes +\\| yes +\\| yes +\\| no +\\|"))
+                .anyMatch(
+                        l ->
+                                l.matches(
+                                        "\\| mlx5_9 +\\| - +\\|( +\\? \\|){2} \\? +\\| +\\| - +(\\| \\? +){4}\\|"))
                 .anyMatch(l -> l.matches("\\| cuda:1 \\| +18 \\| +0 \\|"))
                 .anyMatch(l -> l.matches("\\| cuda:0 \\| +2000 \\| +370 \\|"))
                 .noneMatch(l -> l.contains("What would help"));
