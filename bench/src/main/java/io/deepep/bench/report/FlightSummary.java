@@ -30,7 +30,7 @@ final class FlightSummary {
     /** By mode: tokens of each expert. */
     final Map<String, long[]> experts = new TreeMap<>();
 
-    /** The ranks, up to the last whose experts are among them: some recordings may be missing. */
+    /** How many ranks these experts are on: those up to the last of which there is a recording. */
     int ranksOfExperts;
 
     /** Nanoseconds: [waiting rank][rank waited for], or empty if no wait was measured. */
