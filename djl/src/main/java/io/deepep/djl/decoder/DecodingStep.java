@@ -47,7 +47,7 @@ final class DecodingStep implements AutoCloseable {
     /** Owns what replays write. */
     private final NDManager captured;
 
-    /** FLOAT32 [slots,V], of the latest replay. */
+    /** FLOAT32 [slots,V], of the latest replay; null without a graph. */
     private NDArray logits;
 
     DecodingStep(
@@ -88,11 +88,13 @@ final class DecodingStep implements AutoCloseable {
         if (!usesGraph()) {
             return compute(scope);
         }
-        if (graph == null && numPrepared++ == STEPS_BEFORE_CAPTURE) {
+        if (graph == null && numPrepared == STEPS_BEFORE_CAPTURE) {
             capture();
         }
         if (graph == null) {
-            return compute(scope);
+            NDArray computed = compute(scope);
+            numPrepared++;
+            return computed;
         }
         graph.replay();
         return view(scope, logits);
@@ -114,21 +116,29 @@ final class DecodingStep implements AutoCloseable {
         return TorchTensors.arrayOf(scope, TorchTensors.borrow(array));
     }
 
-    /** All ranks have graphs, or none. */
+    /** All ranks have graphs, or none; after an exception none, and the next step captures. */
     private void capture() {
+        exchange.awaitLast(); // or its failure would be taken for one of the capture
         RuntimeException failure = null;
         try {
             graph = exchange.capture(device, this::computeCaptured);
         } catch (RuntimeException refused) {
             failure = refused;
         }
-        if (!Decoder.onAllRanks(buffer, failure == null)) {
+        boolean all = false;
+        try {
+            all = Decoder.onAllRanks(buffer, failure == null);
+        } finally {
+            if (!all) {
+                close();
+            }
+        }
+        if (!all) {
             LOG.log(
                     System.Logger.Level.WARNING,
                     "a rank could not capture the decoding step; all go on without a graph, which takes longer",
                     failure);
             wantsGraph = false;
-            close();
         }
     }
 
@@ -145,6 +155,10 @@ final class DecodingStep implements AutoCloseable {
         if (graph != null) {
             graph.close();
             graph = null;
+        }
+        if (logits != null) {
+            logits.close();
+            logits = null;
         }
     }
 }

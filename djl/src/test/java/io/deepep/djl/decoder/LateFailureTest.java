@@ -3,8 +3,11 @@ package io.deepep.djl.decoder;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
 import io.deepep.EpTopology;
+import io.deepep.Graph;
 import io.deepep.InProcessGroup;
 import io.deepep.djl.TorchDevices;
 import io.deepep.djl.decoder.Golden.Prompt;
@@ -18,7 +21,7 @@ import org.junit.jupiter.api.Test;
 /** A GPU's combine may fail after the call has returned: then its results are not an answer. */
 class LateFailureTest {
     /** Fails the first time that it is asked how its last exchange went. */
-    private static final class FailingOnce implements ExpertExchange {
+    private static class FailingOnce implements ExpertExchange {
         private final ExpertExchange real;
         private int numExchanges;
         private boolean failed;
@@ -59,6 +62,34 @@ class LateFailureTest {
         }
     }
 
+    /** May be captured too, but waits for its last exchange first. */
+    private static final class Captured extends FailingOnce {
+        private int numCaptures;
+
+        Captured(ExpertExchange real) {
+            super(real);
+        }
+
+        @Override
+        public boolean isCapturable(Device device) {
+            return true;
+        }
+
+        @Override
+        public Graph capture(Device device, Runnable work) {
+            awaitLast();
+            numCaptures++;
+            work.run();
+            return new Graph() {
+                @Override
+                public void replay() {}
+
+                @Override
+                public void close() {}
+            };
+        }
+    }
+
     private static void fails(ThrowingCallable request) {
         assertThatThrownBy(request).hasMessage("a peer did not come");
     }
@@ -88,6 +119,33 @@ class LateFailureTest {
                             fails(() -> decoder.generate(prompts, 3, Sampler.greedy()));
                             assertThat(decoder.generate(prompts, 3, Sampler.greedy()).get(0))
                                     .containsExactly(Arrays.copyOf(prompt.tokens(), 3));
+                        }
+                    });
+        }
+    }
+
+    /** Otherwise all would go on with wrong results, without a graph. */
+    @Test
+    void isNotTakenForOneOfACapture() throws Exception {
+        try (InProcessGroup group = InProcessGroup.of(1)) {
+            group.run(
+                    communicator -> {
+                        try (Decoder decoder =
+                                        Decoder.open(
+                                                Golden.folder("mixtral"),
+                                                communicator,
+                                                TorchDevices.ofRank(0),
+                                                DecoderOptions.DEFAULT);
+                                NDManager scope = decoder.manager.newSubManager()) {
+                            Captured decoding = new Captured(decoder.exchange.decoding);
+                            decoder.exchange.decoding = decoding;
+                            decoder.exchange.decoding(true);
+                            decoder.step.logits(scope);
+                            decoder.step.logits(scope);
+                            fails(() -> decoder.step.logits(scope));
+                            decoder.step.logits(scope);
+                            decoder.step.logits(scope);
+                            assertThat(decoding.numCaptures).isOne();
                         }
                     });
         }
