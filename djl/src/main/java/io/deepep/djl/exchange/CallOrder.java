@@ -117,14 +117,15 @@ class CallOrder {
     /**
      * Has the calls that {@code work} makes go into a graph, on libtorch's stream alone.
      *
+     * @param allowed asked before each replay; throws if it must not be
      * @param replayed told of each replay
      */
-    final Graph capture(Runnable work, Runnable replayed) {
+    final Graph capture(Runnable work, Runnable allowed, Runnable replayed) {
         end();
         Set<Event> ofGraph = new LinkedHashSet<>();
         captured = ofGraph;
         try {
-            return new Replays(TorchGraph.capture(device, work), ofGraph, replayed);
+            return new Replays(TorchGraph.capture(device, work), ofGraph, allowed, replayed);
         } finally {
             captured = null;
         }
@@ -134,16 +135,19 @@ class CallOrder {
     private final class Replays implements Graph {
         private final Graph graph;
         private final Set<Event> combined;
+        private final Runnable allowed;
         private final Runnable replayed;
 
-        Replays(Graph graph, Set<Event> combined, Runnable replayed) {
+        Replays(Graph graph, Set<Event> combined, Runnable allowed, Runnable replayed) {
             this.graph = graph;
             this.combined = combined;
+            this.allowed = allowed;
             this.replayed = replayed;
         }
 
         @Override
         public void replay() {
+            allowed.run();
             together(
                     _ -> {
                         graph.replay();

@@ -63,7 +63,7 @@ public interface ExpertExchange extends AutoCloseable {
      * @param x [T,H], FLOAT32 or FLOAT16; T may differ between ranks and be 0
      * @param topkIdx INT64 [T,K], global experts, -1 for no selection
      * @param topkWeights FLOAT32 [T,K]
-     * @param numExperts experts of all ranks
+     * @param numExperts experts of all ranks; in low-latency mode, those of the buffer's limits
      * @param experts this rank's experts
      * @param meanwhile work that does not need the experts' results, run while the tokens travel
      * @return [T,H] in the type of {@code x}, attached to its manager
@@ -89,9 +89,11 @@ public interface ExpertExchange extends AutoCloseable {
 
     /**
      * Captures libtorch's operations and exchanges, see {@link TorchGraph#capture}. The experts
-     * must compute all slots, because the host does not learn how many are in use. Collective, and
-     * so are replays. Make the same exchanges twice before, and have all ranks meet before the
-     * first replay. What went wrong in a replay, {@link #awaitLast} throws.
+     * must not ask for {@link ExpertRows#counts}, which the host does not learn: they compute all
+     * slots, or those {@linkplain ExpertRows#inUse in use}. Collective, and so are replays. Make
+     * the same exchanges twice before, and have all ranks meet before the first replay. What went
+     * wrong in a replay, {@link #awaitLast} throws. Close the graph before the exchange, which
+     * frees memory that replays use.
      *
      * @param device where the arrays are
      * @throws UnsupportedOperationException if this exchange cannot be captured

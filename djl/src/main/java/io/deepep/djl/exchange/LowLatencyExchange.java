@@ -27,11 +27,8 @@ import java.util.Map;
 final class LowLatencyExchange extends StagedExchange {
     private static final int MOST_COMBINES = 8;
 
-    /** Owns {@link #uncounted}. Null before the first exchange. */
-    private NDManager owner;
-
-    /** By number of local experts. */
-    private final Map<Integer, Uncounted> uncounted = new HashMap<>();
+    /** Null before the first exchange. */
+    private Uncounted uncounted;
 
     LowLatencyExchange(Buffer buffer, Transport transport) {
         super(buffer, transport, "low-latency");
@@ -43,7 +40,6 @@ final class LowLatencyExchange extends StagedExchange {
         private final Tensor tokens;
 
         private final LowLatencyDispatchPlan dispatch;
-        private final Uncounted uncounted;
 
         /** One for each memory that a dispatch may take. */
         private final Map<LowLatencyHandle, LowLatencyCombinePlan> combines = new HashMap<>();
@@ -56,7 +52,6 @@ final class LowLatencyExchange extends StagedExchange {
             LowLatencyFormat format =
                     transport == Transport.FP8 ? LowLatencyFormat.FP8 : LowLatencyFormat.BF16;
             dispatch = LowLatencyDispatchPlan.builder(travelling, topkIdx).format(format).build();
-            uncounted = uncounted(shapes);
         }
 
         @Override
@@ -118,13 +113,16 @@ final class LowLatencyExchange extends StagedExchange {
      * them when all is over, because a copy that waits would hold up all ranks of the GPU. Replays
      * add to them too.
      */
-    private final class Uncounted {
+    private final class Uncounted implements AutoCloseable {
+        private final NDManager manager;
+
         /** INT32 [El]. */
         private final NDArray sums;
 
         private final int[] told;
 
-        Uncounted(NDManager manager, int numLocalExperts) {
+        Uncounted(Device device, int numLocalExperts) {
+            manager = NDManager.newBaseManager(device, "PyTorch");
             sums = manager.zeros(new Shape(numLocalExperts), DataType.INT32);
             told = new int[numLocalExperts];
         }
@@ -140,19 +138,18 @@ final class LowLatencyExchange extends StagedExchange {
             counters.rows(since);
             System.arraycopy(now, 0, told, 0, now.length);
         }
-    }
 
-    private Uncounted uncounted(Shapes shapes) {
-        if (owner == null) {
-            owner = NDManager.newBaseManager(shapes.device(), "PyTorch");
+        @Override
+        public void close() {
+            manager.close();
         }
-        int numLocal = shapes.numExperts() / topology().numRanks();
-        return uncounted.computeIfAbsent(numLocal, _ -> new Uncounted(owner, numLocal));
     }
 
     @Override
     void ended() {
-        uncounted.values().forEach(Uncounted::tell);
+        if (uncounted != null) {
+            uncounted.tell();
+        }
     }
 
     @Override
@@ -165,7 +162,7 @@ final class LowLatencyExchange extends StagedExchange {
         requireOpen();
         ExchangeCounters.Tally tally = counters.beginCapture();
         try {
-            return order(device).capture(work, () -> counters.replayed(tally));
+            return order(device).capture(work, this::requireOpen, () -> counters.replayed(tally));
         } finally {
             counters.endCapture();
         }
@@ -173,8 +170,8 @@ final class LowLatencyExchange extends StagedExchange {
 
     @Override
     void free() {
-        if (owner != null) {
-            owner.close();
+        if (uncounted != null) {
+            uncounted.close();
         }
     }
 
@@ -186,6 +183,21 @@ final class LowLatencyExchange extends StagedExchange {
 
     @Override
     Staging stage(Shapes shapes, NDManager manager) {
+        requireExperts(shapes.numExperts());
+        if (uncounted == null) {
+            uncounted = new Uncounted(shapes.device(), shapes.numExperts() / topology().numRanks());
+        }
         return new LowLatencyStaging(shapes, manager);
+    }
+
+    /** The buffer spreads as many experts over the ranks as its limits say. */
+    private void requireExperts(int numExperts) {
+        var limits = buffer.options().lowLatency();
+        if (limits != null && numExperts != limits.numExperts()) {
+            throw new IllegalArgumentException(
+                    ("numExperts=%s, but the low-latency limits of the buffer have numExperts=%s; open it with those of"
+                                    + " the layer")
+                            .formatted(numExperts, limits.numExperts()));
+        }
     }
 }

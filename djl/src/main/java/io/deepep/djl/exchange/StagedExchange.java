@@ -125,7 +125,6 @@ abstract class StagedExchange implements ExpertExchange {
         try (NDManager scope = x.getManager().newSubManager()) {
             Staging staging =
                     stagings.computeIfAbsent(shapesOf(x, topkIdx, numExperts), this::staged);
-            order(x.getDevice());
             staging.take(topkIdx, topkWeights, scope);
             staging.run(x, experts, meanwhile, scope);
             NDArray home = home(staging.results, x, scope);

@@ -1,6 +1,7 @@
 package io.deepep.djl.exchange;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
@@ -16,6 +17,7 @@ import io.deepep.djl.TorchDevices;
 import io.deepep.djl.script.Operators;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What low-latency exchanges do that others do not. */
 class LowLatencyExchangeTest {
@@ -98,5 +100,36 @@ class LowLatencyExchangeTest {
                         .repeat(0, NUM_TOKENS);
         NDArray topkWeights = manager.ones(new Shape(NUM_TOKENS, 2), DataType.FLOAT32);
         return exchange.exchange(x, topkIdx, topkWeights, Moe.EXPERTS, experts, () -> {});
+    }
+
+    /** The rows would be those of the experts that the buffer has on this rank. */
+    @ParameterizedTest
+    @ValueSource(ints = {Moe.EXPERTS / 2, 2 * Moe.EXPERTS})
+    void otherNumbersOfExpertsAreRefused(int numExperts) throws InterruptedException {
+        Moe.run(
+                2,
+                (communicator, buffer, manager) -> {
+                    try (ExpertExchange exchange =
+                            ExpertExchange.lowLatency(buffer, Transport.BF16)) {
+                        NDArray x = Moe.tokens(manager, communicator.rank(), NUM_TOKENS);
+                        NDArray topkIdx =
+                                manager.zeros(new Shape(NUM_TOKENS, Moe.TOPK), DataType.INT64);
+                        NDArray topkWeights = manager.ones(new Shape(NUM_TOKENS, Moe.TOPK));
+                        assertThatThrownBy(
+                                        () ->
+                                                exchange.exchange(
+                                                        x,
+                                                        topkIdx,
+                                                        topkWeights,
+                                                        numExperts,
+                                                        Experts.ALL_SLOTS,
+                                                        () -> {}))
+                                .isInstanceOf(IllegalArgumentException.class)
+                                .hasMessageContaining("numExperts=" + numExperts)
+                                .hasMessageContaining("have numExperts=" + Moe.EXPERTS);
+                        NDArray y = twice(exchange, x, Experts.ALL_SLOTS);
+                        assertThat(Moe.maxError(y, x.add(x))).isLessThan(0.07f * Moe.largest(x));
+                    }
+                });
     }
 }
