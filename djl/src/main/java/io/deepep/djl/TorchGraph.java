@@ -20,6 +20,7 @@ public final class TorchGraph implements Graph {
     private final Stream stream;
     private final Graph graph;
     private final GraphMemory memory;
+    private boolean closed;
 
     private TorchGraph(Stream stream, Graph graph, GraphMemory memory) {
         this.stream = stream;
@@ -108,8 +109,12 @@ public final class TorchGraph implements Graph {
     /** Waits for the stream, destroys the graph, and gives its memory back. Idempotent. */
     @Override
     public void close() {
+        if (closed) {
+            return; // the stream may be gone
+        }
         stream.synchronize();
         graph.close();
         memory.close();
+        closed = true;
     }
 }

@@ -4,6 +4,7 @@ import ai.djl.Device;
 import io.deepep.CallOptions;
 import io.deepep.Event;
 import io.deepep.Stream;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * Orders calls with respect to libtorch's operations. On a GPU, these are enqueued on the current
@@ -30,22 +31,31 @@ public final class TorchStreams {
 
     /** Until it is closed, libtorch operations of this thread run on a stream, see {@link #use}. */
     public interface Use extends AutoCloseable {
-        /** Makes that stream current which was before. By the same thread. */
+        /** Makes that stream current which was before. By the same thread. Idempotent. */
         @Override
         void close();
     }
 
     /**
-     * Makes a stream the {@link #current} one of this thread. It begins with what is on the current
-     * one now; later operations of other streams have to wait for it themselves.
+     * Makes a stream the {@link #current} one of this thread. It first waits for what is on the
+     * current one now; later operations of other streams have to wait for it themselves.
      *
      * @param stream of a GPU
      */
     public static Use use(Stream stream) {
+        if (stream.device().isHost()) {
+            throw new IllegalArgumentException(
+                    "a stream on host cannot be current; libtorch's operations on the CPU have finished when they return");
+        }
         int index = stream.device().index();
         stream.waitFor(current(Device.gpu(index)).record());
         long guard = LibTorch.createStreamGuard(stream.cudaHandle(), index);
-        return () -> LibTorch.deleteStreamGuard(guard);
+        AtomicBoolean closed = new AtomicBoolean();
+        return () -> {
+            if (closed.compareAndSet(false, true)) {
+                LibTorch.deleteStreamGuard(guard);
+            }
+        };
     }
 
     /**

@@ -15,6 +15,7 @@ import io.deepep.CallOptions;
 import io.deepep.DType;
 import io.deepep.Fp8E4m3;
 import io.deepep.Tensor;
+import io.deepep.host.HostStream;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import org.junit.jupiter.api.AfterEach;
@@ -222,5 +223,10 @@ class TorchTensorsTest {
         assertThatThrownBy(() -> TorchStreams.current(Device.cpu()))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("no streams");
+        try (HostStream stream = new HostStream("host")) {
+            assertThatThrownBy(() -> TorchStreams.use(stream))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("cannot be current");
+        }
     }
 }
