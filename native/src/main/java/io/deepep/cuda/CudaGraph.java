@@ -34,7 +34,12 @@ public final class CudaGraph implements Graph {
     static CudaGraph of(CudaStream stream, long template) {
         try {
             CudaGraph graph = new CudaGraph(stream, INSTANTIATE.ask(template, 0));
-            UPLOAD.call(graph.exec, stream.handle());
+            try {
+                UPLOAD.call(graph.exec, stream.handle());
+            } catch (RuntimeException failure) {
+                graph.close();
+                throw failure;
+            }
             return graph;
         } finally {
             DESTROY.call(template);
