@@ -22,9 +22,7 @@ import java.util.function.UnaryOperator;
  * Qwen2-MoE, Qwen3-MoE, DeepSeek-V2, V3 and R1, GLM-4.5 and gpt-oss.
  */
 public final class MoeLayers {
-    /** Low-latency mode takes hidden sizes that are a multiple of this. */
     private final CheckpointConfig config;
-
     private final MoeFamily family;
     private final int hidden;
     private final int intermediate;

@@ -148,7 +148,7 @@ public final class ExpertRows {
 
     /**
      * Whether this goes into a graph, whose replays have other numbers of rows: then there are no
-     * {@link #counts}, and experts compute all slots.
+     * {@link #counts}, and experts compute all slots, or those {@linkplain #inUse in use}.
      */
     public boolean areCaptured() {
         return counts == null;
@@ -259,7 +259,7 @@ public final class ExpertRows {
     public int[] counts() {
         if (areCaptured()) {
             throw new IllegalStateException(
-                    "the rows go into a graph, and the host does not learn how many there are; compute all slots of x()");
+                    "the rows go into a graph, and the host does not learn how many there are; compute all slots, or those inUse() tells of");
         }
         if (known == null) {
             known = counts.get();

@@ -13,14 +13,14 @@ public enum Transport {
     FP8;
 
     /**
-     * Refuses rows that cannot travel like this.
+     * Refuses rows that cannot travel like this in normal mode.
      *
      * @throws IllegalArgumentException if this is FP8 and {@code hidden} is not a multiple of 128
      */
     public void requireHidden(int hidden) {
         if (this == FP8 && hidden % Fp8E4m3.CHANNELS_PER_SCALE != 0) {
             throw new IllegalArgumentException(
-                    "hidden=%s is not a multiple of %s, as FP8 transport needs; use Transport.BF16"
+                    "hidden=%s is not a multiple of %s, as FP8 transport needs in normal mode; use Transport.BF16"
                             .formatted(hidden, Fp8E4m3.CHANNELS_PER_SCALE));
         }
     }
