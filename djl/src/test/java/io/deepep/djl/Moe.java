@@ -48,6 +48,11 @@ public final class Moe {
      * the host backend.
      */
     public static void run(int numRanks, Body body) throws InterruptedException {
+        run(numRanks, HIDDEN, body);
+    }
+
+    /** The same with tokens of another hidden size. */
+    public static void run(int numRanks, int hidden, Body body) throws InterruptedException {
         try (InProcessGroup group = InProcessGroup.of(numRanks)) {
             group.run(
                     communicator -> {
@@ -58,10 +63,14 @@ public final class Moe {
                                                 .device(TorchDevices.deviceOf(device))
                                                 .normal(
                                                         NormalLimits.of(
-                                                                MAX_TOKENS, HIDDEN, TOPK, EXPERTS))
+                                                                MAX_TOKENS, hidden, TOPK, EXPERTS))
                                                 .lowLatency(
                                                         new LowLatencyLimits(
-                                                                MAX_TOKENS, HIDDEN, TOPK, EXPERTS))
+                                                                MAX_TOKENS,
+                                                                ExpertExchange.lowLatencyHidden(
+                                                                        hidden),
+                                                                TOPK,
+                                                                EXPERTS))
                                                 .timeout(Duration.ofSeconds(20))
                                                 .open()) {
                             body.run(communicator, buffer, manager);

@@ -3,15 +3,12 @@ package io.deepep.djl.decoder;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import ai.djl.Device;
-import ai.djl.ndarray.NDArray;
 import io.deepep.DType;
-import io.deepep.EpTopology;
 import io.deepep.Graph;
 import io.deepep.InProcessGroup;
 import io.deepep.djl.TorchDevices;
 import io.deepep.djl.decoder.Golden.Prompt;
 import io.deepep.djl.exchange.ExpertExchange;
-import io.deepep.djl.exchange.LocalExperts;
 import io.deepep.djl.exchange.Transport;
 import java.util.Arrays;
 import java.util.List;
@@ -29,57 +26,20 @@ class DecodingStepTest {
         return TorchDevices.numGpus() > 0;
     }
 
-    /** Counts the exchanges that the host makes; may refuse to capture them. */
-    private static final class Counted implements ExpertExchange {
-        private final ExpertExchange real;
-        private final boolean refuses;
-        private int numExchanges;
-
-        Counted(ExpertExchange real, boolean refuses) {
-            this.real = real;
-            this.refuses = refuses;
-        }
-
-        @Override
-        public EpTopology topology() {
-            return real.topology();
-        }
-
-        @Override
-        public NDArray exchange(
-                NDArray x,
-                NDArray topkIdx,
-                NDArray topkWeights,
-                int numExperts,
-                LocalExperts experts,
-                Runnable meanwhile) {
-            numExchanges++;
-            return real.exchange(x, topkIdx, topkWeights, numExperts, experts, meanwhile);
-        }
-
-        @Override
-        public boolean isCapturable(Device device) {
-            return real.isCapturable(device);
+    /** Refuses to be captured when all is done. */
+    private static final class Refusing extends CountingExchange {
+        Refusing(ExpertExchange real) {
+            super(real);
         }
 
         @Override
         public Graph capture(Device device, Runnable work) {
-            Runnable refused =
+            return super.capture(
+                    device,
                     () -> {
                         work.run();
                         throw new IllegalStateException("not captured");
-                    };
-            return real.capture(device, refuses ? refused : work);
-        }
-
-        @Override
-        public void awaitLast() {
-            real.awaitLast();
-        }
-
-        @Override
-        public void close() {
-            real.close();
+                    });
         }
     }
 
@@ -110,10 +70,11 @@ class DecodingStepTest {
                                         communicator,
                                         TorchDevices.ofRank(communicator.rank()),
                                         options)) {
-                            Counted decoding =
-                                    new Counted(
-                                            decoder.exchange.decoding,
-                                            refusing == communicator.rank());
+                            ExpertExchange real = decoder.exchange.decoding;
+                            CountingExchange decoding =
+                                    refusing == communicator.rank()
+                                            ? new Refusing(real)
+                                            : new CountingExchange(real);
                             decoder.exchange.decoding = decoding;
                             long[] tokens = decoder.generate(prompts, 12, Sampler.greedy()).get(0);
                             assertThat(tokens).containsExactly(Arrays.copyOf(prompt.tokens(), 12));

@@ -4,15 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.Device;
-import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
-import io.deepep.EpTopology;
+import io.deepep.Communicator;
 import io.deepep.Graph;
 import io.deepep.InProcessGroup;
 import io.deepep.djl.TorchDevices;
 import io.deepep.djl.decoder.Golden.Prompt;
 import io.deepep.djl.exchange.ExpertExchange;
-import io.deepep.djl.exchange.LocalExperts;
+import java.io.IOException;
 import java.util.Arrays;
 import java.util.List;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
@@ -20,45 +19,26 @@ import org.junit.jupiter.api.Test;
 
 /** A GPU's combine may fail after the call has returned: then its results are not an answer. */
 class LateFailureTest {
-    /** Fails the first time that it is asked how its last exchange went. */
-    private static class FailingOnce implements ExpertExchange {
-        private final ExpertExchange real;
-        private int numExchanges;
+    /** Fails the first time that it is asked how its last exchange went; cannot be captured. */
+    private static class FailingOnce extends CountingExchange {
         private boolean failed;
 
         FailingOnce(ExpertExchange real) {
-            this.real = real;
+            super(real);
         }
 
         @Override
-        public EpTopology topology() {
-            return real.topology();
-        }
-
-        @Override
-        public NDArray exchange(
-                NDArray x,
-                NDArray topkIdx,
-                NDArray topkWeights,
-                int numExperts,
-                LocalExperts experts,
-                Runnable meanwhile) {
-            numExchanges++;
-            return real.exchange(x, topkIdx, topkWeights, numExperts, experts, meanwhile);
+        public boolean isCapturable(Device device) {
+            return false;
         }
 
         @Override
         public void awaitLast() {
-            real.awaitLast();
+            super.awaitLast();
             if (numExchanges > 0 && !failed) {
                 failed = true;
                 throw new IllegalStateException("a peer did not come");
             }
-        }
-
-        @Override
-        public void close() {
-            real.close();
         }
     }
 
@@ -94,6 +74,14 @@ class LateFailureTest {
         assertThatThrownBy(request).hasMessage("a peer did not come");
     }
 
+    private static Decoder open(Communicator communicator) throws IOException {
+        return Decoder.open(
+                Golden.folder("mixtral"),
+                communicator,
+                TorchDevices.ofRank(0),
+                DecoderOptions.DEFAULT);
+    }
+
     @Test
     void isToldByTheRequestItBelongsTo() throws Exception {
         Prompt prompt = Golden.of("mixtral").prompts().get(1);
@@ -101,12 +89,7 @@ class LateFailureTest {
         try (InProcessGroup group = InProcessGroup.of(1)) {
             group.run(
                     communicator -> {
-                        try (Decoder decoder =
-                                Decoder.open(
-                                        Golden.folder("mixtral"),
-                                        communicator,
-                                        TorchDevices.ofRank(0),
-                                        DecoderOptions.DEFAULT)) {
+                        try (Decoder decoder = open(communicator)) {
                             TwoModes modes = decoder.exchange;
                             ExpertExchange prefill = modes.prefill;
                             modes.prefill = new FailingOnce(prefill);
@@ -130,12 +113,7 @@ class LateFailureTest {
         try (InProcessGroup group = InProcessGroup.of(1)) {
             group.run(
                     communicator -> {
-                        try (Decoder decoder =
-                                        Decoder.open(
-                                                Golden.folder("mixtral"),
-                                                communicator,
-                                                TorchDevices.ofRank(0),
-                                                DecoderOptions.DEFAULT);
+                        try (Decoder decoder = open(communicator);
                                 NDManager scope = decoder.manager.newSubManager()) {
                             Captured decoding = new Captured(decoder.exchange.decoding);
                             decoder.exchange.decoding = decoding;

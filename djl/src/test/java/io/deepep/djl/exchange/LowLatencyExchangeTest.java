@@ -3,17 +3,12 @@ package io.deepep.djl.exchange;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
-import io.deepep.Buffer;
-import io.deepep.InProcessGroup;
-import io.deepep.LowLatencyLimits;
 import io.deepep.djl.Moe;
-import io.deepep.djl.TorchDevices;
 import io.deepep.djl.script.Operators;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -65,31 +60,20 @@ class LowLatencyExchangeTest {
     })
     void anyHiddenSizeTravels(Transport transport, int hidden, Experts experts)
             throws InterruptedException {
-        LowLatencyLimits limits =
-                new LowLatencyLimits(8, ExpertExchange.lowLatencyHidden(hidden), 2, Moe.EXPERTS);
-        try (InProcessGroup group = InProcessGroup.of(2)) {
-            group.run(
-                    communicator -> {
-                        Device device = TorchDevices.ofRank(communicator.rank());
-                        try (NDManager manager = NDManager.newBaseManager(device, "PyTorch");
-                                Buffer buffer =
-                                        Buffer.builder(communicator)
-                                                .device(TorchDevices.deviceOf(device))
-                                                .lowLatency(limits)
-                                                .open();
-                                ExpertExchange exchange =
-                                        ExpertExchange.lowLatency(buffer, transport)) {
-                            NDArray x =
-                                    Moe.random(manager, communicator.rank(), 1, NUM_TOKENS, hidden);
-                            for (int i = 0; i < 3; i++) {
-                                NDArray y = twice(exchange, x, experts);
-                                assertThat(y.getShape()).isEqualTo(x.getShape());
-                                assertThat(Moe.maxError(y, x.add(x)))
-                                        .isLessThan(0.07f * Moe.largest(x));
-                            }
+        Moe.run(
+                2,
+                hidden,
+                (communicator, buffer, manager) -> {
+                    try (ExpertExchange exchange = ExpertExchange.lowLatency(buffer, transport)) {
+                        NDArray x = Moe.random(manager, communicator.rank(), 1, NUM_TOKENS, hidden);
+                        for (int i = 0; i < 3; i++) {
+                            NDArray y = twice(exchange, x, experts);
+                            assertThat(y.getShape()).isEqualTo(x.getShape());
+                            assertThat(Moe.maxError(y, x.add(x)))
+                                    .isLessThan(0.07f * Moe.largest(x));
                         }
-                    });
-        }
+                    }
+                });
     }
 
     /** A token goes to an expert of each rank. */
