@@ -80,6 +80,8 @@ final class LibTorch {
                     JAVA_INT,
                     ADDRESS);
 
+    private static volatile boolean isCudaThere;
+
     private LibTorch() {}
 
     /** A library that DJL has loaded is found by its bare name. */
@@ -231,10 +233,18 @@ final class LibTorch {
     /** Whether the libtorch that DJL has loaded computes on GPUs. */
     static boolean hasCuda() {
         try {
-            loadCuda();
+            requireCuda();
             return true;
         } catch (DeepEpUnavailableException forCpus) {
             return false;
+        }
+    }
+
+    /** Before {@link CudaPart}, which would stay unusable if it found none. */
+    private static void requireCuda() {
+        if (!isCudaThere) {
+            loadCuda();
+            isCudaThere = true;
         }
     }
 
@@ -244,6 +254,7 @@ final class LibTorch {
 
     /** The {@code cudaStream_t} that libtorch's operations on a GPU run on in this thread. */
     static long currentCudaStream(int device) {
+        requireCuda();
         return CudaPart.CURRENT_STREAM.get(device);
     }
 

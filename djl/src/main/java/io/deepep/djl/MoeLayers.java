@@ -74,20 +74,21 @@ public final class MoeLayers {
      * at once.
      */
     public NormalLimits normalLimits(int maxTokens) {
-        return NormalLimits.of(maxTokens, hidden, rule.numTopk(), rule.numExperts());
+        return NormalLimits.of(
+                maxTokens, ExpertExchange.paddedHidden(hidden), rule.numTopk(), rule.numExperts());
     }
 
     /**
      * The limits of a buffer for decoding, in which a rank dispatches up to {@code maxTokens}
      * tokens at once. Empty if low-latency mode does not support so many. The hidden size may be
-     * larger than the model's, see {@link ExpertExchange#lowLatency}.
+     * larger than the model's, see {@link ExpertExchange#paddedHidden}.
      */
     public Optional<LowLatencyLimits> lowLatencyLimits(int maxTokens) {
         return maxTokens <= LowLatencyLimits.MAX_TOKENS
                 ? Optional.of(
                         new LowLatencyLimits(
                                 maxTokens,
-                                ExpertExchange.lowLatencyHidden(hidden),
+                                ExpertExchange.paddedHidden(hidden),
                                 rule.numTopk(),
                                 rule.numExperts()))
                 : Optional.empty();

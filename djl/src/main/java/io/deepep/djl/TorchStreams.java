@@ -38,7 +38,7 @@ public final class TorchStreams {
 
     /**
      * Makes a stream the {@link #current} one of this thread. It first waits for what is on the
-     * current one now; later operations of other streams have to wait for it themselves.
+     * current one now, and that one for what is on this stream when it becomes current again.
      *
      * @param stream of a GPU
      */
@@ -53,9 +53,19 @@ public final class TorchStreams {
         AtomicBoolean closed = new AtomicBoolean();
         return () -> {
             if (closed.compareAndSet(false, true)) {
-                LibTorch.deleteStreamGuard(guard);
+                giveBack(stream, guard);
             }
         };
+    }
+
+    private static void giveBack(Stream used, long guard) {
+        Event last;
+        try {
+            last = used.record();
+        } finally {
+            LibTorch.deleteStreamGuard(guard);
+        }
+        current(Device.gpu(used.device().index())).waitFor(last);
     }
 
     /**

@@ -63,12 +63,14 @@ public final class Moe {
                                                 .device(TorchDevices.deviceOf(device))
                                                 .normal(
                                                         NormalLimits.of(
-                                                                MAX_TOKENS, hidden, TOPK, EXPERTS))
+                                                                MAX_TOKENS,
+                                                                ExpertExchange.paddedHidden(hidden),
+                                                                TOPK,
+                                                                EXPERTS))
                                                 .lowLatency(
                                                         new LowLatencyLimits(
                                                                 MAX_TOKENS,
-                                                                ExpertExchange.lowLatencyHidden(
-                                                                        hidden),
+                                                                ExpertExchange.paddedHidden(hidden),
                                                                 TOPK,
                                                                 EXPERTS))
                                                 .timeout(Duration.ofSeconds(20))

@@ -152,6 +152,23 @@ class TorchGraphTest {
         assertThat(TorchStreams.current(device).cudaHandle()).isNotEqualTo(stream.cudaHandle());
     }
 
+    /** Also after an exception, when nobody waits for what is left. */
+    @Test
+    void whatWasPutOnTheStreamComesBeforeWhatIsPutOnTheNext() {
+        x = manager.ones(new Shape(4096, 4096));
+        y = manager.zeros(new Shape(1));
+        x.matMul(x).close();
+        try (TorchStreams.Use _ = TorchStreams.use(stream);
+                NDManager scope = manager.newSubManager()) {
+            NDArray factor = TorchTensors.arrayOf(scope, TorchTensors.borrow(x));
+            for (int i = 0; i < 100; i++) {
+                factor.matMul(factor).close();
+            }
+            y.addi(1);
+        }
+        assertThat(y.getFloat()).isEqualTo(1);
+    }
+
     @Test
     void closedIsClosed() {
         x = manager.ones(new Shape(1));

@@ -67,7 +67,6 @@ public final class Decoder implements AutoCloseable {
             throws IOException {
         CheckpointConfig config = CheckpointConfig.read(folder);
         MoeLayers layers = MoeLayers.of(config);
-        options.transport().requireHidden(layers.hidden());
         PromptLimits limits = new PromptLimits(options, config.number("vocab_size"));
         NDManager manager = NDManager.newBaseManager(device, "PyTorch");
         try {

@@ -63,7 +63,6 @@ public final class DecoderService implements DecoderServiceMXBean, AutoCloseable
                     "numExperts=%s of %s is not a multiple of numRanks=%s; every rank must hold the same number of experts"
                             .formatted(numExperts, config, numRanks));
         }
-        options.transport().requireHidden(layers.hidden());
         PromptLimits limits = new PromptLimits(options, config.number("vocab_size"));
         DecoderService service = new DecoderService(numRanks, limits);
         Thread.ofPlatform()

@@ -41,7 +41,9 @@ final class DecodingStep implements AutoCloseable {
     /** Not private, so that benchmarks can do without for a while. */
     boolean wantsGraph;
 
+    /** Not the same on all ranks if one has failed where others have not. */
     private int numPrepared;
+
     private Graph graph;
 
     /** Owns what replays write. */
@@ -88,7 +90,7 @@ final class DecodingStep implements AutoCloseable {
         if (!usesGraph()) {
             return compute(scope);
         }
-        if (graph == null && numPrepared == STEPS_BEFORE_CAPTURE) {
+        if (graph == null && Decoder.onAllRanks(buffer, numPrepared >= STEPS_BEFORE_CAPTURE)) {
             capture();
         }
         if (graph == null) {

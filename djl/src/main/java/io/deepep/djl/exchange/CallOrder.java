@@ -115,13 +115,13 @@ class CallOrder {
     }
 
     /**
-     * Has the calls that {@code work} makes go into a graph, on libtorch's stream alone.
+     * Has the calls that {@code work} makes go into a graph, on libtorch's stream alone. Asks
+     * nobody how the last combines went.
      *
      * @param allowed asked before each replay; throws if it must not be
      * @param replayed told of each replay
      */
     final Graph capture(Runnable work, Runnable allowed, Runnable replayed) {
-        end();
         Set<Event> ofGraph = new LinkedHashSet<>();
         captured = ofGraph;
         try {

@@ -72,6 +72,9 @@ final class ExchangeCounters implements ExpertExchangeMXBean, AutoCloseable {
     }
 
     void experts(long spentNanos) {
+        if (captured != null) {
+            return;
+        }
         expertNanos.addAndGet(spentNanos);
     }
 
@@ -90,11 +93,18 @@ final class ExchangeCounters implements ExpertExchangeMXBean, AutoCloseable {
     }
 
     void ended(long spentNanos) {
+        if (captured != null) {
+            return;
+        }
         nanos.addAndGet(spentNanos);
         lastFailure = "";
     }
 
+    /** A capture that is refused is no failure: nothing was sent. */
     void failed(Throwable failure) {
+        if (captured != null) {
+            return;
+        }
         failures.incrementAndGet();
         lastFailure = failure.toString();
     }

@@ -22,7 +22,8 @@ public interface ExpertExchange extends AutoCloseable {
      * In normal mode, for prefill and large batches: exact counts, any number of tokens up to the
      * limit.
      *
-     * @param buffer opened with {@code normal} limits
+     * @param buffer opened with {@code normal} limits; for FP8, these have the {@link
+     *     #paddedHidden} of the tokens
      */
     static ExpertExchange normal(Buffer buffer, Transport transport) {
         return new NormalExchange(buffer, transport);
@@ -32,18 +33,18 @@ public interface ExpertExchange extends AutoCloseable {
      * In low-latency mode, for decoding: fixed slots, the FP8 cast in the kernel, weights applied
      * where the token came from.
      *
-     * @param buffer opened with {@code lowLatency} limits, which have the {@link #lowLatencyHidden}
-     *     of the tokens
+     * @param buffer opened with {@code lowLatency} limits, which have the {@link #paddedHidden} of
+     *     the tokens
      */
     static ExpertExchange lowLatency(Buffer buffer, Transport transport) {
         return new LowLatencyExchange(buffer, transport);
     }
 
     /**
-     * The hidden size that tokens of H channels have in low-latency mode: the next multiple of 128.
-     * The exchange adds zeros to tokens, and takes them away from results.
+     * The hidden size that tokens of H channels have in low-latency mode, and as FP8: the next
+     * multiple of 128. The exchange adds zeros to tokens, and takes them away from results.
      */
-    static int lowLatencyHidden(int hidden) {
+    static int paddedHidden(int hidden) {
         return Math.ceilDiv(hidden, LowLatencyLimits.HIDDEN_MULTIPLE)
                 * LowLatencyLimits.HIDDEN_MULTIPLE;
     }

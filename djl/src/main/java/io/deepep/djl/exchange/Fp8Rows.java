@@ -19,25 +19,34 @@ final class Fp8Rows {
 
     private Fp8Rows() {}
 
-    static int numScales(int hidden) {
-        Transport.FP8.requireHidden(hidden);
-        return hidden / CHANNELS;
+    /**
+     * How many scales a row has.
+     *
+     * @param channels a multiple of 128
+     */
+    static int numScales(int channels) {
+        return channels / CHANNELS;
     }
 
     /**
      * Casts rows.
      *
      * @param x [T,H], T at least 1
-     * @param rows FP8 [T,H] to write
-     * @param scales FLOAT32 [T,H/128] to write: a block's largest magnitude / 448
+     * @param rows FP8 [T,C] to write, with zeros behind the H channels of x
+     * @param scales FLOAT32 [T,C/128] to write: a block's largest magnitude / 448
      */
     static void quantize(NDArray x, NDArray rows, NDArray scales, NDManager scope) {
         NDArray values = x.toType(DataType.FLOAT32, true);
         values.attach(scope);
+        Shape whole = rows.getShape();
+        long numZeros = whole.get(1) - x.getShape().get(1);
+        if (numZeros > 0) {
+            values = values.concat(scope.zeros(new Shape(whole.get(0), numZeros)), 1);
+        }
         NDArray blocks = values.reshape(-1, CHANNELS);
         NDArray largest = blocks.abs().max(new int[] {1}, true).maximum(scalar(LEAST));
         NDArray blockScales = largest.div(scalar(MAX));
-        TorchTensors.cast(blocks.div(blockScales).reshape(x.getShape()), rows);
+        TorchTensors.cast(blocks.div(blockScales).reshape(whole), rows);
         TorchTensors.cast(blockScales.reshape(scales.getShape()), scales);
     }
 

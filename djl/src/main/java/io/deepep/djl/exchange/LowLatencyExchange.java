@@ -45,7 +45,7 @@ final class LowLatencyExchange extends StagedExchange {
         private final Map<LowLatencyHandle, LowLatencyCombinePlan> combines = new HashMap<>();
 
         LowLatencyStaging(Shapes shapes, NDManager manager) {
-            super(shapes, ExpertExchange.lowLatencyHidden(shapes.hidden()), manager);
+            super(shapes, ExpertExchange.paddedHidden(shapes.hidden()), manager);
             Tensor travelling = allocate(DType.BF16, (int) out.size(1));
             clear(travelling, manager);
             tokens = travelling.slice(1, 0, shapes.hidden());
@@ -160,6 +160,7 @@ final class LowLatencyExchange extends StagedExchange {
     @Override
     public Graph capture(Device device, Runnable work) {
         requireOpen();
+        awaitLast(); // or its failure would be one of the capture
         ExchangeCounters.Tally tally = counters.beginCapture();
         try {
             return order(device).capture(work, this::requireOpen, () -> counters.replayed(tally));

@@ -39,10 +39,11 @@ final class NormalExchange extends StagedExchange {
         private final DispatchPlan dispatch;
 
         NormalStaging(Shapes shapes, NDManager manager) {
-            super(shapes, shapes.hidden(), manager);
+            super(shapes, channels(shapes.hidden()), manager);
             boolean fp8 = transport == Transport.FP8;
-            tokens = allocate(fp8 ? DType.FP8_E4M3 : DType.BF16, shapes.hidden());
-            scales = fp8 ? allocate(DType.F32, Fp8Rows.numScales(shapes.hidden())) : null;
+            int channels = channels(shapes.hidden());
+            tokens = allocate(fp8 ? DType.FP8_E4M3 : DType.BF16, channels);
+            scales = fp8 ? allocate(DType.F32, Fp8Rows.numScales(channels)) : null;
             dispatch =
                     DispatchPlan.builder(tokens, scales)
                             .topk(topkIdx, topkWeights, shapes.numExperts())
@@ -57,7 +58,8 @@ final class NormalExchange extends StagedExchange {
             counters.sent(x.getShape().get(0));
             order.afterDispatch(received.event(), meanwhile);
             Tensor results = outputs(received.recvX(), x.getDevice());
-            ExpertRows rows = ExpertRows.packed(received, results, x.getDataType(), scope);
+            Tensor own = results.slice(1, 0, shapes.hidden());
+            ExpertRows rows = ExpertRows.packed(received, own, x.getDataType(), scope);
             runExperts(experts, rows);
             counters.rows(rows.counts());
             CombinePlan plan = CombinePlan.builder(results, received.handle()).out(out).build();
@@ -76,6 +78,11 @@ final class NormalExchange extends StagedExchange {
                 Fp8Rows.quantize(x, rows, firstRows(scales, count, scope), scope);
             }
         }
+    }
+
+    /** Of tokens as they travel. */
+    private int channels(int hidden) {
+        return transport == Transport.FP8 ? ExpertExchange.paddedHidden(hidden) : hidden;
     }
 
     @Override

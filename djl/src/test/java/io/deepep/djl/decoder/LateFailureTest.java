@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.Device;
+import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import io.deepep.Communicator;
 import io.deepep.Graph;
@@ -11,6 +12,7 @@ import io.deepep.InProcessGroup;
 import io.deepep.djl.TorchDevices;
 import io.deepep.djl.decoder.Golden.Prompt;
 import io.deepep.djl.exchange.ExpertExchange;
+import io.deepep.djl.exchange.LocalExperts;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.List;
@@ -19,6 +21,8 @@ import org.junit.jupiter.api.Test;
 
 /** A GPU's combine may fail after the call has returned: then its results are not an answer. */
 class LateFailureTest {
+    private static final int NUM_LAYERS = 2;
+
     /** Fails the first time that it is asked how its last exchange went; cannot be captured. */
     private static class FailingOnce extends CountingExchange {
         private boolean failed;
@@ -60,14 +64,54 @@ class LateFailureTest {
             awaitLast();
             numCaptures++;
             work.run();
-            return new Graph() {
-                @Override
-                public void replay() {}
-
-                @Override
-                public void close() {}
-            };
+            return new NoGraph();
         }
+    }
+
+    /** Can be captured; fails when all ranks have made their exchanges of a step. */
+    private static final class FailingInStep extends CountingExchange {
+        private final int failing;
+        int numCaptures;
+
+        FailingInStep(ExpertExchange real, int failing) {
+            super(real);
+            this.failing = failing;
+        }
+
+        @Override
+        public NDArray exchange(
+                NDArray x,
+                NDArray topkIdx,
+                NDArray topkWeights,
+                int numExperts,
+                LocalExperts experts,
+                Runnable meanwhile) {
+            NDArray y = super.exchange(x, topkIdx, topkWeights, numExperts, experts, meanwhile);
+            if (numExchanges == failing * NUM_LAYERS) {
+                throw new IllegalStateException("this rank alone");
+            }
+            return y;
+        }
+
+        @Override
+        public boolean isCapturable(Device device) {
+            return true;
+        }
+
+        @Override
+        public Graph capture(Device device, Runnable work) {
+            numCaptures++;
+            work.run();
+            return new NoGraph();
+        }
+    }
+
+    private static final class NoGraph implements Graph {
+        @Override
+        public void replay() {}
+
+        @Override
+        public void close() {}
     }
 
     private static void fails(ThrowingCallable request) {
@@ -78,7 +122,7 @@ class LateFailureTest {
         return Decoder.open(
                 Golden.folder("mixtral"),
                 communicator,
-                TorchDevices.ofRank(0),
+                TorchDevices.ofRank(communicator.rank()),
                 DecoderOptions.DEFAULT);
     }
 
@@ -102,6 +146,33 @@ class LateFailureTest {
                             fails(() -> decoder.generate(prompts, 3, Sampler.greedy()));
                             assertThat(decoder.generate(prompts, 3, Sampler.greedy()).get(0))
                                     .containsExactly(Arrays.copyOf(prompt.tokens(), 3));
+                        }
+                    });
+        }
+    }
+
+    /** It has prepared one step less than the others, which would capture without it. */
+    @Test
+    void ofOneRankDelaysTheCaptureOfAll() throws Exception {
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator -> {
+                        int failing = communicator.rank() == 0 ? 2 : -1;
+                        try (Decoder decoder = open(communicator);
+                                NDManager scope = decoder.manager.newSubManager()) {
+                            FailingInStep decoding =
+                                    new FailingInStep(decoder.exchange.decoding, failing);
+                            decoder.exchange.decoding = decoding;
+                            decoder.exchange.decoding(true);
+                            for (int step = 1; step <= 5; step++) {
+                                if (step == failing) {
+                                    assertThatThrownBy(() -> decoder.step.logits(scope))
+                                            .hasMessage("this rank alone");
+                                } else {
+                                    decoder.step.logits(scope);
+                                }
+                                assertThat(decoding.numCaptures).isEqualTo(step < 4 ? 0 : 1);
+                            }
                         }
                     });
         }

@@ -101,16 +101,6 @@ class WrongCheckpointTest {
                 .hasMessageContaining("model_type=llama is not one of mixtral");
     }
 
-    /** Not at the first request, which would end the ranks. */
-    @Test
-    void fp8TransportOfOtherHiddenSizesIsRefused() {
-        DecoderOptions options = new DecoderOptions(8, 128, 256, DType.BF16, Transport.FP8);
-        assertThatThrownBy(() -> DecoderService.start(Golden.folder("gpt_oss"), 2, options))
-                .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("hidden=64 is not a multiple of 128")
-                .hasMessageContaining("use Transport.BF16");
-    }
-
     @ParameterizedTest
     @ValueSource(strings = {"x", "2.5", "4294967297"})
     void endTokensThatAreNoIntegersAreRefused(String id) throws IOException {
