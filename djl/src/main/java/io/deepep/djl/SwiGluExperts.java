@@ -1,13 +1,9 @@
 package io.deepep.djl;
 
-import static io.deepep.djl.TorchTensors.scalar;
-
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
-import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
-import ai.djl.nn.Activation;
 import io.deepep.DType;
 import io.deepep.djl.exchange.ExpertRows;
 import io.deepep.djl.exchange.LocalExperts;
@@ -23,8 +19,8 @@ import java.util.Objects;
 public final class SwiGluExperts implements LocalExperts {
     private static final int GROUPED_ALIGNMENT = 8;
 
-    /** Rows of a tile of a matrix multiplication on GPUs. */
-    private static final int MOST_SLOTS_AT_ONCE = 64;
+    /** Up to here, packing takes longer than multiplying what nobody needs; measured. */
+    private static final int MOST_SLOTS_AT_ONCE = 128;
 
     private final NDArray gateUp;
     private final NDArray down;
@@ -90,7 +86,7 @@ public final class SwiGluExperts implements LocalExperts {
     @Override
     public NDArray run(ExpertRows rows) {
         if (rows.areInSlots() && gateUp.getDevice().isGpu() && computesAllSlots(rows)) {
-            return inAllSlots(rows.x());
+            return inAllSlots(rows.x(), rows.out());
         }
         if (!hasGroupedMm) {
             return oneByOne.run(rows);
@@ -122,19 +118,23 @@ public final class SwiGluExperts implements LocalExperts {
     /**
      * Computes all slots [El,S,H], in use or not. With few slots, a multiplication takes as long as
      * it takes to read the matrices, and the host need not wait to know which slots are in use.
+     *
+     * @param out where results are to be; those of its type are there at once
      */
-    NDArray inAllSlots(NDArray slots) {
+    NDArray inAllSlots(NDArray slots, NDArray out) {
         NDArray x = TorchTensors.toTypeOf(gateUp, slots);
-        NDArray hidden = Operators.bmm(x, gateUpByInput, extras.gateUpBias);
-        NDArray activated = TorchTensors.toTypeOf(down, activate(hidden));
-        return Operators.bmm(activated, downByInput, extras.downBias);
+        NDArray activated = activate(Operators.bmm(x, gateUpByInput, extras.gateUpBias));
+        if (!TorchTensors.haveSameType(out, down)) {
+            return Operators.bmm(activated, downByInput, extras.downBias);
+        }
+        Operators.bmmInto(activated, downByInput, extras.downBias, out);
+        return out;
     }
 
     /** Of rows [n,H] by expert, n above 0. */
     private NDArray grouped(NDArray x, NDArray ends) {
         NDArray hidden = Operators.groupedMm(x, gateUpByInput, ends);
-        NDArray activated =
-                TorchTensors.toTypeOf(down, activate(biased(hidden, extras.gateUpBias, ends)));
+        NDArray activated = activate(biased(hidden, extras.gateUpBias, ends));
         NDArray y = Operators.groupedMm(activated, downByInput, ends);
         return biased(y, extras.downBias, ends);
     }
@@ -151,23 +151,14 @@ public final class SwiGluExperts implements LocalExperts {
         if (extras.gateUpBias != null) {
             hidden = hidden.add(extras.gateUpBias.get(scope, expert));
         }
-        NDArray activated = TorchTensors.toTypeOf(down, activate(hidden));
-        NDArray y = activated.matMul(downByInput.get(scope, expert));
+        NDArray y = activate(hidden).matMul(downByInput.get(scope, expert));
         return extras.downBias == null ? y : y.add(extras.downBias.get(scope, expert));
     }
 
-    /** FLOAT32 [...,I] of [...,2I]. */
+    /** [...,I] of [...,2I], in the type of the matrices. */
     private NDArray activate(NDArray gateAndUp) {
-        if (extras.limit == 0) {
-            return Operators.swiglu(gateAndUp);
-        }
-        NDArray values = gateAndUp.toType(DataType.FLOAT32, false);
-        NDList halves = values.split(2, values.getShape().dimension() - 1);
-        NDArray gate = halves.get(0);
-        NDArray up = halves.get(1);
-        NDArray limit = scalar(extras.limit);
-        NDArray least = gate.minimum(limit);
-        NDArray swish = least.mul(Activation.sigmoid(least.mul(scalar(extras.alpha))));
-        return up.minimum(limit).maximum(scalar(-extras.limit)).add(scalar(1)).mul(swish);
+        return extras.limit == 0
+                ? Operators.swiglu(gateAndUp)
+                : Operators.limitedSwiglu(gateAndUp, extras.limit, extras.alpha);
     }
 }

@@ -172,6 +172,10 @@ public final class TorchTensors {
         return LibTorch.DTYPE.get(handleOf(array)) == TorchTypes.torchType(dtype);
     }
 
+    static boolean haveSameType(NDArray a, NDArray b) {
+        return LibTorch.DTYPE.get(handleOf(a)) == LibTorch.DTYPE.get(handleOf(b));
+    }
+
     /** Whether arrays of one shape have the same bytes in one piece, whatever these are. */
     static boolean sameBytes(NDArray a, NDArray b) {
         long first = handleOf(a);
@@ -185,10 +189,10 @@ public final class TorchTensors {
 
     /** {@code x} in the type of another array: itself, or a copy attached to its manager. */
     static NDArray toTypeOf(NDArray other, NDArray x) {
-        int type = (int) LibTorch.DTYPE.get(handleOf(other));
-        if (type == (int) LibTorch.DTYPE.get(handleOf(x))) {
+        if (haveSameType(other, x)) {
             return x;
         }
+        int type = (int) LibTorch.DTYPE.get(handleOf(other));
         NDArray typed = empty(x.getManager(), type, x.getShape().getShape());
         LibTorch.copy(handleOf(typed), handleOf(x));
         return typed;

@@ -40,7 +40,7 @@ public final class DeepSeekV3Gate extends ExpertGate {
         NDArray scores = Activation.sigmoid(logits);
         NDArray choice = scores.add(parameter.of(bias));
         choice = groups.onlyBest(choice, BEST_OF_GROUP);
-        NDArray topkIdx = choice.topK(rule().numTopk(), 1, true, true).get(1);
+        NDArray topkIdx = choice.topK(rule().numTopk(), 1, true, false).get(1);
         return new NDList(topkIdx, scores.gather(topkIdx, 1));
     }
 

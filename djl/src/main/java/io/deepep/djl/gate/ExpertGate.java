@@ -47,9 +47,15 @@ public abstract class ExpertGate extends AbstractBlock {
      *
      * @param logits FLOAT32 [T,E], T at least 1
      * @param parameter returns the value of a parameter that the subclass added
-     * @return {@code topkIdx} and {@code topkWeights}, neither normalized nor scaled
+     * @return {@code topkIdx}, in any order, and the scores of these experts [T,K]
      */
     protected abstract NDList select(NDArray logits, Values parameter);
+
+    /** Weights [T,K] of the selected scores; by default, each divided by their sum. */
+    protected NDArray normalize(NDArray scores) {
+        // As the models' own code: sigmoids may all be 0.
+        return scores.div(scores.sum(new int[] {1}, true).add(scalar(1e-20f)));
+    }
 
     /** Returns the values of parameters on the device of the tokens. */
     @FunctionalInterface
@@ -77,8 +83,7 @@ public abstract class ExpertGate extends AbstractBlock {
         NDList selected = select(logits, values);
         NDArray weights = selected.get(1);
         if (rule.normalized()) {
-            // As the models' own code: sigmoids may all be 0.
-            weights = weights.div(weights.sum(new int[] {1}, true).add(scalar(1e-20f)));
+            weights = normalize(weights);
         }
         if (rule.scalingFactor() != 1) {
             weights = weights.mul(scalar(rule.scalingFactor()));

@@ -45,10 +45,10 @@ final class GateGroups {
         long numTokens = scores.getShape().get(0);
         NDArray grouped = scores.reshape(numTokens, numGroups, groupSize);
         NDArray groupScores =
-                grouped.topK(Math.min(bestOfGroup, groupSize), 2, true, true)
+                grouped.topK(Math.min(bestOfGroup, groupSize), 2, true, false)
                         .get(0)
                         .sum(new int[] {2});
-        NDArray best = groupScores.topK(numTopkGroups, 1, true, true).get(1);
+        NDArray best = groupScores.topK(numTopkGroups, 1, true, false).get(1);
         NDArray allowed =
                 best.oneHot(numGroups, DataType.FLOAT32)
                         .sum(new int[] {1})

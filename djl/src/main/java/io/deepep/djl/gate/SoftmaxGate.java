@@ -37,9 +37,15 @@ public final class SoftmaxGate extends ExpertGate {
     @Override
     protected NDList select(NDArray logits, Values parameter) {
         NDArray biased = bias == null ? logits : logits.add(parameter.of(bias));
-        NDArray choice = groups.onlyBest(biased.softmax(-1), 1);
-        NDList top = choice.topK(rule().numTopk(), 1, true, true);
+        NDArray scores = rule().normalized() ? biased : biased.softmax(-1);
+        NDList top = groups.onlyBest(scores, 1).topK(rule().numTopk(), 1, true, false);
         return new NDList(top.get(1), top.get(0));
+    }
+
+    /** What is left out of the sum of all experts divides all weights alike. */
+    @Override
+    protected NDArray normalize(NDArray scores) {
+        return scores.softmax(1);
     }
 
     @Override

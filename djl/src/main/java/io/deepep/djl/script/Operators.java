@@ -37,9 +37,17 @@ public final class Operators {
         return SCRIPT.run("rms_norm", x.getManager(), x, weight, epsilon);
     }
 
-    /** {@code silu(gate) * up}, FLOAT32 [...,I] of [...,2I], gate before up. */
+    /** {@code silu(gate) * up}, [...,I] of [...,2I], gate before up, in their type. */
     public static NDArray swiglu(NDArray gateUp) {
         return SCRIPT.run("swiglu", gateUp.getManager(), gateUp);
+    }
+
+    /**
+     * That of gpt-oss: {@code g * sigmoid(alpha * g) * (u + 1)}, where g is gate up to the limit,
+     * and u is up within the limit.
+     */
+    public static NDArray limitedSwiglu(NDArray gateUp, double limit, double alpha) {
+        return SCRIPT.run("limited_swiglu", gateUp.getManager(), gateUp, limit, alpha);
     }
 
     /**
@@ -141,6 +149,15 @@ public final class Operators {
         return bias == null
                 ? SCRIPT.run("bmm", a.getManager(), a, b)
                 : SCRIPT.run("bmm_with_bias", a.getManager(), a, b, bias);
+    }
+
+    /** Writes {@link #bmm} to target [G,M,N] of the same type. */
+    public static void bmmInto(NDArray a, NDArray b, NDArray bias, NDArray target) {
+        NDArray another =
+                bias == null
+                        ? SCRIPT.run("bmm_into", a.getManager(), a, b, target)
+                        : SCRIPT.run("bmm_with_bias_into", a.getManager(), a, b, bias, target);
+        another.close(); // another handle of the target
     }
 
     /**

@@ -15,8 +15,13 @@ class Operators(Module):
     return torch.rms_norm(x, [x.size(-1)], weight, epsilon)
 
   def swiglu(self, gate_up: Tensor) -> Tensor:
-    gate, up, = gate_up.to(6).chunk(2, -1)
+    gate, up, = gate_up.chunk(2, -1)
     return torch.silu(gate) * up
+
+  def limited_swiglu(self, gate_up: Tensor, limit: float, alpha: float) -> Tensor:
+    gate, up, = gate_up.chunk(2, -1)
+    least = gate.clamp_max(limit)
+    return (up.clamp(-limit, limit) + 1) * (least * torch.sigmoid(least * alpha))
 
   def rotate(self, x: Tensor, cos: Tensor, sin: Tensor, partners: Tensor) -> Tensor:
     return torch.addcmul(x * cos, x.index_select(-1, partners), sin)
@@ -69,6 +74,12 @@ class Operators(Module):
 
   def bmm_with_bias(self, a: Tensor, b: Tensor, bias: Tensor) -> Tensor:
     return torch.baddbmm(bias.unsqueeze(1), a, b)
+
+  def bmm_into(self, a: Tensor, b: Tensor, target: Tensor) -> Tensor:
+    return torch.bmm(a, b, out=target)
+
+  def bmm_with_bias_into(self, a: Tensor, b: Tensor, bias: Tensor, target: Tensor) -> Tensor:
+    return torch.baddbmm(bias.unsqueeze(1), a, b, out=target)
 
   def add_by_group(self, y: Tensor, addends: Tensor, ends: Tensor) -> Tensor:
     rows = torch.arange(y.size(0), device=y.device, dtype=3)
