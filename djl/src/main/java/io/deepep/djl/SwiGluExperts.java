@@ -12,20 +12,24 @@ import java.util.Objects;
 
 /**
  * The usual experts, {@code down(silu(gate(x)) * up(x))}, with one array per matrix for all experts
- * of a rank. On a GPU, a few slots of low-latency mode are all computed, in use or not. In BF16 on
- * a GPU, other rows take two grouped multiplications, which skip experts without rows. Otherwise
- * each expert multiplies its own rows.
+ * of a rank. On a GPU, slots of low-latency mode are all computed, in use or not, if that takes no
+ * longer than to pack those in use. In BF16 on a GPU, other rows take two grouped multiplications,
+ * which skip experts without rows. Otherwise each expert multiplies its own rows.
  */
 public final class SwiGluExperts implements LocalExperts {
     private static final int GROUPED_ALIGNMENT = 8;
 
     /** With more rows, multiplying takes longer than reading the matrices. */
-    private static final int MOST_SLOTS_AT_ONCE = 128;
+    private static final int FEW_SLOTS = 128;
+
+    /** Take no longer than packing; measured on an H200. */
+    private static final double FEW_OPERATIONS = 8e10;
 
     private final NDArray gateUp;
     private final NDArray down;
     private final Extras extras;
     private final boolean hasGroupedMm;
+    private final double fewOperations;
 
     /** Transposed views: [El,H,2I] and [El,I,H]. */
     private final NDArray gateUpByInput;
@@ -55,6 +59,11 @@ public final class SwiGluExperts implements LocalExperts {
      * @param down [El,H,I], of the same type
      */
     public SwiGluExperts(NDArray gateUp, NDArray down, Extras extras) {
+        this(gateUp, down, extras, FEW_OPERATIONS);
+    }
+
+    SwiGluExperts(NDArray gateUp, NDArray down, Extras extras, double fewOperations) {
+        this.fewOperations = fewOperations;
         this.gateUp = gateUp;
         this.down = down;
         this.extras = Objects.requireNonNull(extras, "extras");
@@ -99,7 +108,10 @@ public final class SwiGluExperts implements LocalExperts {
     }
 
     private boolean computesAllSlots(ExpertRows rows) {
-        return rows.out().getShape().get(1) <= MOST_SLOTS_AT_ONCE
+        long numSlots = rows.out().getShape().get(1);
+        double operations = 2.0 * numSlots * (gateUp.size() + down.size());
+        return numSlots <= FEW_SLOTS
+                || operations <= fewOperations
                 || (rows.areCaptured() && !hasGroupedMm);
     }
 

@@ -12,6 +12,7 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.Parameter;
 import io.deepep.DType;
+import io.deepep.Graph;
 import io.deepep.djl.SwiGluExperts.Extras;
 import io.deepep.djl.exchange.ExpertExchange;
 import io.deepep.djl.exchange.Transport;
@@ -19,27 +20,45 @@ import io.deepep.djl.gate.ExpertGate;
 import io.deepep.djl.script.Operators;
 import java.io.DataOutputStream;
 import java.io.OutputStream;
+import java.time.Duration;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledIf;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** All experts of a rank at once against the layer computed densely in FLOAT32. */
 class SwiGluExpertsTest {
     private static final int NUM_RANKS = 4;
     private static final float BF16_ERROR = 0.02f;
 
-    /** On GPUs BF16 takes grouped and batched multiplications, F32 a loop and batched ones. */
+    static boolean hasGpu() {
+        return TorchDevices.numGpus() > 0;
+    }
+
+    /**
+     * On GPUs BF16 takes grouped multiplications, of slots that are packed if all are too many, and
+     * batched ones; F32 takes a loop and batched ones.
+     */
     @ParameterizedTest
-    @CsvSource({"BF16, false", "BF16, true", "F32, false", "F32, true"})
-    void equalTheDenseLayer(DType type, boolean lowLatency) throws InterruptedException {
+    @CsvSource({
+        "BF16, false, 0",
+        "BF16, true, 0",
+        "BF16, true, 1e9",
+        "F32, false, 0",
+        "F32, true, 0",
+        "F32, true, 1e9"
+    })
+    void equalTheDenseLayer(DType type, boolean lowLatency, double fewOperations)
+            throws InterruptedException {
         Moe.run(
                 NUM_RANKS,
                 (communicator, buffer, manager) -> {
                     try (ExpertExchange exchange = Moe.open(buffer, Transport.BF16, lowLatency)) {
                         ExpertGate gate = Moe.softmaxGate(manager);
-                        ExpertParallelMoE moe = layer(exchange, gate, manager, type);
+                        ExpertParallelMoE moe = layer(exchange, gate, manager, type, fewOperations);
                         // Few tokens leave experts, and ranks, without any.
                         for (int numTokens : new int[] {16, 1, 0, 7}) {
                             int mine = communicator.rank() == 1 ? 0 : numTokens;
@@ -50,6 +69,41 @@ class SwiGluExpertsTest {
                                 NDArray expected = Moe.dense(gate, x, manager);
                                 assertThat(Moe.maxError(y, expected))
                                         .as("%d tokens", numTokens)
+                                        .isLessThan(BF16_ERROR * Moe.largest(expected));
+                            }
+                        }
+                    }
+                });
+    }
+
+    /** Replays have other numbers of rows, which the host does not learn. */
+    @ParameterizedTest
+    @ValueSource(doubles = {0, 1e9})
+    @EnabledIf("hasGpu")
+    void equalTheDenseLayerInAGraph(double fewOperations) throws InterruptedException {
+        Moe.run(
+                NUM_RANKS,
+                (communicator, buffer, manager) -> {
+                    try (ExpertExchange exchange =
+                                    ExpertExchange.lowLatency(buffer, Transport.BF16);
+                            TorchStreams.Use _ = TorchStreams.use(buffer.communicationStream())) {
+                        ExpertGate gate = Moe.softmaxGate(manager);
+                        ExpertParallelMoE moe =
+                                layer(exchange, gate, manager, DType.BF16, fewOperations);
+                        NDArray x = Moe.tokens(manager, communicator.rank(), 7);
+                        NDArray[] y = new NDArray[1];
+                        Runnable run = () -> y[0] = Moe.forward(moe, x);
+                        run.run();
+                        run.run();
+                        try (Graph graph = exchange.capture(manager.getDevice(), run)) {
+                            for (int i = 1; i <= 5; i++) {
+                                communicator.barrier(Duration.ofSeconds(20));
+                                NDArray next = Moe.tokens(manager, 10 * i + communicator.rank(), 7);
+                                TorchTensors.cast(next, x);
+                                graph.replay();
+                                exchange.awaitLast();
+                                NDArray expected = Moe.dense(gate, x, manager);
+                                assertThat(Moe.maxError(y[0], expected))
                                         .isLessThan(BF16_ERROR * Moe.largest(expected));
                             }
                         }
@@ -137,7 +191,7 @@ class SwiGluExpertsTest {
                 (_, buffer, manager) -> {
                     try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
                         ExpertParallelMoE moe =
-                                layer(exchange, Moe.softmaxGate(manager), manager, DType.F32);
+                                layer(exchange, Moe.softmaxGate(manager), manager, DType.F32, 0);
                         DataOutputStream out =
                                 new DataOutputStream(OutputStream.nullOutputStream());
                         assertThatThrownBy(() -> moe.saveParameters(out))
@@ -154,7 +208,11 @@ class SwiGluExpertsTest {
     }
 
     private static ExpertParallelMoE layer(
-            ExpertExchange exchange, ExpertGate gate, NDManager manager, DType type) {
+            ExpertExchange exchange,
+            ExpertGate gate,
+            NDManager manager,
+            DType type,
+            double fewOperations) {
         int numLocal = Moe.EXPERTS / exchange.topology().numRanks();
         NDArray gateUp =
                 TorchTensors.empty(manager, type, numLocal, 2L * Moe.INTERMEDIATE, Moe.HIDDEN);
@@ -171,7 +229,7 @@ class SwiGluExpertsTest {
         assertThat(down.getShape()).isEqualTo(new Shape(numLocal, Moe.HIDDEN, Moe.INTERMEDIATE));
         return ExpertParallelMoE.builder(exchange, Moe.EXPERTS)
                 .gate(gate)
-                .localExperts(new SwiGluExperts(gateUp, down, Extras.NONE))
+                .localExperts(new SwiGluExperts(gateUp, down, Extras.NONE, fewOperations))
                 .build();
     }
 }
