@@ -76,7 +76,11 @@ final class GraphMemory implements AutoCloseable {
         }
     }
 
-    private static void invoke(MethodHandle method, Object... arguments) {
+    /**
+     * One thread at a time: each GPU's random generator has a set of its graphs, to which they are
+     * added, and from which they are removed, without a lock.
+     */
+    private static synchronized void invoke(MethodHandle method, Object... arguments) {
         try {
             method.invokeWithArguments(arguments);
         } catch (Throwable t) {

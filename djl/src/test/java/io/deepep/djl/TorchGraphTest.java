@@ -13,6 +13,11 @@ import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaStream;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.BrokenBarrierException;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -116,6 +121,42 @@ class TorchGraphTest {
             }
             first.replay();
             assertThat(ofFirst.max().getFloat()).isEqualTo(9);
+        }
+    }
+
+    /** libtorch itself has no lock for that, and ends the process. */
+    @Test
+    void threadsMayCaptureAtTheSameTime() throws InterruptedException {
+        int numThreads = 8;
+        CyclicBarrier start = new CyclicBarrier(numThreads);
+        AtomicInteger numRight = new AtomicInteger();
+        List<Thread> threads = new ArrayList<>();
+        for (int i = 0; i < numThreads; i++) {
+            threads.add(Thread.ofPlatform().start(() -> captureOften(start, numRight)));
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        assertThat(numRight).hasValue(50 * numThreads);
+    }
+
+    private void captureOften(CyclicBarrier start, AtomicInteger numRight) {
+        try (CudaStream own = CudaStream.create(stream.context());
+                NDManager scope = manager.newSubManager();
+                TorchStreams.Use _ = TorchStreams.use(own)) {
+            NDArray one = scope.ones(new Shape(10));
+            twiceAndOne(one);
+            for (int i = 0; i < 50; i++) {
+                start.await(1, TimeUnit.MINUTES);
+                NDArray[] result = new NDArray[1];
+                try (TorchGraph graph =
+                        TorchGraph.capture(device, () -> result[0] = twiceAndOne(one))) {
+                    graph.replay();
+                    numRight.addAndGet(result[0].sum().getFloat() == 30 ? 1 : 0);
+                }
+            }
+        } catch (InterruptedException | BrokenBarrierException | TimeoutException stopped) {
+            throw new IllegalStateException(stopped);
         }
     }
 
