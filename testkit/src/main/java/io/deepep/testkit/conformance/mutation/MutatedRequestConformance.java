@@ -123,6 +123,11 @@ public record MutatedRequestConformance(TestBackend backend) {
                     case 2 -> lowLatencyDispatch(step, options);
                     default -> lowLatencyCombine(step, options);
                 }
+                if (kind < 2) {
+                    normal.roundTrip();
+                } else {
+                    lowLatency.roundTrip(FORMAT);
+                }
             } catch (Throwable failure) {
                 String what = context.isCulprit() ? damage.toString() : "good calls";
                 throw new AssertionError("seed " + seed + ", " + what, failure);
@@ -135,33 +140,25 @@ public record MutatedRequestConformance(TestBackend backend) {
 
         private void dispatch(int step, CallOptions options) {
             DispatchHandle before = normal.dispatch().handle();
-            boolean good =
-                    meet(
-                            step,
-                            () -> normal.call(damage.dispatch(normal, before), options),
-                            () -> {
-                                var result = buffer().dispatch(normal.plan().build());
-                                return () -> normal.verify(result);
-                            });
-            if (!good) {
-                normal.roundTrip();
-            }
+            meet(
+                    step,
+                    () -> normal.call(damage.dispatch(normal, before), options),
+                    () -> {
+                        var result = buffer().dispatch(normal.plan().build());
+                        return () -> normal.verify(result);
+                    });
         }
 
         private void combine(int step, CallOptions options) {
             DispatchHandle handle = normal.dispatch().handle();
             CombinePlan plan = CombinePlan.builder(normal.outputs(), handle).build();
-            boolean good =
-                    meet(
-                            step,
-                            () -> normal.call(damage.combine(normal, handle), options),
-                            () -> {
-                                var result = buffer().combine(plan);
-                                return () -> normal.verify(result);
-                            });
-            if (!good) {
-                normal.roundTrip();
-            }
+            meet(
+                    step,
+                    () -> normal.call(damage.combine(normal, handle), options),
+                    () -> {
+                        var result = buffer().combine(plan);
+                        return () -> normal.verify(result);
+                    });
         }
 
         private void lowLatencyDispatch(int step, CallOptions options) {
@@ -172,7 +169,6 @@ public record MutatedRequestConformance(TestBackend backend) {
                         var result = buffer().lowLatencyDispatch(lowLatency.plan(FORMAT).build());
                         return () -> lowLatency.verify(result, FORMAT);
                     });
-            lowLatency.roundTrip(FORMAT);
         }
 
         private void lowLatencyCombine(int step, CallOptions options) {
@@ -184,42 +180,41 @@ public record MutatedRequestConformance(TestBackend backend) {
                         var result = buffer().lowLatencyCombine(lowLatency.home(handle).build());
                         return () -> lowLatency.verify(result);
                     });
-            lowLatency.roundTrip(FORMAT);
         }
 
         /**
          * The culprit makes the damaged call, the others the good one; if it is refused, so does
-         * the culprit. Whether all have made the good one.
+         * the culprit.
          *
          * @param good gives the comparison of its result
          */
-        private boolean meet(int step, Runnable damaged, Supplier<Runnable> good) {
-            if (context.isCulprit()) {
-                try {
-                    damaged.run();
-                    return false;
-                } catch (RoutingException | CapacityExceededException | RankMismatchException all) {
-                    return false;
-                } catch (IllegalArgumentException | NullPointerException clear) {
-                    assertThat(clear).hasMessageMatching("(?s).*\\w.*");
-                    refused.set(step, 1);
-                    numRefused++;
-                }
-                good.get().run();
-                return true;
-            }
+        private void meet(int step, Runnable damaged, Supplier<Runnable> good) {
             Runnable comparison;
             try {
+                if (context.isCulprit() && !isRefused(step, damaged)) {
+                    return;
+                }
                 comparison = good.get();
             } catch (RoutingException | CapacityExceededException | RankMismatchException all) {
                 assertThat(refused.get(step)).as("a refused call has no effect").isZero();
-                return false;
+                return;
             }
-            if (refused.get(step) == 0) {
-                return false;
+            if (refused.get(step) != 0) {
+                comparison.run();
             }
-            comparison.run();
-            return true;
+        }
+
+        /** Makes the damaged call; returns whether it was refused before anything started. */
+        private boolean isRefused(int step, Runnable damaged) {
+            try {
+                damaged.run();
+                return false;
+            } catch (IllegalArgumentException | NullPointerException clear) {
+                assertThat(clear).hasMessageMatching("(?s).*\\w.*");
+                refused.set(step, 1);
+                numRefused++;
+                return true;
+            }
         }
     }
 }
