@@ -39,9 +39,7 @@ public final class HostTensors {
     public static Tensor f32(float[][] values, int columns) {
         Tensor tensor = allocate(DType.F32, values.length, columns);
         for (int i = 0; i < values.length; i++) {
-            for (int j = 0; j < columns; j++) {
-                tensor.setFloat(values[i][j], i, j);
-            }
+            tensor.setFloats(values[i], i);
         }
         return tensor;
     }

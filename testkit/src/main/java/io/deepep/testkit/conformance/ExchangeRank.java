@@ -71,11 +71,13 @@ public abstract class ExchangeRank<W extends ExchangeWorld, H> {
         context.copy(other.weights, weights);
     }
 
-    /** Has token 3 select an expert that there is not. */
+    /** Has token 3 of the rank that errs select an expert that there is not. */
     public final void loadBadExpert() {
-        Tensor idx = context.download(topkIdx);
-        idx.setLong(world.routing().numExperts(), 3, 1);
-        context.backend().write(idx, topkIdx);
+        if (context.isCulprit()) {
+            Tensor idx = context.download(topkIdx);
+            idx.setLong(world.routing().numExperts(), 3, 1);
+            context.backend().write(idx, topkIdx);
+        }
     }
 
     /** A dispatch with other indices than those of the exchange. */

@@ -1,6 +1,7 @@
 package io.deepep.testkit.conformance;
 
 import io.deepep.Graph;
+import io.deepep.Stream;
 import java.util.List;
 
 /**
@@ -25,6 +26,26 @@ public interface RepeatedCalls<W> {
             enqueue();
             verify();
         }
+    }
+
+    /** Captures the calls, which have been prepared: all ranks together. */
+    default Graph capture(RankContext context, Stream stream) {
+        Graph graph = Graph.capture(stream, this::enqueue);
+        context.meet();
+        return graph;
+    }
+
+    /**
+     * Captures the calls after one whose end nobody asks for, and replays them; then makes them.
+     */
+    default void replayOnce(RankContext context) {
+        prepare();
+        enqueue();
+        try (Graph graph = capture(context, context.buffer().communicationStream())) {
+            graph.replay();
+            verify();
+        }
+        prepare();
     }
 
     /** Replays the calls with another exchange. */

@@ -131,8 +131,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                     new LowLatencyPairs(first, LowLatencyFormat.BF16, options, false);
             pairs.makeOutputs(engine::copy);
             pairs.prepare();
-            try (Graph graph = Graph.capture(engine.stream(), pairs::enqueue)) {
-                context.meet();
+            try (Graph graph = pairs.capture(context, engine.stream())) {
                 for (int i = 1; i <= NUM_REPLAYS; i++) {
                     pairs.load(worlds.get(i % NUM_WORLDS));
                     pairs.poisonOutputs();
@@ -149,13 +148,10 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         List<LowLatencyWorld> worlds = worlds(context);
         LowLatencyPairs pairs = pairs(context, worlds.getFirst(), CallOptions.async());
         pairs.prepare();
-        try (Graph graph = Graph.capture(context.buffer().communicationStream(), pairs::enqueue)) {
-            context.meet();
+        try (Graph graph = pairs.capture(context, context.buffer().communicationStream())) {
             for (int i = 0; i < 3; i++) {
                 pairs.load(worlds.get(i));
-                if (context.isCulprit()) {
-                    pairs.memory().loadBadExpert();
-                }
+                pairs.memory().loadBadExpert();
                 graph.replay();
                 String bad = "topkIdx[3][1]=" + NUM_EXPERTS;
                 requireRouting(pairs.received().event()::synchronize, bad);
@@ -185,10 +181,8 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                                     pairs(context, worlds.getFirst(), CallOptions.async());
                             context.meet();
                             pairs.prepare();
-                            try (Graph graph =
-                                    Graph.capture(
-                                            context.buffer().communicationStream(),
-                                            pairs::enqueue)) {
+                            Stream stream = context.buffer().communicationStream();
+                            try (Graph graph = pairs.capture(context, stream)) {
                                 for (int i = 0; i < 3; i++) {
                                     context.meet();
                                     if (!context.isCulprit()) {
@@ -229,8 +223,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         LowLatencyPairs pairs = pairs(context, world, CallOptions.sync().on(stream));
         context.meet();
         pairs.prepare();
-        try (Graph graph = Graph.capture(stream, pairs::enqueue)) {
-            context.meet();
+        try (Graph graph = pairs.capture(context, stream)) {
             if (context.isCulprit()) {
                 return;
             }
@@ -250,7 +243,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
             LowLatencyPairs pairs = pairs(context, worlds(context).getFirst(), options);
             context.meet();
             pairs.prepare();
-            try (Graph graph = Graph.capture(engine.stream(), pairs::enqueue)) {
+            try (Graph graph = pairs.capture(context, engine.stream())) {
                 for (int i = 0; i < 2; i++) {
                     Misbehaviour.beLate(context);
                     graph.replay();
@@ -270,12 +263,11 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         Stream stream = context.buffer().communicationStream();
         LowLatencyPairs pairs = pairs(context, worlds.getFirst(), CallOptions.sync().on(stream));
         pairs.prepare();
-        try (Graph graph = Graph.capture(stream, pairs::enqueue)) {
-            context.meet();
+        try (Graph graph = pairs.capture(context, stream)) {
             for (int i = 1; i <= NUM_REPLAYS; i++) {
                 pairs.load(worlds.get(i % NUM_WORLDS));
                 boolean bad = i % 4 == 0;
-                if (bad && context.isCulprit()) {
+                if (bad) {
                     pairs.memory().loadBadExpert();
                 }
                 graph.replay();
@@ -297,18 +289,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         shape().run(
                         backend,
                         builder -> builder.observer(_ -> {}),
-                        context -> {
-                            LowLatencyPairs pairs = pairs(context, world, CallOptions.async());
-                            pairs.prepare();
-                            pairs.enqueue(); // nobody asks for its end
-                            Stream stream = context.buffer().communicationStream();
-                            try (Graph graph = Graph.capture(stream, pairs::enqueue)) {
-                                context.meet();
-                                graph.replay();
-                                pairs.verify();
-                            }
-                            pairs.prepare();
-                        });
+                        context -> pairs(context, world, CallOptions.async()).replayOnce(context));
     }
 
     /** What waits on the CPU or allocates cannot be captured, and says so. */

@@ -232,8 +232,7 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
                 context -> {
                     NormalPair pair = prepared(context, shape, whole, CallOptions.async());
                     Buffer buffer = context.buffer();
-                    try (Graph graph = Graph.capture(buffer.communicationStream(), pair::enqueue)) {
-                        context.meet();
+                    try (Graph graph = pair.capture(context, buffer.communicationStream())) {
                         graph.replay();
                         pair.verify();
                         if (context.rank() != absent) {
@@ -263,14 +262,11 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
         List<NormalWorld> worlds = context.shared("worlds", _ -> worlds(shape));
         NormalPair pair = prepared(context, shape, worlds.getFirst(), options);
         Stream stream = context.buffer().communicationStream();
-        try (Graph graph = Graph.capture(stream, pair::enqueue)) {
-            context.meet();
+        try (Graph graph = pair.capture(context, stream)) {
             String bad = "topkIdx[3][1]=" + shape.experts();
             for (int i = 0; i < 3; i++) {
                 pair.load(worlds.get(i));
-                if (context.isCulprit()) {
-                    pair.memory().loadBadExpert();
-                }
+                pair.memory().loadBadExpert();
                 graph.replay();
                 requireRouting(pair.received().event()::synchronize, bad);
                 requireRouting(pair.received().event()::synchronize, bad);
@@ -281,9 +277,7 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
             // A failure that nobody asks about is kept for whoever asks later.
             context.meet();
             Tensor good = context.download(pair.memory().topkIdx());
-            if (context.isCulprit()) {
-                pair.memory().loadBadExpert();
-            }
+            pair.memory().loadBadExpert();
             graph.replay();
             stream.synchronize();
             context.backend().write(good, pair.memory().topkIdx());
@@ -299,17 +293,9 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
         shape.run(
                 backend,
                 builder -> builder.observer(_ -> {}),
-                context -> {
-                    NormalPair pair = prepared(context, shape, shape.world(), CallOptions.async());
-                    pair.enqueue(); // nobody asks for its end
-                    Stream stream = context.buffer().communicationStream();
-                    try (Graph graph = Graph.capture(stream, pair::enqueue)) {
-                        context.meet();
-                        graph.replay();
-                        pair.verify();
-                    }
-                    pair.prepare();
-                });
+                context ->
+                        prepared(context, shape, shape.world(), CallOptions.async())
+                                .replayOnce(context));
     }
 
     /** What waits on the CPU cannot be captured, says so, and leaves the buffer usable. */

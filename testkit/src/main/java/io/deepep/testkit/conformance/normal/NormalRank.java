@@ -5,6 +5,7 @@ import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
+import io.deepep.DispatchLayout;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Fp8E4m3;
@@ -14,6 +15,7 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.conformance.ExchangeRank;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.NormalWorld;
+import io.deepep.testkit.oracle.LayoutCheck;
 import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.util.List;
@@ -80,6 +82,15 @@ public final class NormalRank extends ExchangeRank<NormalWorld, DispatchHandle> 
     /** Dispatches and compares. */
     public DispatchResult dispatch(DispatchPlan.Builder plan) {
         return verify(context().buffer().dispatch(plan.build()));
+    }
+
+    /** Counts the layout of its tokens, and compares. */
+    DispatchLayout layout() {
+        int numExperts = world().routing().numExperts();
+        DispatchLayout layout = context().buffer().getDispatchLayout(topkIdx(), numExperts);
+        layout.event().synchronize();
+        LayoutCheck.check(world().oracle(), context().topology(), layout, context()::download);
+        return layout;
     }
 
     @Override

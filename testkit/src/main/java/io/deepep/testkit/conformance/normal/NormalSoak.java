@@ -20,7 +20,6 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Soak;
 import io.deepep.testkit.exchange.NormalWorld;
-import io.deepep.testkit.oracle.LayoutCheck;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.ArrayDeque;
@@ -153,10 +152,7 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
 
         private static void layouts(RankContext context, NormalWorld world) {
             NormalRank rank = new NormalRank(context, world);
-            DispatchLayout layout =
-                    context.buffer()
-                            .getDispatchLayout(rank.topkIdx(), world.routing().numExperts());
-            LayoutCheck.check(world.oracle(), context.topology(), layout, context::download);
+            DispatchLayout layout = rank.layout();
             NormalDispatchCheck bare = world.check().withoutTopk();
             rank.roundTrip(rank.bare().layout(layout), bare);
             rank.dispatch(rank.plan().expectLayout(layout));

@@ -103,8 +103,7 @@ public record ReplacementConformance(TestBackend backend) {
     public void graphsGoOn(ReplacedGroup group, RankContext context) throws Exception {
         CapturableCalls calls = new CapturableCalls(context, group);
         calls.prepare();
-        try (Graph graph = Graph.capture(context.buffer().communicationStream(), calls::enqueue)) {
-            context.meet();
+        try (Graph graph = calls.capture(context, context.buffer().communicationStream())) {
             graph.replay();
             calls.verify();
             context.meet();
