@@ -3,6 +3,8 @@ package io.deepep.host;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.deepep.Tensor;
+import io.deepep.spi.TensorMemory;
 import io.deepep.spi.posix.NativeAccess;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -36,6 +38,11 @@ public final class HostMemory {
         return CALLOC.isPresent()
                 ? CALLOC.get().allocate(arena, size)
                 : allocateDirect(arena, size);
+    }
+
+    /** Tensors that cost only the pages that are used, freed when {@code arena} closes. */
+    public static TensorMemory tensors(Arena arena) {
+        return (numBytes, dtype, shape) -> Tensor.of(allocate(arena, numBytes), dtype, shape);
     }
 
     /**

@@ -6,6 +6,7 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.Ue8m0;
+import io.deepep.spi.TensorMemory;
 
 /** Where every second dispatch of a rank puts what it receives, with room for the worst case. */
 public abstract class DispatchBank extends Bank {
@@ -28,10 +29,10 @@ public abstract class DispatchBank extends Bank {
         this.numSlots = numRanks * limits.maxTokens();
         this.hidden = limits.hidden();
         this.groups = hidden / Fp8E4m3.CHANNELS_PER_SCALE;
-        srcInfo = memory.allocate(DType.I32, numLocalExperts, numSlots);
-        layoutRange = memory.allocate(DType.I64, numLocalExperts, numRanks);
-        count = memory.allocate(DType.I32, numLocalExperts);
-        scales = memory.allocate(DType.F32, numLocalExperts, groups, numSlots);
+        srcInfo = memory.tensor(DType.I32, numLocalExperts, numSlots);
+        layoutRange = memory.tensor(DType.I64, numLocalExperts, numRanks);
+        count = memory.tensor(DType.I32, numLocalExperts);
+        scales = memory.tensor(DType.F32, numLocalExperts, groups, numSlots);
     }
 
     /** R*maxTokens: rows that there is room for at each expert. */
@@ -62,7 +63,7 @@ public abstract class DispatchBank extends Bank {
         DType dtype = format.isFp8() ? DType.FP8_E4M3 : DType.BF16;
         long numElements = (long) numLocalExperts * numSlots * hidden;
         if (rows == null || rows.capacityBytes() < numElements * dtype.sizeBytes()) {
-            rows = memory.allocate(dtype, numLocalExperts, numSlots, hidden);
+            rows = memory.tensor(dtype, numLocalExperts, numSlots, hidden);
         }
         return view(
                 rows,
@@ -104,7 +105,7 @@ public abstract class DispatchBank extends Bank {
     /** The zero-copy combine input, BF16 [El, R*maxTokens, H], made when it is first asked for. */
     public final Tensor combineBuffer() {
         if (combineBuffer == null) {
-            combineBuffer = memory.allocate(DType.BF16, numLocalExperts, numSlots, hidden);
+            combineBuffer = memory.tensor(DType.BF16, numLocalExperts, numSlots, hidden);
         }
         return combineBuffer;
     }

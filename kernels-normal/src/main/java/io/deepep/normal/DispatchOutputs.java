@@ -8,6 +8,7 @@ import io.deepep.Tensor;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
+import io.deepep.spi.TensorMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.util.function.Supplier;
@@ -18,7 +19,7 @@ import java.util.function.Supplier;
  *
  * @param <M> a backend's memory
  */
-public abstract class DispatchOutputs<M extends OutputMemory> {
+public abstract class DispatchOutputs<M extends TensorMemory> {
     protected final RowFormat row;
 
     /** 0 without top-k, and with a handle. */

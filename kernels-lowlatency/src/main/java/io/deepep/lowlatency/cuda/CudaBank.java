@@ -25,7 +25,7 @@ final class CudaBank extends DispatchBank {
     final DevicePool.Block rowTokens;
 
     CudaBank(LowLatencyLimits limits, int numRanks, DevicePool memory, CudaStream stream) {
-        super(limits, numRanks, CudaLowLatencyKernels.memory(memory));
+        super(limits, numRanks, memory);
         // An engine's kernels may read them before the host learns that the first dispatch failed.
         stream.fillBytes(count().address(), (byte) 0, count().capacityBytes());
         long numSelections = (long) limits.maxTokens() * limits.maxTopk();

@@ -38,8 +38,7 @@ final class CudaLowLatencyCombine extends CudaLowLatencyOperation<LowLatencyComb
         this.out =
                 plan.out() != null
                         ? plan.out()
-                        : CudaLowLatencyKernels.memory(kernels.memory)
-                                .allocate(DType.BF16, handle.numTokens(), limits.hidden());
+                        : kernels.memory.tensor(DType.BF16, handle.numTokens(), limits.hidden());
         int sharedBytes = LowLatencyStructs.combineSharedBytes(plan);
         requireShared(
                 sharedBytes,

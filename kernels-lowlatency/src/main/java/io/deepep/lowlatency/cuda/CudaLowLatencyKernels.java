@@ -21,7 +21,6 @@ import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyChecks;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.LowLatencyLayout;
-import io.deepep.lowlatency.TensorMemory;
 import io.deepep.spi.Operation;
 import io.deepep.spi.Region;
 import java.util.Arrays;
@@ -111,11 +110,6 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
             memory.close();
             throw failure;
         }
-    }
-
-    /** Tensors out of a pool. */
-    static TensorMemory memory(DevicePool pool) {
-        return (numBytes, dtype, shape) -> pool.allocate(numBytes).tensor(dtype, shape);
     }
 
     @Override

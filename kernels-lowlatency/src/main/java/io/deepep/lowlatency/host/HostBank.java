@@ -46,7 +46,7 @@ final class HostBank extends DispatchBank {
     Tensor recvScales;
 
     HostBank(Arena arena, LowLatencyLimits limits, int numRanks) {
-        super(limits, numRanks, HostLowLatencyKernels.memory(arena));
+        super(limits, numRanks, HostMemory.tensors(arena));
         this.reached = new boolean[numRanks];
         this.present = new boolean[numRanks];
         this.sentRows = new int[numRanks];

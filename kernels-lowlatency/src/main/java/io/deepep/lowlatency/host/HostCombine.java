@@ -5,6 +5,7 @@ import io.deepep.Event;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.Tensor;
+import io.deepep.host.HostMemory;
 import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.RunsInFlight;
 import io.deepep.lowlatency.Selections;
@@ -43,8 +44,8 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
         this.out =
                 plan.out() != null
                         ? plan.out()
-                        : HostLowLatencyKernels.memory(Arena.ofAuto())
-                                .allocate(
+                        : HostMemory.tensors(Arena.ofAuto())
+                                .tensor(
                                         DType.BF16,
                                         plan.handle().numTokens(),
                                         kernels.limits.hidden());

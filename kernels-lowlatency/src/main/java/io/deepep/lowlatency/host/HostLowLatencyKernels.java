@@ -10,7 +10,6 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
-import io.deepep.host.HostMemory;
 import io.deepep.lowlatency.BankHandle;
 import io.deepep.lowlatency.Banks;
 import io.deepep.lowlatency.DispatchFlagWord;
@@ -18,7 +17,6 @@ import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyChecks;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.LowLatencyLayout;
-import io.deepep.lowlatency.TensorMemory;
 import io.deepep.spi.Operation;
 import java.lang.foreign.Arena;
 
@@ -74,12 +72,6 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         this.sender = new DispatchSender(this);
         this.receiver = new DispatchReceiver(this);
         this.combiner = new Combiner(this);
-    }
-
-    /** Memory that costs only the pages that are used, freed with {@code arena}. */
-    static TensorMemory memory(Arena arena) {
-        return (numBytes, dtype, shape) ->
-                Tensor.of(HostMemory.allocate(arena, numBytes), dtype, shape);
     }
 
     @Override

@@ -64,7 +64,7 @@ final class CudaCombine extends CudaNormalOperation<CombineResult> {
     }
 
     private Tensor allocate(DType dtype, int columns) {
-        return new CudaOutputMemory(state.memory).tensor(dtype, handle.numTokens(), columns);
+        return state.memory.tensor(dtype, handle.numTokens(), columns);
     }
 
     private void fillCombine(int numSms) {

@@ -3,10 +3,13 @@ package io.deepep.normal.cuda;
 import io.deepep.DType;
 import io.deepep.Tensor;
 import io.deepep.cuda.memory.DevicePool;
-import io.deepep.normal.OutputMemory;
+import io.deepep.spi.TensorMemory;
 
-/** Blocks of a rank's pool. */
-final class CudaOutputMemory implements OutputMemory {
+/**
+ * Memory of a result that grows with what arrives, out of a rank's pool. Whoever holds a tensor
+ * keeps its memory, also when that has been replaced by more.
+ */
+final class CudaOutputMemory implements TensorMemory {
     private final DevicePool pool;
     private DevicePool.Block block;
 

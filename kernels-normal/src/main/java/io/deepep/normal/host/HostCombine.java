@@ -6,6 +6,7 @@ import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.Event;
 import io.deepep.Tensor;
+import io.deepep.host.HostMemory;
 import io.deepep.normal.CombineRoles;
 import io.deepep.normal.FaultMessages;
 import io.deepep.normal.HeaderWord;
@@ -24,6 +25,7 @@ import io.deepep.normal.host.node.SentRows;
 import io.deepep.normal.host.routing.HostDispatchHandle;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
+import java.lang.foreign.Arena;
 
 /** A combine with the routing of a handle. */
 final class HostCombine implements Operation<CombineResult> {
@@ -79,7 +81,7 @@ final class HostCombine implements Operation<CombineResult> {
     }
 
     private Tensor allocate(DType dtype, int columns) {
-        return new HostOutputMemory().tensor(dtype, handle.numTokens(), columns);
+        return HostMemory.tensors(Arena.ofAuto()).tensor(dtype, handle.numTokens(), columns);
     }
 
     @Override

@@ -3,12 +3,12 @@ package io.deepep.normal.host;
 import io.deepep.DType;
 import io.deepep.Tensor;
 import io.deepep.host.HostMemory;
-import io.deepep.normal.OutputMemory;
+import io.deepep.spi.TensorMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
-/** Off-heap memory, left to the garbage collector. */
-final class HostOutputMemory implements OutputMemory {
+/** Memory of a result that grows with what arrives, left to the garbage collector. */
+final class HostOutputMemory implements TensorMemory {
     private MemorySegment segment = MemorySegment.NULL;
 
     @Override

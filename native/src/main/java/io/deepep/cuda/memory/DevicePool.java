@@ -6,6 +6,7 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.driver.CuError;
 import io.deepep.error.NativeCallException;
+import io.deepep.spi.TensorMemory;
 import java.lang.ref.Cleaner;
 import java.util.ArrayList;
 import java.util.List;
@@ -21,7 +22,7 @@ import java.util.List;
  * <p>A returned block may still be in use by work enqueued earlier, so all work on this pool's
  * memory must be ordered by its one stream.
  */
-public final class DevicePool implements AutoCloseable {
+public final class DevicePool implements TensorMemory, AutoCloseable {
     private static final Cleaner CLEANER = Cleaner.create();
     private static final long GRANULE_BYTES = 512;
     private static final long SLAB_BYTES = 16L << 20;
@@ -98,6 +99,11 @@ public final class DevicePool implements AutoCloseable {
         Block block = new Block(stream.context(), piece);
         CLEANER.register(block, () -> giveBack(piece));
         return block;
+    }
+
+    @Override
+    public Tensor tensor(long numBytes, DType dtype, long... shape) {
+        return allocate(numBytes).tensor(dtype, shape);
     }
 
     /** A block that is zero for work enqueued from now on. */

@@ -1,4 +1,4 @@
-package io.deepep.lowlatency;
+package io.deepep.spi;
 
 import io.deepep.DType;
 import io.deepep.Tensor;
@@ -7,14 +7,14 @@ import io.deepep.Tensor;
 @FunctionalInterface
 public interface TensorMemory {
     /** A contiguous tensor over {@code numBytes}, which is its size; of undefined content. */
-    Tensor allocate(long numBytes, DType dtype, long... shape);
+    Tensor tensor(long numBytes, DType dtype, long... shape);
 
     /** The same of a size that follows from type and shape. */
-    default Tensor allocate(DType dtype, long... shape) {
+    default Tensor tensor(DType dtype, long... shape) {
         long numBytes = dtype.sizeBytes();
         for (long size : shape) {
             numBytes = Math.multiplyExact(numBytes, size);
         }
-        return allocate(numBytes, dtype, shape);
+        return tensor(numBytes, dtype, shape);
     }
 }
