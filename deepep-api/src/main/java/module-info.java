@@ -24,6 +24,7 @@ module io.deepep {
     exports io.deepep.spi.posix to
             io.deepep.buffer,
             io.deepep.cuda,
+            io.deepep.doctor,
             io.deepep.host;
 
     uses io.deepep.spi.BufferProvider;

@@ -1,5 +1,6 @@
 package io.deepep.doctor;
 
+import io.deepep.spi.posix.SysFiles;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -43,20 +44,12 @@ public record Machine(Path root, Map<String, String> environment) {
 
     /** A file's content; empty if it cannot be read. */
     Optional<String> text(String path) {
-        try {
-            return Optional.of(Files.readString(path(path)).strip());
-        } catch (IOException unreadable) {
-            return Optional.empty();
-        }
+        return SysFiles.text(path(path));
     }
 
     /** Names in a folder, sorted; none if it cannot be read. */
     List<String> names(String folder) {
-        try (Stream<Path> children = Files.list(path(folder))) {
-            return children.map(child -> child.getFileName().toString()).sorted().toList();
-        } catch (IOException unreadable) {
-            return List.of();
-        }
+        return SysFiles.names(path(folder));
     }
 
     /** Whether the dynamic linker would find a library. */

@@ -174,13 +174,13 @@ record IbgdaBuffer(BufferOptions options, Network.Ibgda network) {
 
     private IbgdaOptions.Group group(
             List<Integer> peers, int ownPlace, long base, NvshmemQueues queues) {
-        int numPaths = nics().stream().mapToInt(NicPort::numPaths).max().orElse(1);
-        int numPorts = nics().size();
+        List<NicPort> nics = nics();
+        int numPaths = nics.stream().mapToInt(NicPort::numPaths).max().orElse(1);
         return new IbgdaOptions.Group(
                 peers,
                 ownPlace,
                 base,
-                Math.max(queues.numQpsPerPe(), Math.max(numPaths, numPorts)),
+                Math.max(queues.numQpsPerPe(), Math.max(numPaths, nics.size())),
                 network.qpDepth() == 0 ? queues.qpDepth() : network.qpDepth());
     }
 

@@ -1,8 +1,5 @@
 package io.deepep.spi.posix;
 
-import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.List;
@@ -113,10 +110,6 @@ public final class AvailableMemory {
     }
 
     private static List<String> lines(Path file) {
-        try {
-            return new String(Files.readAllBytes(file), StandardCharsets.UTF_8).lines().toList();
-        } catch (IOException notThere) {
-            return List.of();
-        }
+        return SysFiles.text(file).stream().flatMap(String::lines).toList();
     }
 }

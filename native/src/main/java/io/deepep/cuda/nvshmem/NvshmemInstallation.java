@@ -1,7 +1,7 @@
 package io.deepep.cuda.nvshmem;
 
 import io.deepep.error.DeepEpUnavailableException;
-import java.io.IOException;
+import io.deepep.spi.posix.SysFiles;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -99,33 +99,26 @@ public record NvshmemInstallation(Path library, Optional<NvshmemVersion> version
 
     /** A system package's library is a link to libnvshmem_host.so.3.4.5. */
     private static Optional<NvshmemVersion> versionOfFile(Path library) {
-        try {
-            String name = library.toRealPath().getFileName().toString();
-            return NvshmemVersion.find(name.substring(name.indexOf(".so.") + ".so.".length()));
-        } catch (IOException unreadable) {
-            return Optional.empty();
-        }
+        return SysFiles.targetName(library)
+                .map(name -> name.substring(name.indexOf(".so.") + ".so.".length()))
+                .flatMap(NvshmemVersion::find);
     }
 
     private static Optional<NvshmemVersion> versionOfHeader(Path library) {
         Path header = library.resolve("../../include/non_abi/nvshmem_version.h").normalize();
-        try {
-            Matcher matcher = VERSION_MACRO.matcher(Files.readString(header));
-            int[] parts = {-1, -1, -1};
-            while (matcher.find()) {
-                int part = List.of("MAJOR", "MINOR", "PATCH").indexOf(matcher.group(1));
-                parts[part] = Integer.parseInt(matcher.group(2));
-            }
-            return NvshmemVersion.find(parts[0] + "." + parts[1] + "." + parts[2]);
-        } catch (IOException missing) {
-            return Optional.empty();
+        Matcher matcher = VERSION_MACRO.matcher(SysFiles.text(header).orElse(""));
+        int[] parts = {-1, -1, -1};
+        while (matcher.find()) {
+            int part = List.of("MAJOR", "MINOR", "PATCH").indexOf(matcher.group(1));
+            parts[part] = Integer.parseInt(matcher.group(2));
         }
+        return NvshmemVersion.find(parts[0] + "." + parts[1] + "." + parts[2]);
     }
 
     /** {@code site-packages/nvidia/nvshmem/lib/...} has its dist-info in site-packages. */
     private static Optional<NvshmemVersion> versionOfPackage(Path library) {
-        return NvshmemPlaces.children(library.resolve("../../../..").normalize())
-                .map(folder -> PACKAGE.matcher(folder.getFileName().toString()))
+        return SysFiles.names(library.resolve("../../../..").normalize()).stream()
+                .map(PACKAGE::matcher)
                 .filter(Matcher::matches)
                 .flatMap(matcher -> NvshmemVersion.find(matcher.group(1)).stream())
                 .findFirst();

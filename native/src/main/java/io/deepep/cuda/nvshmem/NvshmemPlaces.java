@@ -1,6 +1,6 @@
 package io.deepep.cuda.nvshmem;
 
-import java.io.IOException;
+import io.deepep.spi.posix.SysFiles;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -57,8 +57,10 @@ record NvshmemPlaces(Map<String, String> environment, Path root) {
     }
 
     private Stream<Place> inPrefix(Path prefix) {
-        return children(prefix.resolve("lib"))
-                .filter(folder -> folder.getFileName().toString().startsWith("python3"))
+        Path lib = prefix.resolve("lib");
+        return SysFiles.names(lib).stream()
+                .filter(name -> name.startsWith("python3"))
+                .map(lib::resolve)
                 .flatMap(python -> Stream.of("site-packages", "dist-packages").map(python::resolve))
                 .map(packages -> new Place(packages.resolve(PACKAGE_FOLDER), "Python package"));
     }
@@ -68,14 +70,14 @@ record NvshmemPlaces(Map<String, String> environment, Path root) {
         Path folder = root.resolve(name);
         Stream<Path> below =
                 folder.endsWith("nvshmem")
-                        ? Stream.concat(Stream.of(folder.resolve("lib")), newestFirst(folder))
+                        ? Stream.concat(Stream.of("lib"), newestFirst(folder)).map(folder::resolve)
                         : Stream.empty();
         return Stream.concat(Stream.of(folder), below)
                 .map(path -> new Place(path, "system package"));
     }
 
-    private static Stream<Path> newestFirst(Path folder) {
-        return children(folder).toList().reversed().stream();
+    private static Stream<String> newestFirst(Path folder) {
+        return SysFiles.names(folder).reversed().stream();
     }
 
     private Optional<Path> variable(String name) {
@@ -88,14 +90,5 @@ record NvshmemPlaces(Map<String, String> environment, Path root) {
         return Stream.of(environment.getOrDefault(variable, "").split(":"))
                 .filter(path -> !path.isBlank())
                 .map(Path::of);
-    }
-
-    /** What is in a folder, sorted; nothing if it is missing. */
-    static Stream<Path> children(Path folder) {
-        try (Stream<Path> children = Files.list(folder)) {
-            return children.sorted().toList().stream();
-        } catch (IOException missing) {
-            return Stream.empty();
-        }
     }
 }

@@ -1,12 +1,12 @@
 package io.deepep.cuda.nvshmem;
 
 import io.deepep.error.DeepEpUnavailableException;
-import java.io.IOException;
+import io.deepep.spi.posix.SysFiles;
 import java.lang.foreign.Arena;
 import java.lang.foreign.SymbolLookup;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.stream.Stream;
+import java.util.Optional;
 
 /**
  * A library beside the host library that NVSHMEM opens: a bootstrap or a transport.
@@ -40,11 +40,13 @@ record NvshmemPlugin(Path file, String packages) {
 
     /** Whether it is loaded: NVSHMEM unloads a transport whose start has failed. */
     boolean isLoaded() {
-        try (Stream<String> mappings = Files.lines(OWN_MAPPINGS)) {
-            String path = file.toRealPath().toString();
-            return mappings.anyMatch(mapping -> mapping.endsWith(path));
-        } catch (IOException unreadable) {
-            return true; // It cannot be told.
-        }
+        return isLoaded(OWN_MAPPINGS);
+    }
+
+    /** The same of a process with these mappings; true where it cannot be told. */
+    boolean isLoaded(Path mappings) {
+        Optional<String> path = SysFiles.target(file).map(Path::toString);
+        Optional<String> all = path.flatMap(_ -> SysFiles.text(mappings));
+        return all.isEmpty() || all.get().lines().anyMatch(line -> line.endsWith(path.get()));
     }
 }

@@ -6,10 +6,9 @@ import io.deepep.Communicator;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.spi.Meeting;
-import java.io.IOException;
+import io.deepep.spi.posix.SysFiles;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HexFormat;
@@ -18,7 +17,6 @@ import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 
 /** The start of NVSHMEM on all ranks: checks, the unique id, the start itself, each agreed upon. */
 record NvshmemStartup(
@@ -135,12 +133,7 @@ record NvshmemStartup(
     }
 
     private void checkNumHcas() {
-        long numHcas;
-        try (Stream<Path> hcas = Files.list(sysfs.resolve("class/infiniband"))) {
-            numHcas = hcas.count();
-        } catch (IOException none) {
-            return;
-        }
+        int numHcas = SysFiles.names(sysfs.resolve("class/infiniband")).size();
         if (options.transport().usesHcaList() && numHcas > NvshmemTransport.MAX_DEVICES) {
             throw new DeepEpUnavailableException(
                     "this host has %s RDMA devices, but NVSHMEM supports at most %s"

@@ -1,5 +1,6 @@
 package io.deepep.cuda.topology;
 
+import io.deepep.spi.posix.SysFiles;
 import java.nio.file.Path;
 import java.util.Comparator;
 import java.util.List;
