@@ -7,8 +7,6 @@ package io.deepep.doctor;
  * @param deepep version of the library
  */
 public record HostFacts(String name, String system, String cpu, String jvm, String deepep) {
-    private static final String MODEL = "model name";
-
     /** Reads what the machine says; the JVM and the number of processors are this process's. */
     public static HostFacts of(Machine machine, String version) {
         return new HostFacts(
@@ -22,11 +20,8 @@ public record HostFacts(String name, String system, String cpu, String jvm, Stri
     }
 
     private static String cpu(Machine machine) {
-        return machine.text("proc/cpuinfo").stream()
-                .flatMap(String::lines)
-                .filter(line -> line.startsWith(MODEL))
-                .map(line -> line.substring(line.indexOf(':') + 1).strip())
-                .findFirst()
+        return machine.value("proc/cpuinfo", "model name")
+                .map(value -> value.substring(value.indexOf(':') + 1).strip())
                 .orElse(System.getProperty("os.arch"));
     }
 }

@@ -47,6 +47,15 @@ public record Machine(Path root, Map<String, String> environment) {
         return SysFiles.text(path(path));
     }
 
+    /** What stands behind a name at the beginning of a file's line; empty if there is none. */
+    Optional<String> value(String path, String name) {
+        return text(path).stream()
+                .flatMap(String::lines)
+                .filter(line -> line.startsWith(name))
+                .map(line -> line.substring(name.length()).strip())
+                .findFirst();
+    }
+
     /** Names in a folder, sorted; none if it cannot be read. */
     List<String> names(String folder) {
         return SysFiles.names(path(folder));

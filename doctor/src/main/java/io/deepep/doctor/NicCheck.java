@@ -16,6 +16,7 @@ final class NicCheck {
     static final Check LIBRARIES = new Check("network", "RDMA libraries");
     static final Check VERBS = new Check("network", "/dev/infiniband");
     private static final Check LOCKED_MEMORY = new Check("network", "locked memory");
+    private static final String LIMITS = "proc/self/limits";
 
     private NicCheck() {}
 
@@ -68,14 +69,10 @@ final class NicCheck {
     }
 
     private static Finding lockedMemory(Machine machine) {
-        String limit =
-                machine.text("proc/self/limits").stream()
-                        .flatMap(String::lines)
-                        .filter(line -> line.startsWith("Max locked memory"))
-                        .map(line -> line.substring("Max locked memory".length()).strip())
-                        .map(line -> line.split("\\s+", 2)[0])
-                        .findFirst()
-                        .orElse("unknown");
+        String limit = machine.value(LIMITS, "Max locked memory").orElse("").split("\\s+", 2)[0];
+        if (limit.isEmpty()) {
+            return LOCKED_MEMORY.info("not known: /" + LIMITS + " does not tell");
+        }
         return limit.equals("unlimited")
                 ? LOCKED_MEMORY.ok("unlimited")
                 : LOCKED_MEMORY.warn(

@@ -91,7 +91,7 @@ class DoctorTest {
                 "sys/class/infiniband | network | RDMA ports | MISSING | none to use | true | false | false",
                 "usr/lib/x86_64-linux-gnu/libmlx5.so.1 | network | RDMA libraries | MISSING | libmlx5.so.1 | true | false | false",
                 "dev/infiniband | network | /dev/infiniband | MISSING | no uverbs | true | false | false",
-                "proc/self/limits | network | locked memory | WARN | limited to unknown | true | true | true",
+                "proc/self/limits | network | locked memory | INFO | not known: /proc/self/limits | true | true | true",
                 "proc/driver/nvidia/params | GPUDirect | driver options | INFO | not known | true | true | true",
                 "usr/local/lib/python3.12/dist-packages | NVSHMEM | library | MISSING | not found | true | false | false",
                 "usr/local/lib/python3.12/dist-packages/nvidia/nvshmem/lib/nvshmem_transport_ibgda.so.3"
