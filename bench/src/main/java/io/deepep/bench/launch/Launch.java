@@ -7,9 +7,12 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
 
 /**
  * Runs a command once for each rank of this host. When one fails the others are ended, for they
@@ -20,11 +23,17 @@ public final class Launch {
 
     private static final int POLL_MILLIS = 10;
 
+    /** What processes end with that a hang-up, Ctrl-C or a request ends: 128 and the signal. */
+    private static final Set<Integer> ASKED_TO_END = Set.of(128 + 1, 128 + 2, 128 + 15);
+
+    /** A terminal signals its processes in no order, within far less than this. */
+    private static final int SIGNALS_SECONDS = 1;
+
     private final Console console;
     private final LaunchPlan plan;
     private final List<RankProcess> processes = new CopyOnWriteArrayList<>();
     private volatile boolean stopping;
-    private volatile boolean ending;
+    private final CountDownLatch ending = new CountDownLatch(1);
 
     private Launch(Console console, LaunchPlan plan) {
         this.console = console;
@@ -51,7 +60,7 @@ public final class Launch {
                                 .unstarted(
                                         () -> {
                                             secret.ifPresent(LaunchSecret::close);
-                                            launch.ending = true;
+                                            launch.ending.countDown();
                                             launch.stop();
                                         }));
         try {
@@ -76,7 +85,7 @@ public final class Launch {
                     RankVariables.create(plan, secretFile, attempt),
                     RankOutput.of(console, plan, attempt));
             int exitCode = await();
-            if (exitCode == 0 || attempt == plan.maxRestarts() || ending) {
+            if (exitCode == 0 || attempt == plan.maxRestarts() || isEnding()) {
                 return exitCode;
             }
             console.complain(
@@ -86,7 +95,7 @@ public final class Launch {
     }
 
     private void start(NumaBinding binding, RankVariables variables, List<RankOutput> outputs) {
-        stopping = ending;
+        stopping = isEnding();
         processes.clear();
         for (int localRank = 0; localRank < plan.ranksPerNode(); localRank++) {
             try {
@@ -104,7 +113,7 @@ public final class Launch {
                                 .formatted(plan.command().getFirst(), firstLine(failure)));
             }
         }
-        if (ending) { // while they were started
+        if (isEnding()) { // while they were started
             stop();
         }
     }
@@ -124,7 +133,7 @@ public final class Launch {
         int first = 0;
         for (int i = 0; i < processes.size(); i++) {
             RankProcess process = ended.take();
-            if (process.exitCode() != 0 && first == 0 && !stopping) {
+            if (process.exitCode() != 0 && first == 0 && !stopping && !endsToo(process)) {
                 first = process.exitCode();
                 process.awaitOutput(afterGrace());
                 console.complain(
@@ -139,6 +148,16 @@ public final class Launch {
             process.awaitOutput(deadline);
         }
         return first;
+    }
+
+    private boolean isEnding() {
+        return ending.getCount() == 0;
+    }
+
+    /** Whether what ended a process ends this one too: no rank has failed then. */
+    private boolean endsToo(RankProcess process) throws InterruptedException {
+        return ASKED_TO_END.contains(process.exitCode())
+                && ending.await(SIGNALS_SECONDS, TimeUnit.SECONDS);
     }
 
     /**
