@@ -20,6 +20,11 @@ public final class Charts {
     private static final int STEPS = 8;
     private static final int MOST_NUMBERED_CELLS = 16;
     private static final int NUM_HOTTEST = 3;
+
+    /** More cells in a row, or bars, are hardly seen, and make files of many megabytes. */
+    private static final int MOST_CELLS = 64;
+
+    private static final int MOST_BARS = 1024;
     private static final String BLUE = "#2b6cb0";
     private static final String RED = "#c53030";
     private static final List<String> LINES =
@@ -78,7 +83,10 @@ public final class Charts {
         }
     }
 
-    /** A bar for each index from 0 on, as the load of experts; the highest have their numbers. */
+    /**
+     * A bar for each index from 0 on, as the load of experts, or for several where there are many;
+     * the highest have their numbers.
+     */
     public static String loads(String title, String what, String unit, long[] values) {
         int height = 360;
         Svg svg = new Svg(WIDTH, height, title);
@@ -89,7 +97,9 @@ public final class Charts {
         double most = Arrays.stream(values).asDoubleStream().max().orElse(0);
         Scale y = Scale.upTo(most, 6, bottom, HEAD + 22.0);
         gridOfY(svg, y, y.ticks(6), left, right);
-        double step = (right - left) / values.length;
+        int block = Math.max(1, Math.ceilDiv(values.length, MOST_BARS));
+        int bars = Math.ceilDiv(values.length, block);
+        double step = (right - left) / bars;
         int apart = Math.max(1, (int) Math.ceil(30 / step));
         List<Integer> hottest =
                 IntStream.range(0, values.length)
@@ -98,24 +108,31 @@ public final class Charts {
                         .limit(NUM_HOTTEST)
                         .filter(i -> values[i] > mean)
                         .toList();
-        for (int i = 0; i < values.length; i++) {
-            double top = y.at((double) values[i]);
-            String fill = hottest.contains(i) ? RED : BLUE;
-            String tip = what + " " + i + ": " + values[i] + " " + unit;
+        for (int i = 0; i < bars; i++) {
+            int bar = i;
+            int end = Math.min((i + 1) * block, values.length);
+            long value = Arrays.stream(values, i * block, end).max().orElseThrow();
+            double top = y.at((double) value);
+            String fill = hottest.stream().anyMatch(hot -> hot / block == bar) ? RED : BLUE;
+            String tip = what + " " + span(i, block, values.length) + ": " + value + " " + unit;
             svg.rect(left + step * i, top, step * 0.86, bottom - top, fill, tip);
             if (i % apart == 0) {
                 double middle = left + step * (i + 0.43);
-                svg.text(middle, bottom + 17, Anchor.MIDDLE, 12, false, Svg.SOFT, "" + i);
+                svg.text(middle, bottom + 17, Anchor.MIDDLE, 12, false, Svg.SOFT, "" + i * block);
             }
         }
         if (!hottest.isEmpty()) {
             int first = hottest.getFirst();
-            double middle = Math.clamp(left + step * (first + 0.43), left + 70, right - 70);
+            int bar = first / block;
+            double middle = Math.clamp(left + step * (bar + 0.43), left + 70, right - 70);
             String label = what + " " + first + ": " + Scale.number(most);
             svg.text(middle, y.at(most) - 7, Anchor.MIDDLE, 13, true, RED, label);
         }
         svg.line(left, y.at(mean), right, y.at(mean), Svg.INK, true);
-        String drawn = "dashed: the mean, " + Scale.number(mean);
+        String drawn =
+                (block == 1 ? "" : "each bar: the most of " + block + " neighbours; ")
+                        + "dashed: the mean, "
+                        + Scale.number(mean);
         svg.text(right, HEAD - 16.0, Anchor.END, 13, false, Svg.INK, drawn);
         svg.text((left + right) / 2, bottom + 40, Anchor.MIDDLE, TEXT, false, Svg.INK, what);
         svg.text(16, HEAD + 4.0, Anchor.START, 13, false, Svg.INK, unit);
@@ -123,30 +140,39 @@ public final class Charts {
     }
 
     /**
-     * A square of numbers, written into its cells as far as there is room.
+     * A square of numbers, written into its cells as far as there is room. Where there are many, a
+     * cell shows the largest of neighbours, and the plot says so.
      *
      * @param values [row][column]; rows are drawn from top to bottom
      */
     public static String heatMap(
             String title, String rowTitle, String columnTitle, double[][] values) {
-        int size = values.length;
+        int block = Math.max(1, Math.ceilDiv(values.length, MOST_CELLS));
+        int size = Math.ceilDiv(values.length, block);
         double cell = Math.clamp(640.0 / Math.max(1, size), 12, 88);
         double left = 96;
         double top = HEAD + 44.0;
         int width = Math.max(520, (int) (left + cell * size + 24));
         Svg svg = new Svg(width, (int) (top + cell * size + 24), title);
+        if (block > 1) {
+            String drawn = "each cell: the largest of %s x %s".formatted(block, block);
+            svg.text(left, top + cell * size + 17, Anchor.START, 13, false, Svg.INK, drawn);
+        }
         double most = Arrays.stream(values).flatMapToDouble(Arrays::stream).max().orElse(0);
         int apart = (int) Math.ceil(20 / cell);
         for (int i = 0; i < size; i++) {
             double middle = cell * (i + 0.5);
             if (i % apart == 0) {
-                svg.text(left + middle, top - 8, Anchor.MIDDLE, 12, false, Svg.SOFT, "" + i);
-                svg.text(left - 8, top + middle + 4, Anchor.END, 12, false, Svg.SOFT, "" + i);
+                String first = "" + i * block;
+                svg.text(left + middle, top - 8, Anchor.MIDDLE, 12, false, Svg.SOFT, first);
+                svg.text(left - 8, top + middle + 4, Anchor.END, 12, false, Svg.SOFT, first);
             }
             for (int j = 0; j < size; j++) {
-                double value = values[i][j];
+                double value = largest(values, i * block, j * block, block);
                 String shown = Scale.number(value);
-                String tip = rowTitle + " " + i + ", " + columnTitle + " " + j + ": " + shown;
+                String row = rowTitle + " " + span(i, block, values.length);
+                String column = columnTitle + " " + span(j, block, values.length);
+                String tip = row + ", " + column + ": " + shown;
                 double x = left + cell * j;
                 double y = top + cell * i;
                 svg.rect(x, y, cell - 1, cell - 1, heat(most > 0 ? value / most : 0), tip);
@@ -166,6 +192,23 @@ public final class Charts {
         svg.text(left, top - 28, Anchor.START, 13, true, Svg.INK, columnTitle + " →");
         svg.text(16, top - 8, Anchor.START, 13, true, Svg.INK, rowTitle + " ↓");
         return svg.toString();
+    }
+
+    private static double largest(double[][] values, int row, int column, int block) {
+        return Arrays.stream(values, row, Math.min(row + block, values.length))
+                .flatMapToDouble(
+                        each ->
+                                Arrays.stream(
+                                        each, column, Math.min(column + block, values.length)))
+                .max()
+                .orElseThrow();
+    }
+
+    /** The indices behind bar or cell {@code i}. */
+    private static String span(int i, int block, int length) {
+        int first = i * block;
+        int last = Math.min(first + block, length) - 1;
+        return first == last ? "" + first : first + " to " + last;
     }
 
     /** From nothing to much, so light that ink stays readable on all of them. */

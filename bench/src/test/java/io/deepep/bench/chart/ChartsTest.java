@@ -8,6 +8,30 @@ import org.junit.jupiter.api.Timeout;
 
 @Timeout(20)
 class ChartsTest {
+    /** Of large groups, files would have tens of megabytes. */
+    @Test
+    void whatIsTooSmallToBeSeenIsDrawnTogether() {
+        double[][] values = new double[512][512];
+        values[511][40] = 7;
+        String map = Charts.heatMap("title", "from", "to", values);
+        assertThat(map)
+                .hasSizeLessThan(1_000_000)
+                .contains("each cell: the largest of 8 x 8")
+                .contains("from 504 to 511, to 40 to 47: 7<");
+        assertThat(Charts.heatMap("title", "from", "to", new double[64][64]))
+                .contains("from 63, to 63: 0<")
+                .doesNotContain("each cell");
+        long[] loads = new long[65_536];
+        loads[65_535] = 9;
+        assertThat(Charts.loads("title", "expert", "tokens", loads))
+                .hasSizeLessThan(1_000_000)
+                .contains("each bar: the most of 64 neighbours; dashed: the mean, 0")
+                .contains("expert 65472 to 65535: 9 tokens<", "expert 65535: 9<");
+        assertThat(Charts.loads("title", "expert", "tokens", new long[256]))
+                .contains("expert 255: 0 tokens<")
+                .doesNotContain("each bar");
+    }
+
     /** They would have no end of marks. */
     @Test
     void logarithmicAxesShowPositiveNumbersAlone() {
