@@ -22,6 +22,9 @@ public final class OutputFile {
     /** What a disk must have room for before a command starts: no record is larger. */
     private static final int PROBE_BYTES = 1 << 16;
 
+    /** Whatever is written to this device fails, but that shows only then. */
+    private static final Path FULL = Path.of("/dev/full");
+
     private OutputFile() {}
 
     /**
@@ -45,20 +48,22 @@ public final class OutputFile {
             throw new UsageException(option + "=" + file + ": there is no folder " + folder);
         }
         try {
-            probe(file);
+            probe(option, file);
         } catch (IOException refused) {
             throw unwritable(option, file, refused);
         }
     }
 
     /** Other ranks of the job may look at the same moment: what one finds may be their probe. */
-    private static void probe(Path file) throws IOException {
+    private static void probe(String option, Path file) throws IOException {
         BasicFileAttributes found;
         try {
             found = Files.readAttributes(file, BasicFileAttributes.class);
         } catch (NoSuchFileException absent) {
             if (Files.notExists(file, LinkOption.NOFOLLOW_LINKS)) {
                 probeAbsent(file);
+            } else if (Files.isSymbolicLink(file)) {
+                require(option, file.resolveSibling(Files.readSymbolicLink(file)));
             }
             return;
         }
@@ -70,6 +75,8 @@ public final class OutputFile {
             }
         } else if (!Files.isWritable(file)) {
             throw new AccessDeniedException(file.toString(), null, "permission denied");
+        } else if (Files.exists(FULL) && Files.isSameFile(file, FULL)) {
+            throw new FileSystemException(file.toString(), null, "No space left on device");
         }
     }
 

@@ -66,6 +66,24 @@ class OutputFileTest {
     }
 
     @Test
+    void aFullDeviceIsFoundBeforeTheWork() {
+        assumeTrue(Files.exists(FULL), "there is no /dev/full");
+        assertThatThrownBy(() -> OutputFile.require("--json", FULL))
+                .isInstanceOf(UsageException.class)
+                .hasMessage("--json: cannot write /dev/full: No space left on device");
+        OutputFile.require("--json", Path.of("/dev/null"));
+    }
+
+    @Test
+    void aLinkThatLeadsNowhereIsFoundBeforeTheWork() throws IOException {
+        Path absent = folder.resolve("absent");
+        Path link = Files.createSymbolicLink(folder.resolve("link"), Path.of("absent/file"));
+        assertThatThrownBy(() -> OutputFile.require("--json", link))
+                .isInstanceOf(UsageException.class)
+                .hasMessage("--json=" + absent.resolve("file") + ": there is no folder " + absent);
+    }
+
+    @Test
     void aFailureLeavesNoFile() throws IOException {
         assumeTrue(Files.exists(FULL), "there is no /dev/full");
         assertThatThrownBy(() -> OutputFile.write("--json", FULL, "1"))
