@@ -25,7 +25,8 @@ final class FlightReport {
                                 page,
                                 "Flight recording: expert load, " + mode + " mode",
                                 "flight-experts-" + mode + ".svg",
-                                "Tokens of each expert over all recorded dispatches.",
+                                "Tokens of each expert over all recorded dispatches."
+                                        + flight.absentExperts(mode),
                                 tokens,
                                 flight.ranksOfExperts));
     }

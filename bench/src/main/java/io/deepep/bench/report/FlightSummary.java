@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -29,6 +30,9 @@ final class FlightSummary {
 
     /** By mode: tokens of each expert. */
     final Map<String, long[]> experts = new TreeMap<>();
+
+    /** By mode: the experts of which there is a recording. */
+    private final Map<String, BitSet> recorded = new TreeMap<>();
 
     /** How many ranks these experts are on: those up to the last of which there is a recording. */
     int ranksOfExperts;
@@ -212,8 +216,18 @@ final class FlightSummary {
             counts = Arrays.copyOf(counts, expert + 1);
         }
         counts[expert] += event.getInt("tokens");
+        recorded.computeIfAbsent(event.getString("mode"), mode -> new BitSet()).set(expert);
         ranksOfExperts = Math.max(ranksOfExperts, rank(event, "rank") + 1);
         experts.put(event.getString("mode"), counts);
+    }
+
+    /** What to say of experts that count as 0 because there is no recording of their ranks. */
+    String absentExperts(String mode) {
+        int absent = experts.get(mode).length - recorded.get(mode).cardinality();
+        return absent == 0
+                ? ""
+                : " %s experts have no recording and count as 0; give the recordings of all ranks."
+                        .formatted(absent);
     }
 
     /** Nanoseconds that each rank kept the others waiting. */

@@ -17,10 +17,13 @@ final class Glance {
     static void add(ReportPage page, List<BenchRun> runs, FlightSummary flight) {
         List<Answer> answers = new ArrayList<>();
         runs.forEach(run -> addLimit(answers, run));
-        flight.experts.forEach((mode, tokens) -> addHottest(answers, tokens, mode + " recording"));
+        flight.experts.forEach(
+                (mode, tokens) ->
+                        addHottest(
+                                answers, tokens, flight.absentExperts(mode), mode + " recording"));
         for (BenchRun run : runs) {
             if (run.routed() != null) {
-                addHottest(answers, ExpertLoad.tokens(run.routed().routing()), run.name());
+                addHottest(answers, ExpertLoad.tokens(run.routed().routing()), "", run.name());
             }
         }
         addSlowest(answers, flight);
@@ -53,9 +56,15 @@ final class Glance {
                 + " (%s)".formatted(OperationNames.of(each, all));
     }
 
-    private static void addHottest(List<Answer> answers, long[] tokens, String from) {
+    private static void addHottest(List<Answer> answers, long[] tokens, String note, String from) {
         ExpertLoad.hottest(tokens)
-                .ifPresent(who -> answers.add(new Answer("Which expert is hot?", who, from)));
+                .ifPresent(
+                        who ->
+                                answers.add(
+                                        new Answer(
+                                                "Which expert is hot?",
+                                                note.isEmpty() ? who : who + "." + note,
+                                                from)));
     }
 
     private static void addSlowest(List<Answer> answers, FlightSummary flight) {

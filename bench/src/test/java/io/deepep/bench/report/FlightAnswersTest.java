@@ -170,6 +170,21 @@ class FlightAnswersTest {
     }
 
     @Test
+    void expertsWithoutARecordingAreCounted() throws IOException {
+        FlightSummary flight = recorded(load(1, 2, 5), load(1, 3, 0));
+        ReportPage page = new ReportPage("", "");
+        Glance.add(page, List.of(), flight);
+        FlightReport.add(page, flight);
+        String note =
+                " 2 experts have no recording and count as 0; give the recordings of all ranks.";
+        assertThat(page.sections.getLast().text()).contains(note);
+        assertThat(page.sections.getFirst().tables().getFirst().rows())
+                .singleElement()
+                .extracting(row -> row.cells().get(1).text())
+                .isEqualTo("expert 2, with 4.00 times the mean." + note);
+    }
+
+    @Test
     void theHottestExpertAndTheSumsOfRanks() {
         ReportPage page = new ReportPage("", "");
         ExpertLoad.add(page, "load", "load.svg", "Tokens.", new long[] {1, 2, 9, 0}, 2);
