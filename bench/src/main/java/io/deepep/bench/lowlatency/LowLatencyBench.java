@@ -1,8 +1,5 @@
 package io.deepep.bench.lowlatency;
 
-import static io.deepep.bench.lowlatency.LowLatencyFeature.FP8_HOME;
-import static io.deepep.bench.lowlatency.LowLatencyFeature.LOGFMT;
-import static io.deepep.bench.lowlatency.LowLatencyFeature.PRE_REDUCED;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.ZERO_COPY;
 
 import io.deepep.LowLatencyFormat;
@@ -18,6 +15,7 @@ import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.RankSource;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.IntFunction;
@@ -63,10 +61,9 @@ public final class LowLatencyBench {
             cases.add(of(setup, LowLatencyVariant.of(format)));
         }
         cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, ZERO_COPY)));
-        cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, LOGFMT)));
-        cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, FP8_HOME)));
-        cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, PRE_REDUCED)));
-        cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, PRE_REDUCED, FP8_HOME)));
+        for (CombineRows home : EnumSet.complementOf(EnumSet.of(CombineRows.BF16))) {
+            cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16).home(home)));
+        }
         return cases;
     }
 

@@ -3,7 +3,6 @@ package io.deepep.bench.lowlatency;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.ASYNC;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.HOOK;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.OUT;
-import static io.deepep.bench.lowlatency.LowLatencyFeature.PRE_REDUCED;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.STATS;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.ZERO_COPY;
 
@@ -59,13 +58,13 @@ record LowLatencyCase(Session session, LowLatencyWorkload workload, LowLatencyVa
                             return result;
                         });
         nanos += team.slowestNanos();
-        team.run(rank -> workload.verify(rank, variant.homeRows(), combined.get(rank).x()));
+        team.run(rank -> workload.verify(rank, variant.home(), combined.get(rank).x()));
         return nanos;
     }
 
     private LowLatencyDispatchPlan plan(int rank) {
         LowLatencyDispatchPlan.Builder builder =
-                workload.dispatch(rank, variant.format(), variant.has(PRE_REDUCED))
+                workload.dispatch(rank, variant.format(), variant.home().preReduced())
                         .receiveHook(variant.has(HOOK));
         if (variant.has(STATS)) {
             builder.cumulativeStats(
@@ -85,7 +84,7 @@ record LowLatencyCase(Session session, LowLatencyWorkload workload, LowLatencyVa
                         ? workload.outputsInBuffer(rank, received.handle())
                         : workload.outputs(rank);
         LowLatencyCombinePlan.Builder builder =
-                workload.combine(rank, input, received.handle(), variant.homeRows())
+                workload.combine(rank, input, received.handle(), variant.home())
                         .receiveHook(variant.has(HOOK));
         if (variant.has(OUT)) {
             Tensor stale =

@@ -8,12 +8,6 @@ enum LowLatencyFeature {
     ASYNC,
     /** Expert outputs lie in the buffer's own combine memory. */
     ZERO_COPY,
-    /** Combined rows travel as FP8. */
-    FP8_HOME,
-    /** Combined rows travel as 10-bit logarithms. */
-    LOGFMT,
-    /** Ranks sum a token's rows before they send them. */
-    PRE_REDUCED,
     /** Received rows and waiting times are counted. */
     STATS,
     /** The combined rows go into memory of the caller. */

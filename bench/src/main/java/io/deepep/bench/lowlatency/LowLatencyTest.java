@@ -3,7 +3,6 @@ package io.deepep.bench.lowlatency;
 import static io.deepep.LowLatencyFormat.BF16;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.HOOK;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.OUT;
-import static io.deepep.bench.lowlatency.LowLatencyFeature.PRE_REDUCED;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.STATS;
 
 import io.deepep.LowLatencyFormat;
@@ -50,7 +49,10 @@ public final class LowLatencyTest {
                 .forEach(variant -> cases.add(LowLatencyBench.of(setup, variant)));
         cases.add(LowLatencyBench.of(setup, LowLatencyVariant.of(BF16, STATS, OUT)));
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
-            cases.add(LowLatencyBench.of(setup, LowLatencyVariant.of(format, HOOK, PRE_REDUCED)));
+            cases.add(
+                    LowLatencyBench.of(
+                            setup,
+                            LowLatencyVariant.of(format, HOOK).home(CombineRows.PRE_REDUCED)));
         }
         List<LowLatencyWorkload> workloads = new ArrayList<>(List.of(setup.workload()));
         job.hardRoutings(0)
