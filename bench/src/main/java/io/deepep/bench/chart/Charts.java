@@ -21,8 +21,11 @@ public final class Charts {
     private static final int MOST_NUMBERED_CELLS = 16;
     private static final int NUM_HOTTEST = 3;
 
-    /** More cells in a row, or bars, are hardly seen, and make files of many megabytes. */
-    private static final int MOST_CELLS = 64;
+    /**
+     * More cells in a row, or bars, are hardly seen, and make files of many megabytes. The 72 ranks
+     * of a rack have a cell each.
+     */
+    private static final int MOST_CELLS = 72;
 
     private static final int MOST_BARS = 1024;
     private static final String BLUE = "#2b6cb0";

@@ -18,8 +18,8 @@ class ChartsTest {
                 .hasSizeLessThan(1_000_000)
                 .contains("each cell: the largest of 8 x 8")
                 .contains("from 504 to 511, to 40 to 47: 7<");
-        assertThat(Charts.heatMap("title", "from", "to", new double[64][64]))
-                .contains("from 63, to 63: 0<")
+        assertThat(Charts.heatMap("title", "from", "to", new double[72][72]))
+                .contains("from 71, to 71: 0<")
                 .doesNotContain("each cell");
         long[] loads = new long[65_536];
         loads[65_535] = 9;
