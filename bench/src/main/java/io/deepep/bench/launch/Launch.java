@@ -27,7 +27,7 @@ public final class Launch {
     private static final Set<Integer> ASKED_TO_END = Set.of(128 + 1, 128 + 2, 128 + 15);
 
     /** A terminal signals its processes in no order, within far less than this. */
-    private static final int SIGNALS_SECONDS = 1;
+    private static final int SIGNALS_SECONDS = 3;
 
     private final Console console;
     private final LaunchPlan plan;
