@@ -71,7 +71,8 @@ public final class MoeLayers {
 
     /**
      * The limits of a buffer for prefill, in which a rank dispatches up to {@code maxTokens} tokens
-     * at once.
+     * at once. The hidden size may be larger than the model's, see {@link
+     * ExpertExchange#paddedHidden}.
      */
     public NormalLimits normalLimits(int maxTokens) {
         return NormalLimits.of(
@@ -80,8 +81,8 @@ public final class MoeLayers {
 
     /**
      * The limits of a buffer for decoding, in which a rank dispatches up to {@code maxTokens}
-     * tokens at once. Empty if low-latency mode does not support so many. The hidden size may be
-     * larger than the model's, see {@link ExpertExchange#paddedHidden}.
+     * tokens at once. Empty if low-latency mode does not support so many. The hidden size is that
+     * of {@link #normalLimits}.
      */
     public Optional<LowLatencyLimits> lowLatencyLimits(int maxTokens) {
         return maxTokens <= LowLatencyLimits.MAX_TOKENS

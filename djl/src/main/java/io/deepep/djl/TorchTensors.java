@@ -169,11 +169,16 @@ public final class TorchTensors {
 
     /** Whether the array has a type, also one that DJL has no name for. */
     static boolean hasType(NDArray array, DType dtype) {
-        return LibTorch.DTYPE.get(handleOf(array)) == TorchTypes.torchType(dtype);
+        return typeOf(array) == TorchTypes.torchType(dtype);
     }
 
     static boolean haveSameType(NDArray a, NDArray b) {
-        return LibTorch.DTYPE.get(handleOf(a)) == LibTorch.DTYPE.get(handleOf(b));
+        return typeOf(a) == typeOf(b);
+    }
+
+    /** As libtorch numbers it. */
+    private static int typeOf(NDArray array) {
+        return (int) LibTorch.DTYPE.get(handleOf(array));
     }
 
     /** Whether arrays of one shape have the same bytes in one piece, whatever these are. */
@@ -189,10 +194,10 @@ public final class TorchTensors {
 
     /** {@code x} in the type of another array: itself, or a copy attached to its manager. */
     static NDArray toTypeOf(NDArray other, NDArray x) {
-        if (haveSameType(other, x)) {
+        int type = typeOf(other);
+        if (type == typeOf(x)) {
             return x;
         }
-        int type = (int) LibTorch.DTYPE.get(handleOf(other));
         NDArray typed = empty(x.getManager(), type, x.getShape().getShape());
         LibTorch.copy(handleOf(typed), handleOf(x));
         return typed;

@@ -81,6 +81,11 @@ public final class Moe {
         }
     }
 
+    /** For tests that need one. */
+    static boolean hasGpu() {
+        return TorchDevices.numGpus() > 0;
+    }
+
     /** An exchange in either mode. */
     public static ExpertExchange open(Buffer buffer, Transport transport, boolean lowLatency) {
         return lowLatency

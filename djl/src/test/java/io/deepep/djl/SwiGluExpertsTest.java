@@ -34,10 +34,6 @@ class SwiGluExpertsTest {
     private static final int NUM_RANKS = 4;
     private static final float BF16_ERROR = 0.02f;
 
-    static boolean hasGpu() {
-        return TorchDevices.numGpus() > 0;
-    }
-
     /**
      * On GPUs BF16 takes grouped multiplications, of slots that are packed if all are too many, and
      * batched ones; F32 takes a loop and batched ones.
@@ -79,7 +75,7 @@ class SwiGluExpertsTest {
     /** Replays have other numbers of rows, which the host does not learn. */
     @ParameterizedTest
     @ValueSource(doubles = {0, 1e9})
-    @EnabledIf("hasGpu")
+    @EnabledIf("io.deepep.djl.Moe#hasGpu")
     void equalTheDenseLayerInAGraph(double fewOperations) throws InterruptedException {
         Moe.run(
                 NUM_RANKS,

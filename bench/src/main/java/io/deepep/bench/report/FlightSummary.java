@@ -216,7 +216,7 @@ final class FlightSummary {
             counts = Arrays.copyOf(counts, expert + 1);
         }
         counts[expert] += event.getInt("tokens");
-        recorded.computeIfAbsent(event.getString("mode"), mode -> new BitSet()).set(expert);
+        recorded.computeIfAbsent(event.getString("mode"), _ -> new BitSet()).set(expert);
         ranksOfExperts = Math.max(ranksOfExperts, rank(event, "rank") + 1);
         experts.put(event.getString("mode"), counts);
     }

@@ -115,8 +115,7 @@ class CallOrder {
     }
 
     /**
-     * Has the calls that {@code work} makes go into a graph, on libtorch's stream alone. Asks
-     * nobody how the last combines went.
+     * Has the calls that {@code work} makes go into a graph, on libtorch's stream alone.
      *
      * @param allowed asked before each replay; throws if it must not be
      * @param replayed told of each replay

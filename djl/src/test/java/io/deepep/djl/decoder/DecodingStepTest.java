@@ -17,14 +17,10 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Decoding steps in a graph, where there is a GPU. */
-@EnabledIf("hasGpu")
+@EnabledIf("io.deepep.djl.Moe#hasGpu")
 class DecodingStepTest {
     private static final int NUM_RANKS = 2;
     private static final int NUM_LAYERS = 2;
-
-    static boolean hasGpu() {
-        return TorchDevices.numGpus() > 0;
-    }
 
     /** Refuses to be captured when all is done. */
     private static final class Refusing extends CountingExchange {
@@ -50,7 +46,7 @@ class DecodingStepTest {
         check(DecoderOptions.DEFAULT.withGraph(graph), refusing, stepsOnHost);
     }
 
-    /** Experts of many slots pack those in use, and those of few compute all. */
+    /** Experts as small as these compute all slots. */
     @ParameterizedTest
     @CsvSource({"1, BF16", "64, BF16", "65, BF16", "128, BF16", "128, F32"})
     void anyNumberOfSequences(int maxSequences, DType type) throws Exception {

@@ -23,17 +23,53 @@ import org.junit.jupiter.api.Test;
 class LateFailureTest {
     private static final int NUM_LAYERS = 2;
 
-    /** Fails the first time that it is asked how its last exchange went; cannot be captured. */
-    private static class FailingOnce extends CountingExchange {
-        private boolean failed;
+    /** Goes into graphs that do nothing. */
+    private static class Capturable extends CountingExchange {
+        int numCaptures;
 
-        FailingOnce(ExpertExchange real) {
+        Capturable(ExpertExchange real) {
             super(real);
         }
 
         @Override
         public boolean isCapturable(Device device) {
-            return false;
+            return true;
+        }
+
+        @Override
+        public Graph capture(Device device, Runnable work) {
+            numCaptures++;
+            work.run();
+            return new Graph() {
+                @Override
+                public void replay() {}
+
+                @Override
+                public void close() {}
+            };
+        }
+    }
+
+    /** Fails the first time that it is asked how its last exchange went. */
+    private static final class FailingOnce extends Capturable {
+        private final boolean capturable;
+        private boolean failed;
+
+        FailingOnce(ExpertExchange real, boolean capturable) {
+            super(real);
+            this.capturable = capturable;
+        }
+
+        @Override
+        public boolean isCapturable(Device device) {
+            return capturable;
+        }
+
+        /** Waits for its last exchange first, like others. */
+        @Override
+        public Graph capture(Device device, Runnable work) {
+            awaitLast();
+            return super.capture(device, work);
         }
 
         @Override
@@ -46,32 +82,9 @@ class LateFailureTest {
         }
     }
 
-    /** May be captured too, but waits for its last exchange first. */
-    private static final class Captured extends FailingOnce {
-        private int numCaptures;
-
-        Captured(ExpertExchange real) {
-            super(real);
-        }
-
-        @Override
-        public boolean isCapturable(Device device) {
-            return true;
-        }
-
-        @Override
-        public Graph capture(Device device, Runnable work) {
-            awaitLast();
-            numCaptures++;
-            work.run();
-            return new NoGraph();
-        }
-    }
-
-    /** Can be captured; fails when all ranks have made their exchanges of a step. */
-    private static final class FailingInStep extends CountingExchange {
+    /** Fails when all ranks have made their exchanges of a step. */
+    private static final class FailingInStep extends Capturable {
         private final int failing;
-        int numCaptures;
 
         FailingInStep(ExpertExchange real, int failing) {
             super(real);
@@ -92,26 +105,6 @@ class LateFailureTest {
             }
             return y;
         }
-
-        @Override
-        public boolean isCapturable(Device device) {
-            return true;
-        }
-
-        @Override
-        public Graph capture(Device device, Runnable work) {
-            numCaptures++;
-            work.run();
-            return new NoGraph();
-        }
-    }
-
-    private static final class NoGraph implements Graph {
-        @Override
-        public void replay() {}
-
-        @Override
-        public void close() {}
     }
 
     private static void fails(ThrowingCallable request) {
@@ -136,10 +129,10 @@ class LateFailureTest {
                         try (Decoder decoder = open(communicator)) {
                             TwoModes modes = decoder.exchange;
                             ExpertExchange prefill = modes.prefill;
-                            modes.prefill = new FailingOnce(prefill);
+                            modes.prefill = new FailingOnce(prefill, false);
                             fails(() -> decoder.logits(prompts));
-                            modes.prefill = new FailingOnce(prefill);
-                            FailingOnce decoding = new FailingOnce(modes.decoding);
+                            modes.prefill = new FailingOnce(prefill, false);
+                            FailingOnce decoding = new FailingOnce(modes.decoding, false);
                             modes.decoding = decoding;
                             fails(() -> decoder.generate(prompts, 3, Sampler.greedy()));
                             assertThat(decoding.numExchanges).isZero();
@@ -186,7 +179,7 @@ class LateFailureTest {
                     communicator -> {
                         try (Decoder decoder = open(communicator);
                                 NDManager scope = decoder.manager.newSubManager()) {
-                            Captured decoding = new Captured(decoder.exchange.decoding);
+                            FailingOnce decoding = new FailingOnce(decoder.exchange.decoding, true);
                             decoder.exchange.decoding = decoding;
                             decoder.exchange.decoding(true);
                             decoder.step.logits(scope);

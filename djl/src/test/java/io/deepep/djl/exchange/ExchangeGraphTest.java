@@ -8,7 +8,6 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import io.deepep.Graph;
 import io.deepep.djl.Moe;
-import io.deepep.djl.TorchDevices;
 import io.deepep.djl.TorchStreams;
 import io.deepep.djl.TorchTensors;
 import java.time.Duration;
@@ -20,16 +19,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Exchanges in a graph, where there is a GPU. */
-@EnabledIf("hasGpu")
+@EnabledIf("io.deepep.djl.Moe#hasGpu")
 class ExchangeGraphTest {
     private static final int NUM_TOKENS = 6;
     private static final int NUM_RANKS = 2;
     private static final int NUM_LOCAL = Moe.EXPERTS / NUM_RANKS;
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
-
-    static boolean hasGpu() {
-        return TorchDevices.numGpus() > 0;
-    }
 
     /** Tokens and their routing, always in the same memory. */
     private static final class Layer {

@@ -18,9 +18,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 class ExchangeSizesTest {
     private static final int NUM_TOKENS = 5;
 
-    /** Of twice a number, each time rounded to FP8. */
-    private static final float MAX_ERROR = 0.13f;
-
     /** Experts that return their rows. */
     enum Experts implements LocalExperts {
         ONE_BY_ONE {
@@ -52,24 +49,28 @@ class ExchangeSizesTest {
         }
     }
 
-    /** With FP8, the last block of 128 channels has some that are zeros. */
+    /**
+     * With FP8, the last block of 128 channels has some that are zeros. Numbers next to a block's
+     * largest, 448 as FP8, are up to 16 off, and here they are doubled.
+     */
     @ParameterizedTest
     @CsvSource({
-        "true, BF16, 200, ALL_ROWS",
-        "true, BF16, 64, ONE_BY_ONE",
-        "true, BF16, 136, PACKED",
-        "true, FP8, 200, ALL_ROWS",
-        "true, FP8, 200, ONE_BY_ONE",
-        "true, FP8, 200, PACKED",
-        "true, FP8, 256, PACKED",
-        "false, BF16, 200, ALL_ROWS",
-        "false, BF16, 64, ONE_BY_ONE",
-        "false, FP8, 64, ALL_ROWS",
-        "false, FP8, 200, ALL_ROWS",
-        "false, FP8, 200, ONE_BY_ONE",
-        "false, FP8, 256, ONE_BY_ONE"
+        "true, BF16, 200, ALL_ROWS, 0.01",
+        "true, BF16, 64, ONE_BY_ONE, 0.01",
+        "true, BF16, 136, PACKED, 0.01",
+        "true, FP8, 200, ALL_ROWS, 0.07",
+        "true, FP8, 200, ONE_BY_ONE, 0.07",
+        "true, FP8, 200, PACKED, 0.07",
+        "true, FP8, 256, PACKED, 0.07",
+        "false, BF16, 200, ALL_ROWS, 0.01",
+        "false, BF16, 64, ONE_BY_ONE, 0.01",
+        "false, FP8, 64, ALL_ROWS, 0.08",
+        "false, FP8, 200, ALL_ROWS, 0.08",
+        "false, FP8, 200, ONE_BY_ONE, 0.08",
+        "false, FP8, 256, ONE_BY_ONE, 0.08"
     })
-    void anyHiddenSizeTravels(boolean lowLatency, Transport transport, int hidden, Experts experts)
+    void anyHiddenSizeTravels(
+            boolean lowLatency, Transport transport, int hidden, Experts experts, float bound)
             throws InterruptedException {
         Moe.run(
                 2,
@@ -81,7 +82,7 @@ class ExchangeSizesTest {
                             NDArray y = twice(exchange, x, experts);
                             assertThat(y.getShape()).isEqualTo(x.getShape());
                             assertThat(Moe.maxError(y, x.add(x)))
-                                    .isLessThan(MAX_ERROR * Moe.largest(x));
+                                    .isLessThan(bound * Moe.largest(x));
                         }
                     }
                 });
@@ -123,8 +124,7 @@ class ExchangeSizesTest {
                                 .hasMessageContaining("numExperts=" + numExperts)
                                 .hasMessageContaining("have numExperts=" + Moe.EXPERTS);
                         NDArray y = twice(exchange, x, Experts.ALL_ROWS);
-                        assertThat(Moe.maxError(y, x.add(x)))
-                                .isLessThan(MAX_ERROR * Moe.largest(x));
+                        assertThat(Moe.maxError(y, x.add(x))).isLessThan(0.01f * Moe.largest(x));
                     }
                 });
     }
