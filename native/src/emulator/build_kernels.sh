@@ -7,6 +7,7 @@
 # OUTPUT_DIR  receives NAME.fatbin for each NAME.cu: a shared library
 # WORK_DIR    receives what the compiler is given
 set -euo pipefail
+export LC_ALL=C # [a-z] is not each letter everywhere: in Turkish there is no q, w, or x
 
 source_dir=$1 output_dir=$2 work_dir=$3 cxx=${CXX:-g++}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,7 +18,7 @@ driver_dir=$here/../../target/emulator
 [ -d "$source_dir" ] || exit 0
 source_dir=$(cd "$source_dir" && pwd)
 code_dir=${source_dir%-nvshmem} # where headers are
-mapfile -t sources < <(find "$source_dir" -name '*.cu' | LC_ALL=C sort)
+mapfile -t sources < <(find "$source_dir" -name '*.cu' | sort)
 [ ${#sources[@]} -gt 0 ] || exit 0
 mkdir -p "$output_dir" "$work_dir"
 rm -f "$work_dir/settings" # so that the build for GPUs replaces what this one leaves
