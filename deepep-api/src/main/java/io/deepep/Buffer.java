@@ -426,10 +426,9 @@ public interface Buffer extends AutoCloseable {
          *
          * @throws IllegalArgumentException if this rank's options contradict each other
          * @throws io.deepep.error.RankMismatchException on every rank, if the ranks' options differ
-         * @throws OutOfMemoryError on the host, if there is too little memory for the limits; on
-         *     GPUs, {@code NativeCallException} or {@code DeepEpUnavailableException}
+         * @throws OutOfMemoryError on the host, if this rank has too little memory for the limits
          * @throws io.deepep.error.DeepEpUnavailableException if the device or the network cannot be
-         *     used, or another rank has too little memory
+         *     used, the GPU has too little memory for the limits, or another rank has
          * @throws io.deepep.error.DeepEpTimeoutException if a rank does not come in time; it is
          *     named
          */

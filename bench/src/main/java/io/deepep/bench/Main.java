@@ -93,10 +93,11 @@ public final class Main {
         if (failure instanceof UsageException || failure instanceof DeepEpUnavailableException) {
             return complain(console, failure.getMessage());
         }
-        if (failure.getCause() instanceof OutOfMemoryError full) { // in the thread of a rank
-            return outOfMemory(console, full);
-        }
-        throw failure;
+        return switch (failure.getCause()) { // in the thread of a rank
+            case OutOfMemoryError full -> outOfMemory(console, full);
+            case DeepEpUnavailableException _ -> complain(console, failure.getMessage());
+            case null, default -> throw failure;
+        };
     }
 
     /** Says what is wrong with a command line, and whose help tells what would be right. */

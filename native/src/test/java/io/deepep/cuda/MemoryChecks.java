@@ -13,6 +13,7 @@ import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.cuda.memory.IpcHandle;
 import io.deepep.cuda.memory.PinnedMemory;
 import io.deepep.cuda.memory.VirtualMemory;
+import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -77,13 +78,18 @@ final class MemoryChecks {
 
     private static void outOfMemory(CheckContext c) {
         expectThrows(
-                NativeCallException.class,
+                DeepEpUnavailableException.class,
                 e ->
-                        e.code() == CuError.OUT_OF_MEMORY
-                                && !e.isFatal()
-                                && e.getMessage().contains("cuda:0")
-                                && e.getMessage().contains("CUDA_ERROR_OUT_OF_MEMORY"),
+                        e.reason().startsWith("cuda:0 has ")
+                                && e.reason().contains(" bytes of memory left, not " + (1L << 50))
+                                && e.getCause() instanceof NativeCallException refused
+                                && refused.code() == CuError.OUT_OF_MEMORY
+                                && !refused.isFatal(),
                 () -> CudaMemory.allocate(c.cuda, 1L << 50));
+        expectThrows(
+                DeepEpUnavailableException.class,
+                e -> e.reason().contains(" bytes of memory left, not " + (1L << 50)),
+                () -> VirtualMemory.allocate(c.cuda, 1L << 50, VirtualMemory.Export.POSIX_FD));
         CudaMemory.allocate(c.cuda, 1024).close();
     }
 

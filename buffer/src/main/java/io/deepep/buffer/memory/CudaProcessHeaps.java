@@ -5,7 +5,6 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.cuda.memory.VirtualMemory;
 import io.deepep.error.DeepEpUnavailableException;
-import io.deepep.error.NativeCallException;
 import io.deepep.spi.HeapRanks;
 import io.deepep.spi.Meeting;
 import io.deepep.spi.Undo;
@@ -215,24 +214,12 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaFabricHe
 
     private String offer(HeapRanks ranks) {
         if (ranks.isNew()) {
-            make();
+            own = allocate();
+            own.clear();
         }
         underMark = readFirst(own);
         writeFirst(own, mark);
         return new Offer(PROCESS, mark, handle(own)).text();
-    }
-
-    private void make() {
-        try {
-            own = allocate();
-        } catch (NativeCallException refused) {
-            throw new DeepEpUnavailableException(
-                    refused.getMessage(),
-                    "rank %s needs %s bytes on %s: free device memory there, or lower the limits of the buffer"
-                            .formatted(rank, numBytes, context),
-                    refused);
-        }
-        own.clear();
     }
 
     private void openAll(HeapRanks ranks, List<String> offers, List<Long> addresses) {

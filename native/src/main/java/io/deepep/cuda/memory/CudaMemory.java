@@ -7,6 +7,9 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.driver.CuCall;
+import io.deepep.cuda.driver.CuError;
+import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.error.NativeCallException;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -53,13 +56,33 @@ public abstract sealed class CudaMemory implements AutoCloseable
      * Allocates device memory, aligned to at least 256 bytes, contents undefined. Can be shared by
      * {@link IpcHandle}.
      *
-     * @throws io.deepep.error.NativeCallException {@code CUDA_ERROR_OUT_OF_MEMORY}, naming the
-     *     device
+     * @throws DeepEpUnavailableException if there is too little
      */
     public static CudaMemory allocate(CudaContext context, long numBytes) {
         checkSize(numBytes);
         context.makeCurrent();
-        return new Allocated(context, ALLOC.ask(numBytes), numBytes);
+        try {
+            return new Allocated(context, ALLOC.ask(numBytes), numBytes);
+        } catch (NativeCallException refused) {
+            throw explain(refused, context, numBytes);
+        }
+    }
+
+    /** What a refused allocation becomes: with the numbers, if it is that there is too little. */
+    static RuntimeException explain(
+            NativeCallException refused, CudaContext context, long numBytes) {
+        if (refused.code() != CuError.OUT_OF_MEMORY) {
+            return refused;
+        }
+        return new DeepEpUnavailableException(
+                "%s has %s bytes of memory left, not %s: %s"
+                        .formatted(
+                                context.device(),
+                                context.freeMemoryBytes(),
+                                numBytes,
+                                refused.getMessage()),
+                "free memory on the GPU, lower the limits of the buffer, or use fewer ranks for each GPU",
+                refused);
     }
 
     static void checkSize(long numBytes) {

@@ -4,7 +4,7 @@ import io.deepep.DType;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.driver.CuError;
+import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import io.deepep.spi.TensorMemory;
 import java.lang.ref.Cleaner;
@@ -91,8 +91,8 @@ public final class DevicePool implements TensorMemory, AutoCloseable {
     /**
      * A block of undefined content.
      *
-     * @throws NativeCallException {@code CUDA_ERROR_OUT_OF_MEMORY}, after the garbage collector has
-     *     had its chance to return blocks
+     * @throws DeepEpUnavailableException if there is too little memory, even after the garbage
+     *     collector has had its chance to return blocks
      */
     public Block allocate(long numBytes) {
         Piece piece = take(roundUp(Math.max(numBytes, 1)));
@@ -125,8 +125,8 @@ public final class DevicePool implements TensorMemory, AutoCloseable {
         for (int collections = 0; piece == null; collections++) {
             try {
                 slabs.add(new Slab(stream.context(), Math.max(numBytes, SLAB_BYTES)));
-            } catch (NativeCallException full) {
-                if (full.code() != CuError.OUT_OF_MEMORY || collections == MAX_COLLECTIONS) {
+            } catch (DeepEpUnavailableException full) {
+                if (collections == MAX_COLLECTIONS) {
                     throw full;
                 }
                 // Unreachable blocks are as good as free, but the collector knows nothing of them.

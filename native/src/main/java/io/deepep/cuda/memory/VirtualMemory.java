@@ -105,7 +105,8 @@ public final class VirtualMemory extends CudaMemory {
     /**
      * Allocates and maps device memory; the size is rounded up to the driver's granularity (2 MiB).
      *
-     * @throws DeepEpUnavailableException if the GPU cannot export memory that way
+     * @throws DeepEpUnavailableException if there is too little, or the GPU cannot export memory
+     *     that way
      */
     public static VirtualMemory allocate(CudaContext context, long numBytes, Export export) {
         checkSize(numBytes);
@@ -118,7 +119,10 @@ public final class VirtualMemory extends CudaMemory {
             try {
                 handle = CREATE.ask(mappedBytes, properties, 0);
             } catch (NativeCallException refused) {
-                throw export == Export.FABRIC ? explainFabric(refused) : refused;
+                RuntimeException explained = explain(refused, context, mappedBytes);
+                throw export == Export.FABRIC && explained == refused
+                        ? explainFabric(refused)
+                        : explained;
             }
             return map(context, numBytes, handle, mappedBytes, export);
         }
