@@ -107,25 +107,43 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
      */
     record Gpu(String uuid, int numSms, String name) {}
 
+    /** How a rank launches its kernels. */
+    enum Launches {
+        /** Beside those of other ranks. */
+        CONCURRENT,
+        /** Of the GPU, where others' wait for them. */
+        ON_DEFAULT_STREAM,
+        /** One at a time in each process and GPU, as {@code CUDA_LAUNCH_BLOCKING} has it. */
+        BLOCKING;
+
+        static Launches of(BufferOptions options, Map<String, String> variables) {
+            if (options.communicationStream() instanceof CudaStream given && given.isDefault()) {
+                return ON_DEFAULT_STREAM;
+            }
+            String blocking = variables.getOrDefault("CUDA_LAUNCH_BLOCKING", "0");
+            return blocking.equals("0") ? CONCURRENT : BLOCKING;
+        }
+    }
+
     /**
      * What a rank says about its place.
      *
      * @param percent of the GPU that the process may use
      */
-    record Seat(Gpu gpu, String process, int percent, boolean onDefaultStream) {
+    record Seat(Gpu gpu, String process, int percent, Launches launches) {
         private static final String THIS_PROCESS = UUID.randomUUID().toString();
         private static final Pattern SAID =
-                Pattern.compile("(\\S+) (\\d{1,9}) (\\S+) (\\d{1,9}) (true|false) (.*)");
+                Pattern.compile(
+                        "(\\S+) (\\d{1,9}) (\\S+) (\\d{1,9}) (CONCURRENT|ON_DEFAULT_STREAM|BLOCKING) (.*)");
 
-        static Seat of(CudaDevice device, boolean onDefaultStream) {
+        static Seat of(CudaDevice device, Launches launches) {
             Gpu gpu = new Gpu(device.uuid(), device.numSms(), device.name());
-            return new Seat(gpu, THIS_PROCESS, device.mpsPercentage(), onDefaultStream);
+            return new Seat(gpu, THIS_PROCESS, device.mpsPercentage(), launches);
         }
 
         byte[] encode() {
             return "%s %s %s %s %s %s"
-                    .formatted(
-                            gpu.uuid(), gpu.numSms(), process, percent, onDefaultStream, gpu.name())
+                    .formatted(gpu.uuid(), gpu.numSms(), process, percent, launches, gpu.name())
                     .getBytes(StandardCharsets.UTF_8);
         }
 
@@ -138,7 +156,7 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
                     new Gpu(said.group(1), Integer.parseInt(said.group(2)), said.group(6)),
                     said.group(3),
                     Integer.parseInt(said.group(4)),
-                    Boolean.parseBoolean(said.group(5)));
+                    Launches.valueOf(said.group(5)));
         }
     }
 
@@ -148,12 +166,12 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
      * @param communicator this rank's end of the group
      * @throws IllegalArgumentException on every rank, if the kernels of the ranks on a GPU do not
      *     fit there at once, or one of them would run on the GPU's default stream
+     * @throws DeepEpUnavailableException on every rank, if the driver lets ranks of one process on
+     *     a GPU launch kernels only one after the other
      */
     public static GpuSharing agree(
             Communicator communicator, BufferOptions options, CudaDevice device) {
-        boolean onDefaultStream =
-                options.communicationStream() instanceof CudaStream given && given.isDefault();
-        Seat own = Seat.of(device, onDefaultStream);
+        Seat own = Seat.of(device, Launches.of(options, System.getenv()));
         List<Seat> seats =
                 Meeting.gather(communicator, own.encode(), options.meetingTimeout(), Seat::decode);
         int fewest = options.topology().isInternode() ? FEWEST_SMS_OF_SEVERAL_NODES : FEWEST_SMS;
@@ -187,7 +205,7 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
         Map<String, List<Integer>> ranksByGpu = byName(gpus);
         int mostParts = 0;
         for (List<Integer> ranks : ranksByGpu.values()) {
-            requireOwnStreams(seats, ranks);
+            requireConcurrent(seats, ranks);
             Gpu gpu =
                     ranks.stream()
                             .map(rank -> seats.get(rank).gpu())
@@ -204,14 +222,32 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
                 most(ranksByGpu), mostParts, gpus.stream().map(inOrder::indexOf).toList());
     }
 
-    private static void requireOwnStreams(List<Seat> seats, List<Integer> ranks) {
+    private static void requireConcurrent(List<Seat> seats, List<Integer> ranks) {
         for (int rank : ranks) {
-            if (seats.get(rank).onDefaultStream() && ranks.size() > 1) {
+            Seat seat = seats.get(rank);
+            if (seat.launches() == Launches.BLOCKING) {
+                requireAlone(seats, ranks, seat);
+            }
+            if (seat.launches() == Launches.ON_DEFAULT_STREAM && ranks.size() > 1) {
                 throw new IllegalArgumentException(
                         ("communicationStream of rank %s is a default stream of its %s, where other ranks' kernels would wait behind its own;"
                                         + " give each rank on a shared GPU a stream created by cuStreamCreate")
-                                .formatted(rank, seats.get(rank).gpu().name()));
+                                .formatted(rank, seat.gpu().name()));
             }
+        }
+    }
+
+    /** A launch returns when its kernel ends, which waits for one that cannot be launched. */
+    private static void requireAlone(List<Seat> seats, List<Integer> ranks, Seat blocking) {
+        List<Integer> together =
+                ranks.stream()
+                        .filter(rank -> seats.get(rank).process().equals(blocking.process()))
+                        .toList();
+        if (together.size() > 1) {
+            throw new DeepEpUnavailableException(
+                    "with CUDA_LAUNCH_BLOCKING set, the kernels of the ranks %s, which are of one process and share one %s, cannot run at once"
+                            .formatted(named(together), blocking.gpu().name()),
+                    "leave the variable out, or start one process for each rank or one rank for each GPU");
         }
     }
 

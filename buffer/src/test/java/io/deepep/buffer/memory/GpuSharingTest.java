@@ -1,5 +1,8 @@
 package io.deepep.buffer.memory;
 
+import static io.deepep.buffer.memory.GpuSharing.Launches.BLOCKING;
+import static io.deepep.buffer.memory.GpuSharing.Launches.CONCURRENT;
+import static io.deepep.buffer.memory.GpuSharing.Launches.ON_DEFAULT_STREAM;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -12,6 +15,7 @@ import io.deepep.NormalDefaults;
 import io.deepep.NormalLimits;
 import io.deepep.buffer.Placed;
 import io.deepep.buffer.memory.GpuSharing.Gpu;
+import io.deepep.buffer.memory.GpuSharing.Launches;
 import io.deepep.buffer.memory.GpuSharing.Seat;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.error.DeepEpUnavailableException;
@@ -43,7 +47,7 @@ class GpuSharingTest {
 
     /** Ranks that are threads of one process. */
     private static GpuSharing of(List<Gpu> gpus, Map<String, Integer> numSms, int fewest) {
-        List<Seat> seats = gpus.stream().map(gpu -> new Seat(gpu, "one", 100, false)).toList();
+        List<Seat> seats = gpus.stream().map(gpu -> new Seat(gpu, "one", 100, CONCURRENT)).toList();
         return GpuSharing.of(seats, numSms, fewest);
     }
 
@@ -52,7 +56,8 @@ class GpuSharingTest {
         Gpu part = new Gpu("a", 26, "NVIDIA H100");
         List<Seat> seats =
                 IntStream.range(0, 2 * processes)
-                        .mapToObj(rank -> new Seat(part, "process " + rank / 2, percent, false))
+                        .mapToObj(
+                                rank -> new Seat(part, "process " + rank / 2, percent, CONCURRENT))
                         .toList();
         return GpuSharing.of(seats, each(numSms, numSms), 2);
     }
@@ -79,8 +84,8 @@ class GpuSharingTest {
     void theSmallestShareDecides() {
         List<Seat> seats =
                 List.of(
-                        new Seat(new Gpu("a", 78, "NVIDIA H100"), "large", 60, false),
-                        new Seat(new Gpu("a", 26, "NVIDIA H100"), "small", 20, false));
+                        new Seat(new Gpu("a", 78, "NVIDIA H100"), "large", 60, CONCURRENT),
+                        new Seat(new Gpu("a", 26, "NVIDIA H100"), "small", 20, CONCURRENT));
         assertThat(GpuSharing.of(seats, each(12, 12), 2).mostParts()).isEqualTo(2);
         assertThatThrownBy(() -> GpuSharing.of(seats, each(14, 14), 2))
                 .hasMessageContaining("share one NVIDIA H100 with 26; lower Config.numSms to 12");
@@ -89,9 +94,9 @@ class GpuSharingTest {
     /** Whatever part of it each process sees. */
     @Test
     void defaultStreamsOfASharedGpuAreRefused() {
-        Seat alone = new Seat(B, "two", 100, true);
-        Seat large = new Seat(new Gpu("a", 78, "NVIDIA H100"), "large", 60, false);
-        Seat small = new Seat(new Gpu("a", 26, "NVIDIA H100"), "small", 20, true);
+        Seat alone = new Seat(B, "two", 100, ON_DEFAULT_STREAM);
+        Seat large = new Seat(new Gpu("a", 78, "NVIDIA H100"), "large", 60, CONCURRENT);
+        Seat small = new Seat(new Gpu("a", 26, "NVIDIA H100"), "small", 20, ON_DEFAULT_STREAM);
         assertThat(GpuSharing.of(List.of(large, alone), each(2, 2), 2).mostRanksPerGpu())
                 .isEqualTo(1);
         assertThatThrownBy(() -> GpuSharing.of(List.of(large, alone, small), each(2, 2), 2))
@@ -119,11 +124,38 @@ class GpuSharingTest {
                                 + " on the GPU");
     }
 
+    /** Each launch would wait for the other's. */
+    @Test
+    void launchesThatBlockAreForOneRankOfAProcess() {
+        List<Seat> seats =
+                Stream.of("one", "two", "two", "one")
+                        .map(process -> new Seat(A, process, 50, BLOCKING))
+                        .toList();
+        assertThatThrownBy(() -> GpuSharing.of(seats, each(24, 24), 2))
+                .isInstanceOf(DeepEpUnavailableException.class)
+                .hasMessageContaining("CUDA_LAUNCH_BLOCKING")
+                .hasMessageContaining("the ranks [0, 3], which are of one process and share one");
+        assertThat(GpuSharing.of(seats.subList(0, 2), each(24, 24), 2).mostRanksPerGpu())
+                .isEqualTo(2);
+        List<Seat> apart =
+                List.of(new Seat(A, "one", 100, BLOCKING), new Seat(B, "one", 100, BLOCKING));
+        assertThat(GpuSharing.of(apart, each(24, 24), 2).mostRanksPerGpu()).isEqualTo(1);
+    }
+
+    @Test
+    void aVariableBlocksLaunches() {
+        BufferOptions options =
+                options(new Placed(0, 2, 2), Config.recommended(2), NormalDefaults.recommended(2));
+        assertThat(Launches.of(options, Map.of())).isEqualTo(CONCURRENT);
+        assertThat(Launches.of(options, Map.of("CUDA_LAUNCH_BLOCKING", "0"))).isEqualTo(CONCURRENT);
+        assertThat(Launches.of(options, Map.of("CUDA_LAUNCH_BLOCKING", "1"))).isEqualTo(BLOCKING);
+    }
+
     @Test
     void whoMakesAnotherCallIsNamed() {
-        Seat seat = new Seat(A, "one", 100, true);
+        Seat seat = new Seat(A, "one", 100, ON_DEFAULT_STREAM);
         assertThat(Seat.decode(1, seat.encode())).isEqualTo(seat);
-        for (String other : List.of("", "join", "a b c d e f", "a 1 one 100 yes ")) {
+        for (String other : List.of("", "join", "a b c d e f", "a 1 one 100 QUEUED ")) {
             assertThatThrownBy(() -> Seat.decode(1, other.getBytes(StandardCharsets.UTF_8)))
                     .isInstanceOf(RankMismatchException.class)
                     .hasMessageStartingWith("open: rank 1 makes a different call");
