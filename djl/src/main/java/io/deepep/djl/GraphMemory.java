@@ -12,6 +12,8 @@ import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
 import java.lang.invoke.MethodHandle;
+import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 
 /**
@@ -27,6 +29,10 @@ final class GraphMemory implements AutoCloseable {
 
     private static final int THREAD_LOCAL = 1;
 
+    /** Of libtorch's allocator: the name of today, and the one before. */
+    private static final List<String> SETTINGS =
+            List.of("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF");
+
     private static final StructLayout POOL = MemoryLayout.structLayout(JAVA_LONG, JAVA_LONG);
 
     private final Arena arena = Arena.ofShared();
@@ -41,15 +47,28 @@ final class GraphMemory implements AutoCloseable {
         }
     }
 
-    /** Whether the libtorch that DJL has loaded has such graphs. */
+    /** Whether the libtorch that DJL has loaded has such graphs, with this process's settings. */
     static boolean isThere() {
         return Availability.THERE;
     }
 
     private static final class Availability {
-        static final boolean THERE = LibTorch.hasCuda() && Methods.areThere();
+        static final boolean THERE =
+                LibTorch.hasCuda() && Methods.areThere() && allocatesFor(System.getenv());
 
         private Availability() {}
+    }
+
+    /**
+     * Whether libtorch's allocator serves captures of several threads. CUDA's own, which a variable
+     * chooses, takes one at a time, and ends the process at the second; another variable has every
+     * tensor allocated anew, which no capture may.
+     */
+    static boolean allocatesFor(Map<String, String> variables) {
+        return !variables.containsKey("PYTORCH_NO_CUDA_MEMORY_CACHING")
+                && SETTINGS.stream()
+                        .map(name -> variables.getOrDefault(name, ""))
+                        .noneMatch(settings -> settings.contains("cudaMallocAsync"));
     }
 
     /**

@@ -28,7 +28,11 @@ public final class TorchGraph implements Graph {
         this.memory = memory;
     }
 
-    /** Whether libtorch's operations on a device can be captured. */
+    /**
+     * Whether libtorch's operations on a device can be captured: on GPUs, unless {@code
+     * PYTORCH_ALLOC_CONF} chooses {@code cudaMallocAsync}, or {@code
+     * PYTORCH_NO_CUDA_MEMORY_CACHING} is set.
+     */
     public static boolean isAvailable(Device device) {
         return device.isGpu() && GraphMemory.isThere();
     }
@@ -48,7 +52,8 @@ public final class TorchGraph implements Graph {
     public static TorchGraph capture(Device device, Runnable work) {
         if (!isAvailable(device)) {
             throw new DeepEpUnavailableException(
-                    "libtorch cannot capture graphs on " + device, "run the work without a graph");
+                    "libtorch cannot capture graphs on " + device,
+                    "run the work without a graph, or on a GPU, with libtorch's own caching allocator");
         }
         Stream stream = TorchStreams.current(device);
         if (Long.compareUnsigned(stream.cudaHandle(), LAST_DEFAULT_STREAM) <= 0) {
