@@ -103,6 +103,7 @@ class ModulePathTest {
                 .run(
                         new PrintWriter(messages),
                         new PrintWriter(messages),
+                        "-XDrawDiagnostics", // the same in any language
                         "--module-path",
                         libraryPath(),
                         "-d",
@@ -249,7 +250,7 @@ class ModulePathTest {
                         }
                         """);
         for (String inside : List.of("spi", "host", "cuda", "normal", "buffer")) {
-            assertThat(output).contains("package io.deepep." + inside + " is not visible");
+            assertThat(output).contains("compiler.err.package.not.visible: io.deepep." + inside);
         }
     }
 }

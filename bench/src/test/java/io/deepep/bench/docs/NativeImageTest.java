@@ -136,7 +136,9 @@ class NativeImageTest {
         LaunchingConnector connector = Bootstrap.virtualMachineManager().defaultConnector();
         Map<String, Connector.Argument> arguments = connector.defaultArguments();
         arguments.get("main").setValue(program);
-        arguments.get("options").setValue("--enable-native-access=ALL-UNNAMED -cp " + classPath);
+        arguments
+                .get("options")
+                .setValue("--enable-native-access=ALL-UNNAMED -cp \"%s\"".formatted(classPath));
         VirtualMachine machine = connector.launch(arguments);
         List<String> output = Collections.synchronizedList(new ArrayList<>());
         Thread reader =
