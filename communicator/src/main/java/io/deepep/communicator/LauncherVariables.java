@@ -54,11 +54,15 @@ record LauncherVariables(Map<String, String> variables) {
                     "PMI_SIZE",
                     List.of("MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID"),
                     List.of("MPI_LOCALNRANKS", "PMI_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE"));
+
+    /**
+     * Batch scripts and interactive shells have a SLURM_PROCID too, and SLURM_NTASKS of their job.
+     */
     private static final Family SLURM =
             new Family(
                     "srun",
                     "SLURM_PROCID",
-                    "SLURM_NTASKS",
+                    "SLURM_STEP_NUM_TASKS",
                     List.of("SLURM_LOCALID"),
                     List.of("SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"));
 
@@ -85,8 +89,11 @@ record LauncherVariables(Map<String, String> variables) {
                 failureTimeout());
     }
 
-    boolean hasRank() {
-        return FAMILIES.stream().anyMatch(family -> has(family.rank));
+    /** Whether there is anything to {@link #read}, beyond that this process is alone. */
+    boolean tellOfOthers() {
+        return FAMILIES.stream()
+                .filter(family -> has(family.rank) && (has(family.size) || !family.equals(SLURM)))
+                .anyMatch(family -> !has(family.size) || number(family.size) != 1);
     }
 
     private Family family() {
@@ -96,8 +103,7 @@ record LauncherVariables(Map<String, String> variables) {
             if (hasRank && hasSize) {
                 return family;
             }
-            // A job of Slurm sets SLURM_NTASKS also where nothing was started by srun.
-            if (hasRank || (hasSize && !family.equals(SLURM))) {
+            if ((hasRank || hasSize) && !family.equals(SLURM)) {
                 throw new IllegalArgumentException(
                         "%s is set, but %s is missing%s"
                                 .formatted(
@@ -107,7 +113,7 @@ record LauncherVariables(Map<String, String> variables) {
             }
         }
         throw new IllegalArgumentException(
-                "this process has no rank: none of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK and SLURM_PROCID is set"
+                "this process has no rank: none of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK and SLURM_STEP_NUM_TASKS is set"
                         + CURE);
     }
 

@@ -85,7 +85,7 @@ public record ProcessEnvironment(
      *  torchrun, deepep launch  RANK                  WORLD_SIZE            LOCAL_RANK, LOCAL_WORLD_SIZE
      *  mpirun of Open MPI       OMPI_COMM_WORLD_RANK  OMPI_COMM_WORLD_SIZE  OMPI_COMM_WORLD_LOCAL_RANK, ..._SIZE
      *  others with PMI          PMI_RANK              PMI_SIZE              MPI_LOCALRANKID, MPI_LOCALNRANKS
-     *  srun                     SLURM_PROCID          SLURM_NTASKS          SLURM_LOCALID, SLURM_STEP_TASKS_PER_NODE
+     *  srun                     SLURM_PROCID          SLURM_STEP_NUM_TASKS  SLURM_LOCALID, SLURM_STEP_TASKS_PER_NODE
      * </pre>
      *
      * <p>The group meets at {@code MASTER_ADDR} and {@code MASTER_PORT}. With srun, {@code
@@ -108,12 +108,14 @@ public record ProcessEnvironment(
     }
 
     /**
-     * Whether a launcher gave this process a rank.
+     * Whether a launcher started this process among others. The only task of a step of Slurm, as an
+     * interactive shell is, and a batch script are alone.
      *
      * @param variables environment variables, as from {@link System#getenv()}
+     * @throws IllegalArgumentException if a size is not a number
      */
-    public static boolean isRank(Map<String, String> variables) {
-        return new LauncherVariables(variables).hasRank();
+    public static boolean isAmongOthers(Map<String, String> variables) {
+        return new LauncherVariables(variables).tellOfOthers();
     }
 
     /** A copy for another group, which meets on another port of the same address. */

@@ -30,7 +30,7 @@ class ProcessEnvironmentTest {
     private static final String HYDRA =
             "PMI_RANK=5 PMI_SIZE=8 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=4 " + MEETING;
     private static final String SRUN =
-            "SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_LOCALID=1 SLURM_STEP_TASKS_PER_NODE=4(x2)"
+            "SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=8 SLURM_NTASKS=8 SLURM_LOCALID=1 SLURM_STEP_TASKS_PER_NODE=4(x2)"
                     + " SLURM_STEP_NODELIST=gpu[01-02] MASTER_PORT=29500 "
                     + SECRET;
 
@@ -81,15 +81,16 @@ class ProcessEnvironmentTest {
 
     @Test
     void inAJobOfSlurmTheInnerLauncherCounts() {
-        String outer = "SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_STEP_NODELIST=other1";
+        String outer =
+                "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=0 SLURM_STEP_NODELIST=other1";
         for (String launcher : new String[] {TORCHRUN, MPIRUN, HYDRA}) {
             ProcessEnvironment read = ProcessEnvironment.from(variables(outer, launcher));
             assertThat(read.rank()).as(launcher).isEqualTo(5);
             assertThat(read.masterAddress()).isEqualTo("gpu01");
         }
         assertRefused(
-                without("SLURM_PROCID", SRUN),
-                "none of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK and SLURM_PROCID is set");
+                without("SLURM_STEP_NUM_TASKS", SRUN),
+                "none of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK and SLURM_STEP_NUM_TASKS is set");
     }
 
     @ParameterizedTest
@@ -112,11 +113,28 @@ class ProcessEnvironmentTest {
     }
 
     @Test
-    void onlyLaunchersGiveRanks() {
-        assertThat(ProcessEnvironment.isRank(variables(SRUN))).isTrue();
-        assertThat(ProcessEnvironment.isRank(without("LOCAL_RANK", TORCHRUN))).isTrue();
-        assertThat(ProcessEnvironment.isRank(without("SLURM_PROCID", SRUN))).isFalse();
-        assertThat(ProcessEnvironment.isRank(Map.of())).isFalse();
+    void launchersTellOfOthers() {
+        for (String launcher : new String[] {TORCHRUN, MPIRUN, HYDRA, SRUN}) {
+            assertThat(ProcessEnvironment.isAmongOthers(variables(launcher))).isTrue();
+        }
+        assertThat(ProcessEnvironment.isAmongOthers(without("WORLD_SIZE", TORCHRUN))).isTrue();
+        assertThat(ProcessEnvironment.isAmongOthers(variables(MPIRUN, "RANK=0 WORLD_SIZE=1")))
+                .isTrue();
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "",
+                "RANK=0 WORLD_SIZE=1",
+                "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1",
+                "SLURM_NTASKS=8", // salloc
+                "SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=8 SLURM_TASKS_PER_NODE=4(x2)", // sbatch
+                // srun --pty bash
+                "SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_NODELIST=gpu01",
+            })
+    void aProcessAlone(String texts) {
+        assertThat(ProcessEnvironment.isAmongOthers(variables(texts))).isFalse();
     }
 
     @Test

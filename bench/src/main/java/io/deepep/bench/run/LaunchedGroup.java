@@ -117,12 +117,12 @@ public final class LaunchedGroup {
 
     private static Optional<ProcessEnvironment> environment() {
         Map<String, String> variables = System.getenv();
-        return ProcessEnvironment.isRank(variables)
-                ? Optional.of(
-                                UsageException.unlessRefused(
-                                        () -> ProcessEnvironment.from(variables)))
-                        .filter(each -> each.size() > 1)
-                : Optional.empty();
+        return UsageException.unlessRefused(
+                () ->
+                        ProcessEnvironment.isAmongOthers(variables)
+                                ? Optional.of(ProcessEnvironment.from(variables))
+                                        .filter(each -> each.size() > 1)
+                                : Optional.empty());
     }
 
     /** The ranks of a job: threads of this process, unless there are others. */
