@@ -119,15 +119,16 @@ record LauncherVariables(Map<String, String> variables) {
 
     /**
      * RANK beside the variables of mpirun: both must say the same, unless torchrun was started once
-     * for each host. Those of Slurm may differ: they are also set where srun starts another
-     * launcher.
+     * for each host, or mpirun this process's shell alone. Those of Slurm may differ: they are also
+     * set where srun starts another launcher.
      */
     private void requireNoContradiction(Family used, int rank, int size) {
         if (used.equals(TORCHRUN) && has("TORCHELASTIC_RUN_ID")) {
             return;
         }
         for (Family other : List.of(OPEN_MPI, PMI)) {
-            if (!other.equals(used) && has(other.rank) && has(other.size)) {
+            boolean isSet = has(other.rank) && has(other.size);
+            if (isSet && !other.equals(used) && number(other.size) != 1) {
                 requireSame(used.rank, rank, other.rank, number(other.rank));
                 requireSame(used.size, size, other.size, number(other.size));
             }

@@ -189,6 +189,9 @@ class ProcessEnvironmentTest {
         assertRefused(
                 variables(HYDRA, TORCHRUN, "PMI_SIZE=4"), "WORLD_SIZE=8 contradicts PMI_SIZE=4");
         assertThat(ProcessEnvironment.from(variables(MPIRUN, TORCHRUN)).rank()).isEqualTo(5);
+        // srun started a shell.
+        assertThat(ProcessEnvironment.from(variables(MPIRUN, "PMI_RANK=0 PMI_SIZE=1")).rank())
+                .isEqualTo(5);
         // mpirun started one torchrun on each host, torchrun this process.
         ProcessEnvironment inner =
                 ProcessEnvironment.from(
