@@ -1,5 +1,6 @@
 package io.deepep.bench.run;
 
+import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.testkit.oracle.OracleMismatch;
 import java.util.List;
 
@@ -33,7 +34,10 @@ public final class CaseRunner {
         return runner.failed == 0;
     }
 
-    /** Runs all cases; a failure does not keep the later ones from running. */
+    /**
+     * Runs all cases; a failure does not keep the later ones from running, unless it is that the
+     * machine has too little of something.
+     */
     private void run(List<? extends Case> cases) {
         int width = cases.stream().mapToInt(each -> each.name().length()).max().orElse(0);
         try (Progress progress = Progress.of(console, "cases", cases.size())) {
@@ -55,6 +59,9 @@ public final class CaseRunner {
             progress.clear();
             console.line("%s  %9.2f ms  PASS", padded, millis);
         } catch (RuntimeException | AssertionError failure) {
+            if (isLack(failure.getCause())) {
+                throw failure; // each later case would wait for the same rank
+            }
             failed++;
             progress.clear();
             console.line(
@@ -62,6 +69,10 @@ public final class CaseRunner {
             console.line("    %s", String.valueOf(failure.getMessage()).replace("\n", "\n    "));
             recover(failure);
         }
+    }
+
+    private static boolean isLack(Throwable cause) {
+        return cause instanceof OutOfMemoryError || cause instanceof DeepEpUnavailableException;
     }
 
     /**

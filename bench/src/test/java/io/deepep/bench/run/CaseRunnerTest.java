@@ -1,8 +1,10 @@
 package io.deepep.bench.run;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.NormalLimits;
+import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.testkit.oracle.OracleMismatch;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -66,5 +68,29 @@ final class CaseRunnerTest {
                         "measured",
                         "1 passed, 0 failed")
                 .anyMatch(line -> line.startsWith("wrong") && line.endsWith("FAIL"));
+    }
+
+    /** Each of those behind it would wait for the rank until the time-out. */
+    @Test
+    void whatTheMachineLacksEndsTheRun() {
+        StringWriter out = new StringWriter();
+        Console console = new Console(new PrintWriter(out), new PrintWriter(out), false);
+        List<Throwable> lacks =
+                List.of(
+                        new OutOfMemoryError("unable to create native thread"),
+                        new DeepEpUnavailableException("cuda:0 is full", "free memory"));
+        try (Session session = session()) {
+            for (Throwable lack : lacks) {
+                RankFailure failure = new RankFailure(1, lack);
+                List<Scripted> cases =
+                        List.of(
+                                new Scripted("first", failure, null),
+                                new Scripted("second", null, null));
+                assertThatThrownBy(
+                                () -> CaseRunner.verify(console, session, cases, Assertions::fail))
+                        .isSameAs(failure);
+            }
+        }
+        assertThat(out.toString()).doesNotContain("second");
     }
 }
