@@ -109,11 +109,11 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
 
     /** How a rank launches its kernels. */
     enum Launches {
-        /** Beside those of other ranks. */
+        /** Kernels of other ranks can run at the same time. */
         CONCURRENT,
-        /** Of the GPU, where others' wait for them. */
+        /** On the GPU's default stream: kernels of other ranks wait for them. */
         ON_DEFAULT_STREAM,
-        /** One at a time in each process and GPU, as {@code CUDA_LAUNCH_BLOCKING} has it. */
+        /** {@code CUDA_LAUNCH_BLOCKING} is set: the process waits for each kernel. */
         BLOCKING;
 
         static Launches of(BufferOptions options, Map<String, String> variables) {
