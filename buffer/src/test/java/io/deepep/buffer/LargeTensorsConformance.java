@@ -4,19 +4,19 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.deepep.Bf16;
-import io.deepep.Buffer;
 import io.deepep.CombinePlan;
-import io.deepep.Communicator;
 import io.deepep.DType;
+import io.deepep.Device;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
-import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.spi.posix.AvailableMemory;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -48,65 +48,52 @@ record LargeTensorsConformance(TestBackend backend) {
 
     @Test
     @Timeout(value = 300, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
-    void rowsComeBack() throws InterruptedException {
-        boolean oneNode = backend.supports(new EpTopology(0, NUM_RANKS, NUM_RANKS));
-        int numTokens = backend.device(0, NUM_RANKS).isHost() ? TOKENS_ON_HOST : TOKENS_ON_GPU;
+    void rowsComeBack() {
+        EpTopology oneNode = new EpTopology(0, NUM_RANKS, NUM_RANKS);
+        EpTopology topology = backend.supports(oneNode) ? oneNode : new EpTopology(0, NUM_RANKS, 1);
+        int numTokens = backend.kind() == Device.Kind.HOST ? TOKENS_ON_HOST : TOKENS_ON_GPU;
         long needed = 8L * numTokens * ROW_BYTES;
         assumeTrue(AvailableMemory.bytes() > needed, () -> "needs " + needed + " bytes of memory");
-        try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
-            group.run(
-                    communicator -> {
-                        try (Arena arena = Arena.ofShared();
-                                Buffer buffer =
-                                        Buffer.builder(communicator)
-                                                .ranksPerNode(oneNode ? NUM_RANKS : 1)
-                                                .device(
-                                                        backend.device(
-                                                                communicator.rank(), NUM_RANKS))
-                                                .network(backend.network())
-                                                .timeout(PATIENCE)
-                                                .normal(
-                                                        NormalLimits.of(
-                                                                numTokens, HIDDEN, 1, NUM_RANKS))
-                                                .open()) {
-                            roundTrip(buffer, communicator, arena, numTokens);
-                        }
-                    });
-        }
+        NormalLimits limits = NormalLimits.of(numTokens, HIDDEN, 1, NUM_RANKS);
+        Ranks.run(
+                backend,
+                topology,
+                builder -> builder.timeout(PATIENCE).normal(limits),
+                context -> {
+                    try (Arena arena = Arena.ofShared()) {
+                        roundTrip(context, arena, numTokens);
+                    }
+                });
     }
 
-    private void roundTrip(Buffer buffer, Communicator communicator, Arena arena, int numTokens) {
-        int rank = communicator.rank();
-        DispatchResult received =
-                buffer.dispatch(
-                        DispatchPlan.builder(onDevice(tokens(arena, rank, numTokens)))
-                                .topk(onDevice(toRankZero(arena, numTokens)), null, NUM_RANKS)
-                                .build());
+    private static void roundTrip(RankContext context, Arena arena, int numTokens) {
+        int rank = context.rank();
+        Tensor x = onDevice(context, tokens(arena, rank, numTokens));
+        Tensor topkIdx = onDevice(context, toRankZero(arena, numTokens));
+        DispatchPlan plan = DispatchPlan.builder(x).topk(topkIdx, null, NUM_RANKS).build();
+        DispatchResult received = context.buffer().dispatch(plan);
         assertThat(received.numRecvTokens()).isEqualTo(rank == 0 ? NUM_RANKS * numTokens : 0);
         if (rank == 0) {
-            Tensor rows = onHost(received.recvX());
+            Tensor rows = onHost(context, received.recvX());
             for (int source = 0; source < NUM_RANKS; source++) {
                 assertThat(wrongRows(rows, (long) source * numTokens, source, numTokens))
                         .as("rows of rank " + source)
                         .isZero();
             }
         }
-        communicator.barrier(PATIENCE);
-        Tensor combined =
-                buffer.combine(CombinePlan.builder(received.recvX(), received.handle()).build())
-                        .x();
-        assertThat(wrongRows(onHost(combined), 0, rank, numTokens)).as("combined rows").isZero();
-        communicator.barrier(PATIENCE);
+        context.communicator().barrier(PATIENCE);
+        CombinePlan back = CombinePlan.builder(received.recvX(), received.handle()).build();
+        Tensor combined = onHost(context, context.buffer().combine(back).x());
+        assertThat(wrongRows(combined, 0, rank, numTokens)).as("combined rows").isZero();
+        context.communicator().barrier(PATIENCE);
     }
 
-    private Tensor onDevice(Tensor host) {
-        return backend.device(0, NUM_RANKS).isHost()
-                ? host
-                : backend.upload(backend.device(0, NUM_RANKS), host);
+    private static Tensor onDevice(RankContext context, Tensor host) {
+        return context.device().isHost() ? host : context.upload(host);
     }
 
-    private Tensor onHost(Tensor tensor) {
-        return tensor.device().isHost() ? tensor : backend.download(tensor);
+    private static Tensor onHost(RankContext context, Tensor tensor) {
+        return tensor.device().isHost() ? tensor : context.download(tensor);
     }
 
     private static MemorySegment[] patterns() {
