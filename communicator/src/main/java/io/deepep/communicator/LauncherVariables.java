@@ -92,18 +92,24 @@ record LauncherVariables(Map<String, String> variables) {
     /** Whether there is anything to {@link #read}, beyond that this process is alone. */
     boolean tellOfOthers() {
         return FAMILIES.stream()
-                .filter(family -> has(family.rank) && (has(family.size) || !family.equals(SLURM)))
-                .anyMatch(family -> !has(family.size) || number(family.size) != 1);
+                .anyMatch(
+                        family ->
+                                isSet(family)
+                                        ? number(family.size) != 1
+                                        : has(family.rank) && !family.equals(SLURM));
+    }
+
+    private boolean isSet(Family family) {
+        return has(family.rank) && has(family.size);
     }
 
     private Family family() {
         for (Family family : FAMILIES) {
-            boolean hasRank = has(family.rank);
-            boolean hasSize = has(family.size);
-            if (hasRank && hasSize) {
+            if (isSet(family)) {
                 return family;
             }
-            if ((hasRank || hasSize) && !family.equals(SLURM)) {
+            boolean hasRank = has(family.rank);
+            if ((hasRank || has(family.size)) && !family.equals(SLURM)) {
                 throw new IllegalArgumentException(
                         "%s is set, but %s is missing%s"
                                 .formatted(
@@ -127,8 +133,7 @@ record LauncherVariables(Map<String, String> variables) {
             return;
         }
         for (Family other : List.of(OPEN_MPI, PMI)) {
-            boolean isSet = has(other.rank) && has(other.size);
-            if (isSet && !other.equals(used) && number(other.size) != 1) {
+            if (isSet(other) && !other.equals(used) && number(other.size) != 1) {
                 requireSame(used.rank, rank, other.rank, number(other.rank));
                 requireSame(used.size, size, other.size, number(other.size));
             }

@@ -119,10 +119,9 @@ public final class VirtualMemory extends CudaMemory {
             try {
                 handle = CREATE.ask(mappedBytes, properties, 0);
             } catch (NativeCallException refused) {
-                RuntimeException explained = explain(refused, context, mappedBytes);
-                throw export == Export.FABRIC && explained == refused
+                throw export == Export.FABRIC && refused.code() != CuError.OUT_OF_MEMORY
                         ? explainFabric(refused)
-                        : explained;
+                        : explain(refused, context, mappedBytes);
             }
             return map(context, numBytes, handle, mappedBytes, export);
         }
