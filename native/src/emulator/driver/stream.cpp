@@ -196,8 +196,9 @@ EMULATED cuStreamDestroy_v2(Stream* stream) {
     return CUDA_SUCCESS;
 }
 
-EMULATED cuStreamGetCtx(Stream* stream, Context** context) {
-    return *context = stream_of(stream)->context, CUDA_SUCCESS;
+EMULATED cuStreamGetCtx_v2(Stream* stream, Context** context, GreenContext** green) {
+    *context = stream_of(stream)->context;
+    return *green = stream_of(stream)->green, CUDA_SUCCESS;
 }
 
 EMULATED cuStreamSynchronize(Stream* stream) {

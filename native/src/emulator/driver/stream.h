@@ -13,8 +13,11 @@ struct Capture {
     bool valid = true, ended = false;
 };
 
+struct GreenContext;
+
 struct Stream {
     Context* context;
+    GreenContext* green = nullptr;  // the part of the GPU that it belongs to
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<deepep::emulator::Work> queue;

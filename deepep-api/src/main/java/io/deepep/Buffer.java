@@ -303,7 +303,7 @@ public interface Buffer extends AutoCloseable {
          * without any events, and overlap nothing. The engine must not destroy the stream before
          * the buffer is closed, and must give each rank a different one.
          *
-         * @param stream of this rank's device
+         * @param stream of this rank's device; one of a CUDA green context keeps calls on that part
          */
         public Builder communicationStream(Stream stream) {
             given.communicationStream = Objects.requireNonNull(stream, "stream");

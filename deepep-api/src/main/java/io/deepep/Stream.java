@@ -11,7 +11,8 @@ public interface Stream {
      * Wraps a CUDA stream of another library, such as an engine. The stream stays the property of
      * its creator, who must not destroy it before the last use of this object.
      *
-     * @param device the GPU; the stream must belong to its primary context
+     * @param device the GPU; the stream must belong to its primary context, or to one of its green
+     *     contexts
      * @param handle the stream's {@code CUstream} or {@code cudaStream_t}; 0 is the legacy default
      *     stream
      * @throws IllegalArgumentException if {@code device} is the host, or the stream belongs to

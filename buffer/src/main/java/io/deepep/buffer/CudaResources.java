@@ -71,11 +71,11 @@ final class CudaResources implements Resources {
         // kernel of this group may be waiting, and loading would wait for it.
         CudaNormalKernels.load(context);
         LowLatencyGpu.load(context);
-        sharing = GpuSharing.agree(ranks.communicator(), options, context.cudaDevice());
+        stream = made.made(openStream(options), CudaStream::close);
+        sharing = agreeOnSharing(ranks);
         if (!ranks.allNew()) {
             sharing.requireKept(sharing, ranks);
         }
-        stream = made.made(openStream(options), CudaStream::close);
         order = new StreamOrder(stream);
         timer = new DeviceTimer(context, stream);
         nvl = options.numNvlBytes() == 0 ? null : made.made(openNvl(ranks), CudaHeaps::close);
@@ -112,6 +112,11 @@ final class CudaResources implements Resources {
 
     private CudaHeaps openNvl(HeapRanks ranks) {
         return CudaHeaps.open(ranks, context, options.numNvlBytes(), CudaHeaps.Reach.NODE);
+    }
+
+    private GpuSharing agreeOnSharing(HeapRanks ranks) {
+        return GpuSharing.agree(
+                ranks.communicator(), options, context.cudaDevice(), stream.numSms());
     }
 
     /** The engine's stream as an object of our own: closing that tells late readers of events. */
@@ -170,8 +175,7 @@ final class CudaResources implements Resources {
 
     @Override
     public void admit(HeapRanks ranks) {
-        GpuSharing.agree(ranks.communicator(), options, context.cudaDevice())
-                .requireKept(sharing, ranks);
+        agreeOnSharing(ranks).requireKept(sharing, ranks);
         if (nvl != null) {
             nvl.admit(ranks);
         }
@@ -196,7 +200,7 @@ final class CudaResources implements Resources {
                         nvl.addresses(),
                         options.topology().isInternode() ? rdma.heaps() : RdmaHeaps.NONE,
                         options.communicator().isInProcess(),
-                        sharing.mostParts(),
+                        sharing.share(),
                         gone.deviceAddress(),
                         options.maskTimedOutRanks(),
                         options.timeouts()),
@@ -233,7 +237,7 @@ final class CudaResources implements Resources {
                         topology,
                         reached,
                         network,
-                        sharing.mostParts(),
+                        sharing.share(),
                         gone.deviceAddress(),
                         options.timeouts()),
                 options.lowLatency(),

@@ -59,13 +59,12 @@ public final class CudaFunction {
     }
 
     /**
-     * How many blocks of that shape can be resident on the whole GPU at once if it runs nothing
+     * How many blocks of that shape can be resident on a multiprocessor at once if it runs nothing
      * else: kernels whose blocks wait for one another must not have more.
      */
-    public int maxResidentBlocks(int numThreads, int dynamicSharedBytes) {
+    public int maxBlocksPerSm(int numThreads, int dynamicSharedBytes) {
         context.makeCurrent();
-        int perMultiprocessor = (int) MAX_ACTIVE_BLOCKS.ask(handle, numThreads, dynamicSharedBytes);
-        return perMultiprocessor * context.cudaDevice().numSms();
+        return (int) MAX_ACTIVE_BLOCKS.ask(handle, numThreads, dynamicSharedBytes);
     }
 
     /** Shared memory the kernel declares itself. */

@@ -11,6 +11,8 @@ import io.deepep.Stream;
 import io.deepep.cuda.driver.CallSlots;
 import io.deepep.cuda.driver.CuCall;
 import io.deepep.cuda.driver.CuError;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.lang.ref.Reference;
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
@@ -30,13 +32,22 @@ public final class CudaStream implements Stream, AutoCloseable {
     private static final int CAPTURE_ACTIVE = 1;
     private static final int RECORD_EXTERNAL = 1;
 
+    /** Of {@code CUdevResource}, which later drivers may enlarge. */
+    private static final long RESOURCE_BYTES = 256;
+
+    private static final long RESOURCE_NUM_SMS = 96;
+    private static final int RESOURCE_SMS = 1;
+
     /** The legacy and the per-thread default stream, which every context has. */
     private static final long LAST_DEFAULT_STREAM = 2;
 
     private static final CuCall CREATE =
             CuCall.of("cuStreamCreateWithPriority", ADDRESS, JAVA_INT, JAVA_INT);
     private static final CuCall DESTROY = CuCall.of("cuStreamDestroy_v2", JAVA_LONG);
-    private static final CuCall GET_CONTEXT = CuCall.of("cuStreamGetCtx", JAVA_LONG, ADDRESS);
+    private static final CuCall GET_CONTEXTS =
+            CuCall.of("cuStreamGetCtx_v2", JAVA_LONG, ADDRESS, ADDRESS);
+    private static final CuCall GET_RESOURCE =
+            CuCall.of("cuGreenCtxGetDevResource", JAVA_LONG, ADDRESS, JAVA_INT);
     private static final CuCall SYNCHRONIZE = CuCall.of("cuStreamSynchronize", JAVA_LONG);
     private static final CuCall QUERY =
             CuCall.of("cuStreamQuery", JAVA_LONG).tolerating(CuError.NOT_READY);
@@ -107,13 +118,14 @@ public final class CudaStream implements Stream, AutoCloseable {
     /**
      * A stream that another library made, such as an engine's. Closing this object leaves it alone.
      *
-     * @param handle its {@code CUstream} or {@code cudaStream_t}; 0 is the legacy default stream
-     * @throws IllegalArgumentException if the stream belongs to another context
+     * @param handle its {@code CUstream} or {@code cudaStream_t}; 0 is the legacy default stream.
+     *     It may belong to a green context, a part of the GPU
+     * @throws IllegalArgumentException if the stream belongs to another context or another GPU
      */
     public static CudaStream wrap(CudaContext context, long handle) {
         context.makeCurrent();
         if (Long.compareUnsigned(handle, LAST_DEFAULT_STREAM) > 0) {
-            GET_CONTEXT.call(handle, CallSlots.first());
+            GET_CONTEXTS.call(handle, CallSlots.first(), CallSlots.second());
             if (CallSlots.asLong(CallSlots.first()) != context.handle()) {
                 throw new IllegalArgumentException(
                         ("stream %s does not belong to the primary context of %s; create it after cudaSetDevice, or"
@@ -122,6 +134,25 @@ public final class CudaStream implements Stream, AutoCloseable {
             }
         }
         return new CudaStream(context, handle, false);
+    }
+
+    /** Multiprocessors that its work may use: those of the GPU, or of its green context. */
+    public int numSms() {
+        long greenContext = 0;
+        if (!isDefault()) {
+            context.makeCurrent();
+            GET_CONTEXTS.call(handle(), CallSlots.first(), CallSlots.second());
+            greenContext = CallSlots.asLong(CallSlots.second());
+        }
+        return greenContext == 0 ? context.cudaDevice().numSms() : numSmsOf(greenContext);
+    }
+
+    private static int numSmsOf(long greenContext) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment resource = arena.allocate(RESOURCE_BYTES);
+            GET_RESOURCE.invoke(greenContext, resource, RESOURCE_SMS);
+            return resource.get(JAVA_INT, RESOURCE_NUM_SMS);
+        }
     }
 
     /** The context it belongs to. */

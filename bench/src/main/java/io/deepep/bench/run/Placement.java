@@ -4,6 +4,7 @@ import io.deepep.Device;
 import io.deepep.buffer.memory.GpuSharing;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
+import io.deepep.cuda.GpuShare;
 import java.util.stream.LongStream;
 
 /**
@@ -85,7 +86,7 @@ public record Placement(Device.Kind kind, int numGpus, int hostSize, String note
                 gpu().mpsPercentage() < CudaDevice.WHOLE
                         ? GpuSharing.partsOfAShare(Math.ceilDiv(ranks, processes), ranks)
                         : ranks;
-        return Math.max(1, GpuSharing.smsPerRank(gpu().numSms(), parts));
+        return Math.max(1, new GpuShare(gpu().numSms(), parts).smsPerPart());
     }
 
     /**

@@ -6,11 +6,13 @@ import io.deepep.Config;
 import io.deepep.NormalDefaults;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.GpuShare;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.spi.HeapRanks;
 import io.deepep.spi.Meeting;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -29,11 +31,11 @@ import java.util.stream.IntStream;
  *
  * @param mostRanksPerGpu most ranks on a GPU; the same on every rank, so that all ranks judge a
  *     configuration in the same way
- * @param mostParts most parts into which the multiprocessors that a rank sees are divided, of which
- *     a kernel uses one; the same on every rank
+ * @param share of the GPU that has the fewest multiprocessors for each kernel; the same on every
+ *     rank
  * @param gpuIdxs by rank: the GPUs, numbered in the order in which ranks first name them
  */
-public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuIdxs) {
+public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuIdxs) {
     /** The smallest number of multiprocessors that a rank can work with. */
     private static final int FEWEST_SMS = 1;
 
@@ -103,7 +105,8 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
     /**
      * A GPU as a rank sees it.
      *
-     * @param numSms multiprocessors that the rank's process has; under MPS, processes may differ
+     * @param numSms multiprocessors that the rank's stream may use. Those of ranks on one GPU may
+     *     differ: under MPS, and if a stream belongs to a green context
      */
     record Gpu(String uuid, int numSms, String name) {}
 
@@ -136,8 +139,8 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
                 Pattern.compile(
                         "(\\S+) (\\d{1,9}) (\\S+) (\\d{1,9}) (CONCURRENT|ON_DEFAULT_STREAM|BLOCKING) (.*)");
 
-        static Seat of(CudaDevice device, Launches launches) {
-            Gpu gpu = new Gpu(device.uuid(), device.numSms(), device.name());
+        static Seat of(CudaDevice device, int numSms, Launches launches) {
+            Gpu gpu = new Gpu(device.uuid(), numSms, device.name());
             return new Seat(gpu, THIS_PROCESS, device.mpsPercentage(), launches);
         }
 
@@ -164,14 +167,15 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
      * Agrees with the other ranks on who shares which GPU. Collective.
      *
      * @param communicator this rank's end of the group
+     * @param numSms multiprocessors of the device that this rank's stream may use
      * @throws IllegalArgumentException on every rank, if the kernels of the ranks on a GPU do not
      *     fit there at once, or one of them would run on the GPU's default stream
      * @throws DeepEpUnavailableException on every rank, if the driver lets ranks of one process on
      *     a GPU launch kernels only one after the other
      */
     public static GpuSharing agree(
-            Communicator communicator, BufferOptions options, CudaDevice device) {
-        Seat own = Seat.of(device, Launches.of(options, System.getenv()));
+            Communicator communicator, BufferOptions options, CudaDevice device, int numSms) {
+        Seat own = Seat.of(device, numSms, Launches.of(options, System.getenv()));
         List<Seat> seats =
                 Meeting.gather(communicator, own.encode(), options.meetingTimeout(), Seat::decode);
         int fewest = options.topology().isInternode() ? FEWEST_SMS_OF_SEVERAL_NODES : FEWEST_SMS;
@@ -203,7 +207,7 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
     static GpuSharing of(List<Seat> seats, Map<String, Integer> numSms, int fewest) {
         List<String> gpus = seats.stream().map(seat -> seat.gpu().uuid()).toList();
         Map<String, List<Integer>> ranksByGpu = byName(gpus);
-        int mostParts = 0;
+        List<GpuShare> shares = new ArrayList<>();
         for (List<Integer> ranks : ranksByGpu.values()) {
             requireConcurrent(seats, ranks);
             Gpu gpu =
@@ -211,15 +215,16 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
                             .map(rank -> seats.get(rank).gpu())
                             .min(Comparator.comparingInt(Gpu::numSms))
                             .orElseThrow();
-            int parts = parts(ranks.stream().map(seats::get).toList());
+            GpuShare share =
+                    new GpuShare(gpu.numSms(), parts(ranks.stream().map(seats::get).toList()));
             new TreeMap<>(numSms)
                     .forEach(
-                            (name, number) -> requireRoom(gpu, ranks, parts, name, number, fewest));
-            mostParts = Math.max(mostParts, parts);
+                            (name, number) -> requireRoom(gpu, ranks, share, name, number, fewest));
+            shares.add(share);
         }
         List<String> inOrder = List.copyOf(ranksByGpu.keySet());
         return new GpuSharing(
-                most(ranksByGpu), mostParts, gpus.stream().map(inOrder::indexOf).toList());
+                most(ranksByGpu), least(shares), gpus.stream().map(inOrder::indexOf).toList());
     }
 
     private static void requireConcurrent(List<Seat> seats, List<Integer> ranks) {
@@ -263,6 +268,10 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
         return ranks.values().stream().mapToInt(List::size).max().orElse(0);
     }
 
+    private static GpuShare least(List<GpuShare> shares) {
+        return shares.stream().min(Comparator.comparingInt(GpuShare::smsPerPart)).orElseThrow();
+    }
+
     /** Of the ranks of one GPU. */
     private static int parts(List<Seat> seats) {
         Map<String, List<Integer>> ranksByProcess =
@@ -284,15 +293,6 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
         return Math.min(PARTS_OF_A_SHARE * ranksOfProcess, ranksOnGpu);
     }
 
-    /**
-     * The number of multiprocessors that each rank on a GPU can hold while all ranks run at once:
-     * even, 1 or 0.
-     */
-    public static int smsPerRank(int numSms, int parts) {
-        int share = numSms / parts;
-        return share == 1 ? 1 : share / 2 * 2;
-    }
-
     /** All of them, or of many the first and the last. */
     private static String named(List<Integer> ranks) {
         return ranks.size() <= MOST_NAMED
@@ -301,8 +301,8 @@ public record GpuSharing(int mostRanksPerGpu, int mostParts, List<Integer> gpuId
     }
 
     private static void requireRoom(
-            Gpu gpu, List<Integer> ranks, int parts, String name, int number, int fewest) {
-        int room = smsPerRank(gpu.numSms(), parts);
+            Gpu gpu, List<Integer> ranks, GpuShare share, String name, int number, int fewest) {
+        int room = share.smsPerPart();
         if (number > room) {
             throw new IllegalArgumentException(
                     "%s needs %s multiprocessor%s for each of the ranks %s that share one %s with %s; %sput fewer ranks on the GPU"

@@ -18,6 +18,7 @@ import io.deepep.buffer.memory.GpuSharing.Gpu;
 import io.deepep.buffer.memory.GpuSharing.Launches;
 import io.deepep.buffer.memory.GpuSharing.Seat;
 import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.GpuShare;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.RankMismatchException;
 import java.nio.charset.StandardCharsets;
@@ -67,7 +68,7 @@ class GpuSharingTest {
     void processesUseHalfOfTheirShare() {
         GpuSharing sharing = underMps(5, 20, 6);
         assertThat(sharing.mostRanksPerGpu()).isEqualTo(10);
-        assertThat(sharing.mostParts()).isEqualTo(4);
+        assertThat(sharing.share().parts()).isEqualTo(4);
         assertThatThrownBy(() -> underMps(5, 20, 8))
                 .hasMessageContaining(
                         "ranks [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] that share one NVIDIA H100 with 26;"
@@ -76,7 +77,7 @@ class GpuSharingTest {
 
     @Test
     void aProcessHasItsShareForItself() {
-        assertThat(underMps(1, 20, 12).mostParts()).isEqualTo(2);
+        assertThat(underMps(1, 20, 12).share().parts()).isEqualTo(2);
     }
 
     /** A kernel of the smallest share waits for a rank that would not fit there. */
@@ -86,7 +87,7 @@ class GpuSharingTest {
                 List.of(
                         new Seat(new Gpu("a", 78, "NVIDIA H100"), "large", 60, CONCURRENT),
                         new Seat(new Gpu("a", 26, "NVIDIA H100"), "small", 20, CONCURRENT));
-        assertThat(GpuSharing.of(seats, each(12, 12), 2).mostParts()).isEqualTo(2);
+        assertThat(GpuSharing.of(seats, each(12, 12), 2).share().parts()).isEqualTo(2);
         assertThatThrownBy(() -> GpuSharing.of(seats, each(14, 14), 2))
                 .hasMessageContaining("share one NVIDIA H100 with 26; lower Config.numSms to 12");
     }
@@ -104,10 +105,21 @@ class GpuSharingTest {
                 .hasMessageContaining("rank 2 is a default stream of its NVIDIA H100");
     }
 
+    /** The ranks count their blocks in the same way, whatever their own streams have. */
+    @Test
+    void theSmallestPartIsForAll() {
+        Gpu part = new Gpu("b", 16, "NVIDIA H200");
+        assertThat(of(List.of(A, part, A), each(2, 2)).share()).isEqualTo(new GpuShare(16, 1));
+        assertThat(of(List.of(A, part, A, A, A, A, A, A, A), each(2, 2)).share())
+                .isEqualTo(new GpuShare(132, 8));
+        assertThatThrownBy(() -> of(List.of(A, part), each(24, 24)))
+                .hasMessageContaining("ranks [1] that share one NVIDIA H200 with 16; lower");
+    }
+
     /** Of shares that are more than the GPU together, none is sure to be there. */
     @Test
     void sharesThatAreTooLargeAreDivided() {
-        assertThat(underMps(6, 20, 2).mostParts()).isEqualTo(12);
+        assertThat(underMps(6, 20, 2).share().parts()).isEqualTo(12);
         assertThatThrownBy(() -> underMps(6, 20, 4))
                 .hasMessageContaining("lower Config.numSms to 2");
     }
@@ -169,10 +181,10 @@ class GpuSharingTest {
         CudaDevice gpu = new CudaDevice(0, "B200", "a", "0000:01:00.0", 10, 0, 148, 1, 1, 1, true);
         Config large = Config.recommended(8).withNumSms(40);
         NormalDefaults defaults = new NormalDefaults(large, large);
-        assertThat(GpuSharing.agree(place, options(place, large, defaults), gpu).mostRanksPerGpu())
-                .isEqualTo(8);
+        assertThat(GpuSharing.agree(place, options(place, large, defaults), gpu, 148).share())
+                .isEqualTo(new GpuShare(148, 8));
         BufferOptions chosen = options(place, large, NormalDefaults.recommended(8));
-        assertThatThrownBy(() -> GpuSharing.agree(place, chosen, gpu))
+        assertThatThrownBy(() -> GpuSharing.agree(place, chosen, gpu, 148))
                 .hasMessageContaining("Config needs 40 multiprocessors for each of the ranks")
                 .hasMessageContaining("lower Config.numSms to 18 or less");
     }

@@ -63,8 +63,8 @@ final class HeapProgram {
         NormalLimits limits = NormalLimits.of(8, 128, 2, numRanks);
         BufferOptions options =
                 Placed.options(communicator, numRanks, Network.auto(), limits, null);
-        int sharing =
-                GpuSharing.agree(communicator, options, context.cudaDevice()).mostRanksPerGpu();
+        CudaDevice gpu = context.cudaDevice();
+        int sharing = GpuSharing.agree(communicator, options, gpu, gpu.numSms()).mostRanksPerGpu();
         require(sharing, Math.ceilDiv(numRanks, NUM_DEVICES));
         CudaHeaps heaps;
         try {

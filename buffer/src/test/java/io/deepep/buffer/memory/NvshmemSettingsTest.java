@@ -9,6 +9,7 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Network;
 import io.deepep.NormalLimits;
 import io.deepep.buffer.Placed;
+import io.deepep.cuda.GpuShare;
 import io.deepep.cuda.nvshmem.NvshmemOptions;
 import io.deepep.cuda.nvshmem.NvshmemTransport;
 import io.deepep.cuda.nvshmem.NvshmemUserSettings;
@@ -30,8 +31,10 @@ class NvshmemSettingsTest {
     private static final NormalLimits NORMAL = NormalLimits.of(4096, 7168, 8, 256);
     private static final LowLatencyLimits LOW_LATENCY = new LowLatencyLimits(128, 7168, 8, 256);
 
-    private static final GpuSharing ALONE = new GpuSharing(1, 1, List.of(0, 1, 2, 3));
-    private static final GpuSharing IN_PAIRS = new GpuSharing(2, 2, List.of(0, 1, 0, 1));
+    private static final GpuSharing ALONE =
+            new GpuSharing(1, new GpuShare(132, 1), List.of(0, 1, 2, 3));
+    private static final GpuSharing IN_PAIRS =
+            new GpuSharing(2, new GpuShare(132, 2), List.of(0, 1, 0, 1));
 
     @TempDir private Path folder;
 

@@ -5,6 +5,7 @@ import io.deepep.LowLatencyPlan;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.GpuShare;
 import io.deepep.cuda.NetworkLibrary;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.kernel.NetworkStructs;
@@ -22,7 +23,7 @@ import java.util.List;
  *     reaches; each holds a {@link LowLatencyLayout}, zeroed up to {@link
  *     LowLatencyLayout#headersEnd}
  * @param network null where every heap is mapped here
- * @param ranksOnDevice ranks that share this GPU
+ * @param share what each rank can use of a GPU
  * @param goneRanks address of i32 [R], in host memory that the GPU sees: 1 + the rank because of
  *     which one will not come, or 0; or 0 where nobody knows
  * @param timeouts how long a kernel waits for a peer, unless a plan says it
@@ -33,7 +34,7 @@ public record LowLatencyPlace(
         EpTopology topology,
         List<Long> heaps,
         Network network,
-        int ranksOnDevice,
+        GpuShare share,
         long goneRanks,
         CallTimeouts timeouts) {
     /**
@@ -102,28 +103,26 @@ public record LowLatencyPlace(
      *     they wait for each other
      */
     int numBlocks(LowLatencyPlan plan, CudaFunction kernel, int sharedBytes) {
-        int room =
-                Math.min(
-                        kernel.maxResidentBlocks(LowLatencyStructs.THREADS, sharedBytes),
-                        context.cudaDevice().numSms());
-        int share = room / ranksOnDevice;
+        boolean fits = kernel.maxBlocksPerSm(LowLatencyStructs.THREADS, sharedBytes) > 0;
+        int room = fits ? share.numSms() : 0;
+        int most = room / share.parts();
         int wanted = plan.numSms();
-        if (share < 1) {
+        if (most < 1) {
             throw new IllegalArgumentException(
                     "%s has room for %s blocks at once, too few for %s ranks; put fewer ranks on the GPU"
-                            .formatted(context, room, ranksOnDevice));
+                            .formatted(context, room, share.parts()));
         }
-        if (wanted > share) {
+        if (wanted > most) {
             throw new IllegalArgumentException(
                     ("numSms=%s for %s ranks on %s exceeds the %s blocks that fit there at once; ask for at"
                                     + " most %s, or put fewer ranks on the GPU")
-                            .formatted(wanted, ranksOnDevice, context, room, share));
+                            .formatted(wanted, share.parts(), context, room, most));
         }
         if (wanted > 0) {
             return wanted;
         }
         return isSmallNode()
-                ? LowLatencyPlan.defaultNumSms(plan.topkIdx().numElements(), share)
-                : share;
+                ? LowLatencyPlan.defaultNumSms(plan.topkIdx().numElements(), most)
+                : most;
     }
 }

@@ -9,6 +9,7 @@ import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.GpuShare;
 import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.spi.CallTimeouts;
@@ -46,7 +47,7 @@ class LowLatencyMemoryTest {
                         new EpTopology(0, 4, 2),
                         List.of(0L, 0L, 0L, 0L),
                         null,
-                        1,
+                        new GpuShare(132, 1),
                         0,
                         new CallTimeouts(Duration.ofSeconds(1), null));
         long before = CudaMemory.heldBytes();

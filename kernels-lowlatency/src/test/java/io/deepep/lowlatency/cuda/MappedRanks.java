@@ -15,6 +15,7 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.GpuShare;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.VirtualMemory;
 import io.deepep.lowlatency.CallEpoch;
@@ -79,7 +80,7 @@ final class MappedRanks implements AutoCloseable {
                             topology(rank),
                             addresses,
                             null,
-                            NUM_RANKS,
+                            new GpuShare(stream.numSms(), NUM_RANKS),
                             0,
                             new CallTimeouts(timeout, null));
             kernels.add(new CudaLowLatencyKernels(place, limits, false));

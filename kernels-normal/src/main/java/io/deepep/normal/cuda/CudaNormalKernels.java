@@ -14,6 +14,7 @@ import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.GpuShare;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.memory.DevicePool;
@@ -47,7 +48,7 @@ public final class CudaNormalKernels extends NormalKernels implements AutoClosea
      * @param rdmaHeaps each a zeroed {@link NormalRdmaLayout}; none on one node
      * @param peersReachPlainMemory whether kernels of the ranks of this node can read what {@code
      *     cuMemAlloc} gives this process on its GPU
-     * @param ranksOnDevice the most ranks that share a GPU; the same on all ranks
+     * @param share what each rank can use of a GPU; the same on all ranks
      * @param goneRanks address of i32 [R], in host memory that the GPU sees: 1 + the rank because
      *     of which one will not come, or 0
      * @param masksTimedOut whether a rank that does not come is masked, so that a call without it
@@ -61,7 +62,7 @@ public final class CudaNormalKernels extends NormalKernels implements AutoClosea
             List<Long> heaps,
             RdmaHeaps rdmaHeaps,
             boolean peersReachPlainMemory,
-            int ranksOnDevice,
+            GpuShare share,
             long goneRanks,
             boolean masksTimedOut,
             CallTimeouts timeouts) {}

@@ -2,6 +2,7 @@ package io.deepep.normal.cuda;
 
 import io.deepep.Config;
 import io.deepep.DType;
+import io.deepep.EpTopology;
 import io.deepep.NormalDefaults;
 import io.deepep.NormalLimits;
 import io.deepep.Plan;
@@ -9,6 +10,7 @@ import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.GpuShare;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.PinnedSlots;
@@ -54,7 +56,7 @@ final class CudaNormalState extends NormalState implements AutoCloseable {
 
     private final CallKernels unmaskedCalls;
     private final List<Long> heaps;
-    private final int ranksOnDevice;
+    private final GpuShare share;
     private final boolean masksTimedOut;
     private final PinnedSlots.Slot slot;
     private final DevicePool.Block localState;
@@ -75,7 +77,7 @@ final class CudaNormalState extends NormalState implements AutoCloseable {
                 setup.context().device());
         this.context = setup.context();
         this.stream = setup.stream();
-        this.ranksOnDevice = setup.ranksOnDevice();
+        this.share = setup.share();
         this.masksTimedOut = setup.masksTimedOut();
         this.goneRanks = setup.goneRanks();
         this.peersReachPlainMemory = setup.peersReachPlainMemory();
@@ -130,11 +132,16 @@ final class CudaNormalState extends NormalState implements AutoCloseable {
      * one is the user's choice.
      */
     private static Config fit(Config config, Config byDefault, CudaNormalKernels.RankSetup setup) {
-        int most = setup.context().cudaDevice().numSms() / setup.ranksOnDevice();
-        int share = most == 1 && !setup.topology().isInternode() ? 1 : most / 2 * 2;
-        return config.equals(byDefault) && config.numSms() > share && share >= 1
-                ? config.withNumSms(share)
+        int room = setup.share().smsPerPart();
+        int fewest = fewestSms(setup.topology());
+        return config.equals(byDefault) && config.numSms() > room && room >= fewest
+                ? config.withNumSms(room)
                 : config;
+    }
+
+    /** One to send and one to forward, if there are several nodes. */
+    private static int fewestSms(EpTopology topology) {
+        return topology.isInternode() ? 2 : 1;
     }
 
     /** Whether nodes have more ranks than kernels have lanes for. */
@@ -222,25 +229,17 @@ final class CudaNormalState extends NormalState implements AutoCloseable {
      * them must fit at once.
      */
     void requireResident(CudaFunction kernel, int numBlocks, int numThreads, int sharedBytes) {
-        int room =
-                Math.min(
-                        kernel.maxResidentBlocks(numThreads, sharedBytes),
-                        context.cudaDevice().numSms());
-        if ((long) numBlocks * ranksOnDevice > room) {
+        int room = kernel.maxBlocksPerSm(numThreads, sharedBytes) > 0 ? share.numSms() : 0;
+        if ((long) numBlocks * share.parts() > room) {
             throw new IllegalArgumentException(
-                    "numSms="
-                            + numBlocks
-                            + " for "
-                            + ranksOnDevice
-                            + " ranks on "
-                            + context
-                            + " exceeds the "
-                            + room
-                            + " blocks that fit there at once; lower Config.numSms to "
-                            + (ranksOnDevice > room / 2 && !topology.isInternode()
-                                    ? 1
-                                    : Math.max(2, room / ranksOnDevice / 2 * 2))
-                            + " or less, or put fewer ranks on the GPU");
+                    ("numSms=%s for %s ranks on %s exceeds the %s blocks that fit there at once; lower Config.numSms to %s or less,"
+                                    + " or put fewer ranks on the GPU")
+                            .formatted(
+                                    numBlocks,
+                                    share.parts(),
+                                    context,
+                                    room,
+                                    Math.max(fewestSms(topology), share.smsPerPart())));
         }
     }
 

@@ -9,6 +9,7 @@ import io.deepep.NormalLimits;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.GpuShare;
 import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.spi.CallTimeouts;
 import java.time.Duration;
@@ -36,7 +37,7 @@ class NormalMemoryTest {
                         List.of(0L, 0L),
                         null,
                         true,
-                        1,
+                        new GpuShare(132, 1),
                         0,
                         false,
                         new CallTimeouts(Duration.ofSeconds(1), null));

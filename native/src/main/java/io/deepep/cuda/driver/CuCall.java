@@ -121,6 +121,14 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
         }
     }
 
+    public int call(long a, MemorySegment b, MemorySegment c) {
+        try {
+            return check((int) handle.invokeExact(a, b, c));
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
     public int call(MemorySegment a, long b) {
         try {
             return check((int) handle.invokeExact(a, b));
