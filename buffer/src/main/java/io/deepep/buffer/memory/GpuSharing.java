@@ -110,21 +110,31 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
      */
     record Gpu(String uuid, int numSms, String name) {}
 
-    /** How a rank launches its kernels. */
-    enum Launches {
-        /** Kernels of other ranks can run at the same time. */
-        CONCURRENT,
-        /** On the GPU's default stream: kernels of other ranks wait for them. */
-        ON_DEFAULT_STREAM,
-        /** {@code CUDA_LAUNCH_BLOCKING} is set: the process waits for each kernel. */
-        BLOCKING;
-
+    /**
+     * How a rank launches its kernels.
+     *
+     * @param onDefaultStream of the GPU, where kernels of other ranks wait for them
+     * @param mostRanks of the process whose kernels can run on a GPU at once
+     * @param variable that limits {@code mostRanks}, and its value
+     */
+    record Launches(boolean onDefaultStream, int mostRanks, String variable) {
         static Launches of(BufferOptions options, Map<String, String> variables) {
-            if (options.communicationStream() instanceof CudaStream given && given.isDefault()) {
-                return ON_DEFAULT_STREAM;
+            boolean onDefaultStream =
+                    options.communicationStream() instanceof CudaStream given && given.isDefault();
+            if (!variables.getOrDefault("CUDA_LAUNCH_BLOCKING", "0").equals("0")) {
+                return new Launches(onDefaultStream, 1, "CUDA_LAUNCH_BLOCKING=1");
             }
-            String blocking = variables.getOrDefault("CUDA_LAUNCH_BLOCKING", "0");
-            return blocking.equals("0") ? CONCURRENT : BLOCKING;
+            String queues = variables.getOrDefault("CUDA_DEVICE_MAX_CONNECTIONS", "");
+            return queues.matches("[1-9]\\d{0,4}")
+                    ? new Launches(
+                            onDefaultStream,
+                            Integer.parseInt(queues),
+                            "CUDA_DEVICE_MAX_CONNECTIONS=" + queues)
+                    : unlimited(onDefaultStream);
+        }
+
+        static Launches unlimited(boolean onDefaultStream) {
+            return new Launches(onDefaultStream, Integer.MAX_VALUE, "-");
         }
     }
 
@@ -137,7 +147,7 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
         private static final String THIS_PROCESS = UUID.randomUUID().toString();
         private static final Pattern SAID =
                 Pattern.compile(
-                        "(\\S+) (\\d{1,9}) (\\S+) (\\d{1,9}) (CONCURRENT|ON_DEFAULT_STREAM|BLOCKING) (.*)");
+                        "(\\S+) (\\d{1,9}) (\\S+) (\\d{1,9}) (true|false) (\\d{1,10}) (\\S+) (.*)");
 
         static Seat of(CudaDevice device, int numSms, Launches launches) {
             Gpu gpu = new Gpu(device.uuid(), numSms, device.name());
@@ -145,8 +155,16 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
         }
 
         byte[] encode() {
-            return "%s %s %s %s %s %s"
-                    .formatted(gpu.uuid(), gpu.numSms(), process, percent, launches, gpu.name())
+            return "%s %s %s %s %s %s %s %s"
+                    .formatted(
+                            gpu.uuid(),
+                            gpu.numSms(),
+                            process,
+                            percent,
+                            launches.onDefaultStream(),
+                            launches.mostRanks(),
+                            launches.variable(),
+                            gpu.name())
                     .getBytes(StandardCharsets.UTF_8);
         }
 
@@ -156,10 +174,13 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
                 throw RankMismatchException.ofCall("open", rank);
             }
             return new Seat(
-                    new Gpu(said.group(1), Integer.parseInt(said.group(2)), said.group(6)),
+                    new Gpu(said.group(1), Integer.parseInt(said.group(2)), said.group(8)),
                     said.group(3),
                     Integer.parseInt(said.group(4)),
-                    Launches.valueOf(said.group(5)));
+                    new Launches(
+                            Boolean.parseBoolean(said.group(5)),
+                            Integer.parseInt(said.group(6)),
+                            said.group(7)));
         }
     }
 
@@ -170,8 +191,8 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
      * @param numSms multiprocessors of the device that this rank's stream may use
      * @throws IllegalArgumentException on every rank, if the kernels of the ranks on a GPU do not
      *     fit there at once, or one of them would run on the GPU's default stream
-     * @throws DeepEpUnavailableException on every rank, if the driver lets ranks of one process on
-     *     a GPU launch kernels only one after the other
+     * @throws DeepEpUnavailableException on every rank, if the driver does not run the kernels of
+     *     all ranks that one process has on a GPU at once
      */
     public static GpuSharing agree(
             Communicator communicator, BufferOptions options, CudaDevice device, int numSms) {
@@ -230,10 +251,8 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
     private static void requireConcurrent(List<Seat> seats, List<Integer> ranks) {
         for (int rank : ranks) {
             Seat seat = seats.get(rank);
-            if (seat.launches() == Launches.BLOCKING) {
-                requireAlone(seats, ranks, seat);
-            }
-            if (seat.launches() == Launches.ON_DEFAULT_STREAM && ranks.size() > 1) {
+            requireQueues(seats, ranks, seat);
+            if (seat.launches().onDefaultStream() && ranks.size() > 1) {
                 throw new IllegalArgumentException(
                         ("communicationStream of rank %s is a default stream of its %s, where other ranks' kernels would wait behind its own;"
                                         + " give each rank on a shared GPU a stream created by cuStreamCreate")
@@ -242,16 +261,17 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
         }
     }
 
-    /** A launch returns when its kernel ends, which waits for one that cannot be launched. */
-    private static void requireAlone(List<Seat> seats, List<Integer> ranks, Seat blocking) {
+    /** Kernels would wait for others that are behind them in a queue, or not even there. */
+    private static void requireQueues(List<Seat> seats, List<Integer> ranks, Seat seat) {
         List<Integer> together =
                 ranks.stream()
-                        .filter(rank -> seats.get(rank).process().equals(blocking.process()))
+                        .filter(rank -> seats.get(rank).process().equals(seat.process()))
                         .toList();
-        if (together.size() > 1) {
+        if (together.size() > seat.launches().mostRanks()) {
             throw new DeepEpUnavailableException(
-                    "with CUDA_LAUNCH_BLOCKING set, the kernels of the ranks %s, which are of one process and share one %s, cannot run at once"
-                            .formatted(named(together), blocking.gpu().name()),
+                    "with %s, the kernels of the ranks %s, which are of one process and share one %s, cannot run at once"
+                            .formatted(
+                                    seat.launches().variable(), named(together), seat.gpu().name()),
                     "leave the variable out, or start one process for each rank or one rank for each GPU");
         }
     }

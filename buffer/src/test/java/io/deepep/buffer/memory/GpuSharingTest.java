@@ -1,8 +1,5 @@
 package io.deepep.buffer.memory;
 
-import static io.deepep.buffer.memory.GpuSharing.Launches.BLOCKING;
-import static io.deepep.buffer.memory.GpuSharing.Launches.CONCURRENT;
-import static io.deepep.buffer.memory.GpuSharing.Launches.ON_DEFAULT_STREAM;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -35,6 +32,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Which placements of ranks on GPUs are refused. */
 class GpuSharingTest {
     private static final Gpu A = new Gpu("a", 132, "NVIDIA H200");
+    private static final Launches CONCURRENT = Launches.unlimited(false);
+    private static final Launches ON_DEFAULT_STREAM = Launches.unlimited(true);
+    private static final Launches BLOCKING = new Launches(false, 1, "CUDA_LAUNCH_BLOCKING=1");
     private static final Gpu B = new Gpu("b", 132, "NVIDIA H200");
 
     private static Map<String, Integer> each(int dispatch, int combine) {
@@ -154,20 +154,42 @@ class GpuSharingTest {
         assertThat(GpuSharing.of(apart, each(24, 24), 2).mostRanksPerGpu()).isEqualTo(1);
     }
 
+    /** Kernels of the third rank may be in a queue behind one that waits for them. */
     @Test
-    void aVariableBlocksLaunches() {
+    void ranksOfAProcessNeedAQueueEach() {
+        Launches two = new Launches(false, 2, "CUDA_DEVICE_MAX_CONNECTIONS=2");
+        List<Seat> seats =
+                Stream.of("one", "two", "two", "one", "two")
+                        .map(process -> new Seat(A, process, 50, two))
+                        .toList();
+        assertThatThrownBy(() -> GpuSharing.of(seats, each(24, 24), 2))
+                .isInstanceOf(DeepEpUnavailableException.class)
+                .hasMessageContaining(
+                        "with CUDA_DEVICE_MAX_CONNECTIONS=2, the kernels of the ranks [1, 2, 4]");
+        assertThat(GpuSharing.of(seats.subList(0, 4), each(24, 24), 2).mostRanksPerGpu())
+                .isEqualTo(4);
+    }
+
+    @Test
+    void variablesLimitLaunches() {
         BufferOptions options =
                 options(new Placed(0, 2, 2), Config.recommended(2), NormalDefaults.recommended(2));
         assertThat(Launches.of(options, Map.of())).isEqualTo(CONCURRENT);
         assertThat(Launches.of(options, Map.of("CUDA_LAUNCH_BLOCKING", "0"))).isEqualTo(CONCURRENT);
         assertThat(Launches.of(options, Map.of("CUDA_LAUNCH_BLOCKING", "1"))).isEqualTo(BLOCKING);
+        String queues = "CUDA_DEVICE_MAX_CONNECTIONS";
+        assertThat(Launches.of(options, Map.of(queues, "32")))
+                .isEqualTo(new Launches(false, 32, queues + "=32"));
+        for (String other : List.of("", "0", "many", "1 2")) {
+            assertThat(Launches.of(options, Map.of(queues, other))).isEqualTo(CONCURRENT);
+        }
     }
 
     @Test
     void whoMakesAnotherCallIsNamed() {
         Seat seat = new Seat(A, "one", 100, ON_DEFAULT_STREAM);
         assertThat(Seat.decode(1, seat.encode())).isEqualTo(seat);
-        for (String other : List.of("", "join", "a b c d e f", "a 1 one 100 QUEUED ")) {
+        for (String other : List.of("", "join", "a b c d e f", "a 1 one 100 true one - b")) {
             assertThatThrownBy(() -> Seat.decode(1, other.getBytes(StandardCharsets.UTF_8)))
                     .isInstanceOf(RankMismatchException.class)
                     .hasMessageStartingWith("open: rank 1 makes a different call");
