@@ -15,6 +15,7 @@ struct Resource {  // CUdevResource
 struct GreenContext {
     CUdevice device;
     Resource sms;
+    Context current{.device = device, .ordinal = device};  // what is current where it is; it is asked for its device only
 };
 
 namespace {
@@ -58,6 +59,10 @@ EMULATED cuGreenCtxCreate(GreenContext** green, const Resource* description, CUd
 EMULATED cuGreenCtxDestroy(GreenContext* green) {
     delete green;
     return CUDA_SUCCESS;
+}
+
+EMULATED cuCtxFromGreenCtx(Context** context, GreenContext* green) {
+    return *context = &green->current, CUDA_SUCCESS;
 }
 
 EMULATED cuGreenCtxGetDevResource(const GreenContext* green, Resource* out, int type) {

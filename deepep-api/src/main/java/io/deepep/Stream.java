@@ -16,7 +16,7 @@ public interface Stream {
      * @param handle the stream's {@code CUstream} or {@code cudaStream_t}; 0 is the legacy default
      *     stream
      * @throws IllegalArgumentException if {@code device} is the host, or the stream belongs to
-     *     another context
+     *     another context; of a default stream, the context that is current on this thread decides
      * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used
      */
     static Stream cuda(Device device, long handle) {

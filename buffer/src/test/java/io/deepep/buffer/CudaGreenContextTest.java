@@ -11,6 +11,7 @@ import io.deepep.Config;
 import io.deepep.Device;
 import io.deepep.DispatchResult;
 import io.deepep.LowLatencyFormat;
+import io.deepep.Stream;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaStream;
@@ -112,6 +113,21 @@ class CudaGreenContextTest {
                         NormalRank rank = new NormalRank(context, NORMAL);
                         exchange(rank, CallOptions.sync().on(part.stream()));
                     }
+                });
+    }
+
+    /** The part has a default stream of its own, which the handle does not tell from the GPU's. */
+    @Test
+    void theDefaultStreamOfAPartIsRefused() {
+        run(
+                (communicator, part) -> {
+                    Device device = part.stream().device();
+                    part.makeCurrent();
+                    assertThatThrownBy(() -> Stream.cuda(device, 0))
+                            .isInstanceOf(IllegalArgumentException.class)
+                            .hasMessageContaining("is not the primary one of " + device);
+                    part.stream().synchronize(); // which makes the primary one current
+                    Stream.cuda(device, 0).synchronize();
                 });
     }
 

@@ -35,6 +35,8 @@ final class GreenContext implements AutoCloseable {
     private static final CuCall CREATE =
             CuCall.of("cuGreenCtxCreate", ADDRESS, JAVA_LONG, JAVA_INT, JAVA_INT);
     private static final CuCall DESTROY = CuCall.of("cuGreenCtxDestroy", JAVA_LONG);
+    private static final CuCall TO_CONTEXT = CuCall.of("cuCtxFromGreenCtx", ADDRESS, JAVA_LONG);
+    private static final CuCall SET_CURRENT = CuCall.of("cuCtxSetCurrent", JAVA_LONG);
     private static final CuCall CREATE_STREAM =
             CuCall.of("cuGreenCtxStreamCreate", ADDRESS, JAVA_LONG, JAVA_INT, JAVA_INT);
     private static final CuCall DESTROY_STREAM = CuCall.of("cuStreamDestroy_v2", JAVA_LONG);
@@ -65,6 +67,11 @@ final class GreenContext implements AutoCloseable {
 
     Stream stream() {
         return Stream.cuda(context.device(), stream);
+    }
+
+    /** As an engine does that uses default streams. */
+    void makeCurrent() {
+        SET_CURRENT.call(TO_CONTEXT.ask(handle));
     }
 
     @Override

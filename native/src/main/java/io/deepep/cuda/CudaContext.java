@@ -29,6 +29,7 @@ public final class CudaContext implements AutoCloseable {
             CuCall.of("cuDevicePrimaryCtxRelease_v2", JAVA_INT);
     private static final CuCall GET_CURRENT = CuCall.critical("cuCtxGetCurrent", ADDRESS);
     private static final CuCall SET_CURRENT = CuCall.of("cuCtxSetCurrent", JAVA_LONG);
+    private static final CuCall GET_DEVICE = CuCall.of("cuCtxGetDevice", ADDRESS);
     private static final CuCall SYNCHRONIZE = CuCall.of("cuCtxSynchronize");
     private static final CuCall PRIORITY_RANGE =
             CuCall.of("cuCtxGetStreamPriorityRange", ADDRESS, ADDRESS);
@@ -128,6 +129,17 @@ public final class CudaContext implements AutoCloseable {
         if (CallSlots.asLong(current) != handle) {
             SET_CURRENT.call(handle);
         }
+    }
+
+    /** Whether another context of the same GPU is current on the calling thread. */
+    boolean isReplaced() {
+        GET_CURRENT.call(CallSlots.context());
+        long current = CallSlots.asLong(CallSlots.context());
+        if (current == 0 || current == handle) {
+            return false;
+        }
+        GET_DEVICE.call(CallSlots.first());
+        return CallSlots.asInt(CallSlots.first()) == cudaDevice.ordinal();
     }
 
     /** Blocks until all work of this context has finished, other libraries' work included. */

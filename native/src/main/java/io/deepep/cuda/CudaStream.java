@@ -123,8 +123,14 @@ public final class CudaStream implements Stream, AutoCloseable {
      * @throws IllegalArgumentException if the stream belongs to another context or another GPU
      */
     public static CudaStream wrap(CudaContext context, long handle) {
+        if (isDefault(handle) && context.isReplaced()) {
+            throw new IllegalArgumentException(
+                    ("stream %s is a default stream, but the context that is current on this thread is not the primary one of"
+                                    + " %s; make that current (cudaSetDevice), or create a stream and pass its handle")
+                            .formatted(handle, context.device()));
+        }
         context.makeCurrent();
-        if (Long.compareUnsigned(handle, LAST_DEFAULT_STREAM) > 0) {
+        if (!isDefault(handle)) {
             GET_CONTEXTS.call(handle, CallSlots.first(), CallSlots.second());
             if (CallSlots.asLong(CallSlots.first()) != context.handle()) {
                 throw new IllegalArgumentException(
@@ -283,6 +289,10 @@ public final class CudaStream implements Stream, AutoCloseable {
 
     /** Whether it is one of the default streams, which all threads of a context have in common. */
     public boolean isDefault() {
+        return isDefault(handle);
+    }
+
+    private static boolean isDefault(long handle) {
         return Long.compareUnsigned(handle, LAST_DEFAULT_STREAM) <= 0;
     }
 
