@@ -118,6 +118,9 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
      * @param variable that limits {@code mostRanks}, and its value
      */
     record Launches(boolean onDefaultStream, int mostRanks, String variable) {
+        /** Fewer than the 32 that a process has unless it asks for less. */
+        private static final String FEWER_QUEUES = "[1-9]|[12]\\d|3[01]";
+
         static Launches of(BufferOptions options, Map<String, String> variables) {
             boolean onDefaultStream =
                     options.communicationStream() instanceof CudaStream given && given.isDefault();
@@ -125,7 +128,7 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
                 return new Launches(onDefaultStream, 1, "CUDA_LAUNCH_BLOCKING=1");
             }
             String queues = variables.getOrDefault("CUDA_DEVICE_MAX_CONNECTIONS", "");
-            return queues.matches("[1-9]\\d{0,4}")
+            return queues.matches(FEWER_QUEUES)
                     ? new Launches(
                             onDefaultStream,
                             Integer.parseInt(queues),

@@ -178,9 +178,11 @@ class GpuSharingTest {
         assertThat(Launches.of(options, Map.of("CUDA_LAUNCH_BLOCKING", "0"))).isEqualTo(CONCURRENT);
         assertThat(Launches.of(options, Map.of("CUDA_LAUNCH_BLOCKING", "1"))).isEqualTo(BLOCKING);
         String queues = "CUDA_DEVICE_MAX_CONNECTIONS";
-        assertThat(Launches.of(options, Map.of(queues, "32")))
-                .isEqualTo(new Launches(false, 32, queues + "=32"));
-        for (String other : List.of("", "0", "many", "1 2")) {
+        for (int fewer : new int[] {1, 8, 10, 31}) {
+            assertThat(Launches.of(options, Map.of(queues, "" + fewer)))
+                    .isEqualTo(new Launches(false, fewer, queues + "=" + fewer));
+        }
+        for (String other : List.of("", "0", "many", "1 2", "32", "100")) {
             assertThat(Launches.of(options, Map.of(queues, other))).isEqualTo(CONCURRENT);
         }
     }
