@@ -19,8 +19,9 @@ public final class CombinePlan extends Plan {
      * Starts a plan.
      *
      * @param x BF16, or FP8_E4M3 with {@linkplain Builder#scales scales}: [N,H] in the order in
-     *     which the dispatch delivered the rows (BF16 [M,H] in the expanded layout: this rank first
-     *     sums the rows of each token), rows contiguous. Rows in the buffer's memory ({@link
+     *     which the dispatch delivered the rows, with any H up to {@link NormalLimits#hidden}, the
+     *     same on all ranks (BF16 [M,H] in the expanded layout: this rank first sums the rows of
+     *     each token), rows contiguous. Rows in the buffer's memory ({@link
      *     Buffer#getCombineBuffer}, {@link Buffer#getFp8CombineBuffer}, or the received view
      *     itself) are read in place; rows in other memory are copied first. {@link
      *     CombineFormat#FP8} casts BF16 rows into the memory of {@link Buffer#getCombineBuffer}, so
@@ -34,6 +35,11 @@ public final class CombinePlan extends Plan {
     /** The rows to combine, BF16 or FP8 [N,H] (expanded: BF16 [M,H]). */
     public Tensor x() {
         return from.x;
+    }
+
+    /** H: elements of a row; it need not be that of the dispatched rows. */
+    public int hidden() {
+        return (int) x().size(1);
     }
 
     /** The scales of FP8 rows, F32 [N,H/128] with any strides; null for BF16. */

@@ -1,5 +1,6 @@
 package io.deepep;
 
+import io.deepep.spi.RowFormat;
 import io.deepep.spi.TensorChecks;
 
 /** Checks a {@link DispatchPlan} as far as this does not depend on a buffer. */
@@ -41,12 +42,7 @@ final class DispatchChecks {
     private void tokens() {
         Tensor x = plan.x();
         boolean fp8 = x.dtype() == DType.FP8_E4M3;
-        int multiple = fp8 ? Fp8E4m3.CHANNELS_PER_SCALE : 8;
-        if (hidden < multiple || hidden % multiple != 0) {
-            throw new IllegalArgumentException(
-                    "hidden=%s is not a positive multiple of %s, as %s needs"
-                            .formatted(hidden, multiple, x.dtype()));
-        }
+        RowFormat.requireHidden(x.dtype(), hidden);
         tensors.requireContiguousRows("x", x);
         ScaledRows.requirePair(x, plan.scales(), "[T,H/128]");
         if (fp8) {

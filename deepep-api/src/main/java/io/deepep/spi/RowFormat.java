@@ -32,6 +32,20 @@ public record RowFormat(DType dtype, int hidden) {
         }
     }
 
+    /**
+     * Demands that rows given by an engine have as many elements as calls can move.
+     *
+     * @throws IllegalArgumentException if they have not
+     */
+    public static void requireHidden(DType dtype, long hidden) {
+        int multiple = dtype == DType.FP8_E4M3 ? Fp8E4m3.CHANNELS_PER_SCALE : VECTOR_BYTES / 2;
+        if (hidden < multiple || hidden % multiple != 0) {
+            throw new IllegalArgumentException(
+                    "hidden=%s is not a positive multiple of %s, as %s needs"
+                            .formatted(hidden, multiple, dtype));
+        }
+    }
+
     /** BF16 rows. */
     public static RowFormat bf16(int hidden) {
         return new RowFormat(DType.BF16, hidden);

@@ -11,6 +11,7 @@ import io.deepep.EpTopology;
 import io.deepep.Fp8E4m3;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
+import io.deepep.spi.RowFormat;
 import io.deepep.spi.TensorChecks;
 
 /**
@@ -128,9 +129,7 @@ public final class NormalChecks {
      */
     public void combine(CombinePlan plan, int numRows) {
         DispatchHandle handle = plan.handle();
-        if (plan.format() == CombineFormat.FP8) {
-            requireWholeGroups(handle.hidden());
-        }
+        requireRowSize(plan);
         if (plan.topkWeights() != null && handle.numTopk() == 0) {
             throw new IllegalArgumentException(
                     "topkWeights are given but the dispatch of the handle had no top-k; leave"
@@ -141,9 +140,20 @@ public final class NormalChecks {
         if (plan.topkWeights() != null) {
             tensors.requireContiguous("topkWeights", plan.topkWeights());
         }
-        requireTokenRows("bias0", plan.bias0(), handle);
-        requireTokenRows("bias1", plan.bias1(), handle);
-        requireTokenRows("out", plan.out(), handle);
+        requireTokenRows("bias0", plan.bias0(), plan);
+        requireTokenRows("bias1", plan.bias1(), plan);
+        requireTokenRows("out", plan.out(), plan);
+    }
+
+    /** It may differ from that of the dispatch. */
+    private void requireRowSize(CombinePlan plan) {
+        DType dtype = plan.x().dtype();
+        tensors.require("x", plan.x(), dtype, TensorChecks.ANY, TensorChecks.ANY);
+        RowFormat.requireHidden(dtype, plan.hidden());
+        requireHidden(plan.hidden());
+        if (plan.format() == CombineFormat.FP8) {
+            requireWholeGroups(plan.hidden());
+        }
     }
 
     private static void requireWholeGroups(int hidden) {
@@ -196,9 +206,9 @@ public final class NormalChecks {
         DispatchHandle handle = plan.handle();
         boolean fp8 = plan.scales() != null;
         DType dtype = fp8 ? DType.FP8_E4M3 : DType.BF16;
-        tensors.require("x", plan.x(), dtype, numRows, handle.hidden());
+        tensors.require("x", plan.x(), dtype, numRows, plan.hidden());
         if (fp8) {
-            int groups = handle.hidden() / Fp8E4m3.CHANNELS_PER_SCALE;
+            int groups = plan.hidden() / Fp8E4m3.CHANNELS_PER_SCALE;
             tensors.require("scales", plan.scales(), DType.F32, numRows, groups);
         }
         if (plan.topkWeights() != null && handle.expanded()) {
@@ -209,9 +219,10 @@ public final class NormalChecks {
         }
     }
 
-    private void requireTokenRows(String name, Tensor tensor, DispatchHandle handle) {
+    private void requireTokenRows(String name, Tensor tensor, CombinePlan plan) {
         if (tensor != null) {
-            tensors.require(name, tensor, DType.BF16, handle.numTokens(), handle.hidden());
+            int numTokens = plan.handle().numTokens();
+            tensors.require(name, tensor, DType.BF16, numTokens, plan.hidden());
             tensors.requireContiguousRows(name, tensor);
         }
     }

@@ -9,8 +9,9 @@ public final class NormalRows {
     private NormalRows() {}
 
     /** The rows of a combine. */
-    public static RowFormat ofCombine(CombineFormat format, int hidden) {
-        return switch (format) {
+    public static RowFormat ofCombine(CombinePlan plan) {
+        int hidden = plan.hidden();
+        return switch (plan.format()) {
             case BF16 -> RowFormat.bf16(hidden);
             case FP8 -> RowFormat.fp8(hidden);
             case LOGFMT -> throw new IllegalArgumentException("normal mode has no LOGFMT");
@@ -21,6 +22,6 @@ public final class NormalRows {
     public static boolean travelAsTheyAre(CombinePlan plan) {
         return plan.format() == CombineFormat.BF16
                 || (plan.scales() != null
-                        && RowFormat.fp8(plan.handle().hidden()).isFormOf(plan.x(), plan.scales()));
+                        && RowFormat.fp8(plan.hidden()).isFormOf(plan.x(), plan.scales()));
     }
 }

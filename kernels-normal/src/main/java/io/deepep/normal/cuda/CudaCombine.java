@@ -44,9 +44,9 @@ final class CudaCombine extends CudaNormalOperation<CombineResult> {
         state.checks.combine(plan, handle.numResultRows());
         Config config = state.configs.of(plan);
         this.access = RowsAccess.of(state, handle, config, plan);
-        this.out = plan.out() != null ? plan.out() : allocate(DType.BF16, handle.hidden());
+        this.out = plan.out() != null ? plan.out() : allocate(DType.BF16, plan.hidden());
         this.outWeights = plan.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
-        this.rows = NormalRows.ofCombine(plan.format(), handle.hidden());
+        this.rows = NormalRows.ofCombine(plan);
         this.shape = CombineShape.of(state, config, rows);
         this.launch =
                 new LaunchConfig(arena, config.numSms(), shape.numThreads())
@@ -85,7 +85,7 @@ final class CudaCombine extends CudaNormalOperation<CombineResult> {
                 .set("out_stride", strideOf(out))
                 .set("out_weights", weights ? outWeights.address() : 0)
                 .setInt("num_tokens", handle.numTokens())
-                .setInt("hidden", handle.hidden())
+                .setInt("hidden", plan.hidden())
                 .setInt("topk", weights ? handle.numTopk() : 0)
                 .setInt("chunk_bytes", shape.chunkBytes())
                 .setInt("num_chunks", shape.numChunks())
@@ -153,7 +153,7 @@ final class CudaCombine extends CudaNormalOperation<CombineResult> {
                 .set("expanded_rows", handle.expanded() ? handle.expandedRows.address() : 0)
                 .set("weights", weights ? plan.topkWeights().address() : 0)
                 .set("out_weights", state.nvlAddress() + nvl.combineWeights().offset())
-                .setInt("hidden", handle.hidden())
+                .setInt("hidden", plan.hidden())
                 .setInt("topk", handle.numTopk())
                 .setInt("num_sources", state.topology.numRanks())
                 .setInt("num_ranks", state.topology.numNvlRanks())

@@ -11,6 +11,7 @@ import io.deepep.normal.CombineRoles;
 import io.deepep.normal.FaultMessages;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalCall;
+import io.deepep.normal.NormalRows;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.host.call.HeaderExchange;
 import io.deepep.normal.host.call.HostNormalState;
@@ -54,9 +55,9 @@ final class HostCombine implements Operation<CombineResult> {
         state.checks.combine(plan, numRows);
         this.config = state.configs.of(plan);
         this.messages = state.messages(NormalCall.COMBINE, plan, handle.numExperts());
-        this.out = plan.out() != null ? plan.out() : allocate(DType.BF16, handle.hidden());
+        this.out = plan.out() != null ? plan.out() : allocate(DType.BF16, plan.hidden());
         this.weightsOut = plan.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
-        this.sent = new SentRows(plan.format(), handle.hidden());
+        this.sent = new SentRows(NormalRows.ofCombine(plan));
         this.input = new CombineInput(state, handle, plan, sent);
         this.offered = new OfferedRows(state, sent);
         boolean internode = state.topology.isInternode();
@@ -94,7 +95,7 @@ final class HostCombine implements Operation<CombineResult> {
         input.stage();
         HeaderExchange headers = state.headers;
         headers.start(NormalCall.COMBINE);
-        headers.set(HeaderWord.HIDDEN, handle.hidden());
+        headers.set(HeaderWord.HIDDEN, plan.hidden());
         headers.set(HeaderWord.NUM_SCALES, sent.format.numScales());
         headers.set(HeaderWord.TOPK, weightsOut == null ? 0 : handle.numTopk());
         headers.set(HeaderWord.MASKED, state.masks.word());

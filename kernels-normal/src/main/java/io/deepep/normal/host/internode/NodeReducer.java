@@ -28,7 +28,7 @@ public final class NodeReducer extends RingFiller {
         this.routing = handle.routing;
         this.offered = offered;
         this.sent = sent;
-        this.sum = new RowSum(state.topology.numNvlRanks(), handle.hidden());
+        this.sum = new RowSum(state.topology.numNvlRanks(), sent.format.hidden());
     }
 
     @Override

@@ -52,7 +52,7 @@ public final class TokenReducer implements Role {
         this.blocked = new Blocked(state, state.rails().forwarders());
         this.offered = offered;
         this.sent = sent;
-        this.hidden = handle.hidden();
+        this.hidden = plan.hidden();
         this.bias0 = plan.bias0();
         this.bias1 = plan.bias1();
         this.out = out;

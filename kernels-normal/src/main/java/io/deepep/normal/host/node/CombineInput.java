@@ -50,7 +50,7 @@ public final class CombineInput {
                         : state.nvlLayout
                                 .combineWeights()
                                 .of((long) Float.BYTES * handle.numTopk());
-        this.sum = new RowSum(Math.max(1, handle.numTopk()), handle.hidden());
+        this.sum = new RowSum(Math.max(1, handle.numTopk()), plan.hidden());
         this.inPlace =
                 !handle.expanded()
                         && NormalRows.travelAsTheyAre(plan)

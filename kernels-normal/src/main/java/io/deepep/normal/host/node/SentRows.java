@@ -1,10 +1,9 @@
 package io.deepep.normal.host.node;
 
-import io.deepep.CombineFormat;
+import io.deepep.DType;
 import io.deepep.host.HostMemory;
 import io.deepep.host.RowMath;
 import io.deepep.host.RowSum;
-import io.deepep.normal.NormalRows;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -17,10 +16,10 @@ public final class SentRows {
     /** A sum before it is cast, or null. */
     private final MemorySegment rounded;
 
-    public SentRows(CombineFormat what, int hidden) {
-        format = NormalRows.ofCombine(what, hidden);
-        fp8 = what == CombineFormat.FP8;
-        rounded = fp8 ? HostMemory.allocate(Arena.ofAuto(), 2L * hidden) : null;
+    public SentRows(RowFormat format) {
+        this.format = format;
+        fp8 = format.dtype() == DType.FP8_E4M3;
+        rounded = fp8 ? HostMemory.allocate(Arena.ofAuto(), 2L * format.hidden()) : null;
     }
 
     /** Puts a row of BF16 to {@code at}. */

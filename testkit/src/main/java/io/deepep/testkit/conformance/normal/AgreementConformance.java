@@ -3,6 +3,7 @@ package io.deepep.testkit.conformance.normal;
 import static io.deepep.testkit.conformance.Misbehaviour.requireMismatch;
 import static io.deepep.testkit.conformance.normal.NormalMisuses.EXPERTS;
 
+import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
@@ -37,6 +38,19 @@ public record AgreementConformance(TestBackend backend) implements NormalMisuses
                 DispatchPlan.builder(context.isCulprit() ? narrow : rank.x())
                         .topk(rank.topkIdx(), rank.weights(), EXPERTS)
                         .build();
+        requireMismatch(() -> rank.call(plan), "hidden", "64", "128");
+        rank.roundTrip();
+    }
+
+    /** The rows of one rank come home in another size. */
+    @Cases({"1, 4", "2, 2"})
+    public void differentSizesOfCombinedRows(RankContext context) {
+        NormalRank rank = NormalMisuses.rank(context);
+        DispatchHandle handle = rank.newHandle();
+        Tensor outputs = rank.outputs();
+        Tensor narrow = context.poisoned(DType.BF16, outputs.size(0), 64);
+        CombinePlan plan =
+                CombinePlan.builder(context.isCulprit() ? narrow : outputs, handle).build();
         requireMismatch(() -> rank.call(plan), "hidden", "64", "128");
         rank.roundTrip();
     }

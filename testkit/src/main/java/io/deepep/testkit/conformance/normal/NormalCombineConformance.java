@@ -18,12 +18,18 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.Tokens;
+import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Random;
 
 /** Normal-mode combine in all its forms. */
 @BackendSuite
 public record NormalCombineConformance(TestBackend backend) {
+    /** Smaller than the rows of any shape here. */
+    private static final int NARROW = 128;
+
     @Cases(from = "all")
     public void biases(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
@@ -89,6 +95,44 @@ public record NormalCombineConformance(TestBackend backend) {
         assertThat(combined.x().address()).isEqualTo(out.address());
         Tensor strided = context.poisonedWithRowGap(8, DType.BF16, tokens, shape.hidden());
         rank.combine(rank.home(handle).out(strided));
+    }
+
+    /**
+     * Tokens may be packed for their way out; what the experts make of them comes home as it is.
+     */
+    @Cases(from = "few")
+    public void rowsOfAnotherSize(NormalShape shape, RankContext context) {
+        NormalRank wide = shape.rank(context);
+        NormalRank narrow = new NormalRank(context, context.shared("packed", _ -> packed(shape)));
+        DispatchHandle handle = narrow.newHandle();
+        Tensor bias = wide.world().bias(context.rank(), 0);
+        wide.combine(wide.home(handle).bias(context.upload(bias)), bias);
+        wide.combineWithWeights(handle, CombineFormat.BF16);
+        if (shape.hasWholeGroups()) {
+            wide.combineFp8(handle);
+        }
+        narrow.combine(wide.newHandle());
+        int numRows = (int) wide.hostOutputs().size(0);
+        for (int hidden : new int[] {shape.hidden() + 8, NARROW + 4}) {
+            Tensor x = context.poisoned(DType.BF16, numRows, hidden);
+            CombinePlan plan = CombinePlan.builder(x, handle).build();
+            requireIllegal(() -> context.buffer().combine(plan), "hidden=" + hidden);
+        }
+        Tensor out = context.poisoned(DType.BF16, handle.numTokens(), NARROW);
+        requireIllegal(() -> wide.combine(wide.home(handle).out(out)), "out is BF16");
+        wide.combine(handle);
+    }
+
+    /** Rows of any bytes. */
+    private static NormalWorld packed(NormalShape shape) {
+        NormalWorld world = NormalWorld.of(shape.spec(), NARROW, shape.dtype());
+        Random random = new Random(7);
+        for (Tokens tokens : world.tokens()) {
+            byte[] bytes = new byte[(int) tokens.x().segment().byteSize()];
+            random.nextBytes(bytes);
+            tokens.x().segment().copyFrom(MemorySegment.ofArray(bytes));
+        }
+        return world;
     }
 
     /** What is computed into the buffer's own memory is combined from there. */
