@@ -3,10 +3,8 @@
 module io.deepep.communicator {
     requires io.deepep;
     requires org.jgroups;
-    // What JGroups needs and, as an automatic module, cannot say.
+    // What JGroups lists threads with when it has too few and, as an automatic module, cannot say.
     requires java.management;
-    requires java.naming;
-    requires java.xml;
 
     // JGroups makes protocols and sets their fields by reflection.
     opens io.deepep.communicator to

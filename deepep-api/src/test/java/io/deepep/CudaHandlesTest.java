@@ -25,8 +25,9 @@ class CudaHandlesTest {
     void whatIsMissingIsNamed() {
         assertThatThrownBy(() -> Stream.cuda(Device.cuda(0), 1))
                 .isInstanceOf(DeepEpUnavailableException.class)
-                .hasMessageContaining("io.deepep:deepep-native")
-                .hasMessageContaining("META-INF/services");
+                .hasMessageContaining("add the artifact io.deepep:deepep where")
+                .hasMessageContaining("META-INF/services")
+                .hasMessageContaining("ServicesResourceTransformer");
         assertThatThrownBy(() -> Tensor.cuda(1 << 20, null, DType.F32, 1))
                 .isInstanceOf(DeepEpUnavailableException.class);
     }

@@ -149,6 +149,34 @@ class ModulePathTest {
                 .contains("jlink needs --add-modules io.deepep.library");
     }
 
+    /** JGroups is no named module, so the library would not bring it either. */
+    @Test
+    void whoLacksTheCommunicatorIsNotSentToTheLibrary() throws IOException, InterruptedException {
+        Path probe =
+                Files.writeString(
+                        folder.resolve("Probe.java"),
+                        """
+                        class Probe {
+                            public static void main(String[] args) {
+                                io.deepep.Communicator.fromEnvironment(java.time.Duration.ZERO);
+                            }
+                        }
+                        """);
+        assertThat(
+                        run(
+                                List.of(
+                                        "--limit-modules",
+                                        "io.deepep,jdk.compiler",
+                                        "--module-path",
+                                        libraryPath(),
+                                        "--add-modules",
+                                        "io.deepep",
+                                        probe.toString())))
+                .contains("add the artifact io.deepep:deepep-communicator ")
+                .contains("jlink cannot include it, use the class path")
+                .doesNotContain("io.deepep.library");
+    }
+
     @Test
     void whoseRuntimeHasNoFlightRecorderIsToldTheModule() throws IOException, InterruptedException {
         assertThat(compile(ENGINE)).isEmpty();

@@ -42,7 +42,6 @@ final class GroupChannel {
             Door door,
             AdmissionProtocol admission)
             throws Exception {
-        SystemLog.takeOver();
         refuseSerializedObjects();
         int rank = environment.rank();
         TCP transport = new MeshTransport();

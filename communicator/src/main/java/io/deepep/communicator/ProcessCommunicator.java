@@ -62,6 +62,7 @@ public final class ProcessCommunicator implements Communicator {
     private ProcessCommunicator(
             ProcessEnvironment environment, InetAddress master, long start, long timeoutNanos)
             throws Exception {
+        SystemLog.takeOver(); // first: classes of JGroups keep the logger that they start with
         this.environment = environment;
         int rank = environment.rank();
         int size = environment.size();

@@ -16,14 +16,23 @@ public final class ProcessCommunicatorProvider implements CommunicatorProvider {
         ProcessEnvironment environment = ProcessEnvironment.from(variables);
         try {
             return ProcessCommunicator.open(environment, timeout);
-        } catch (NoClassDefFoundError missing) {
+        } catch (LinkageError incomplete) {
             throw new DeepEpUnavailableException(
-                    "ranks as processes need a class that is missing ("
-                            + missing.getMessage()
-                            + ")",
-                    "keep all of org.jgroups:jgroups on the class path; make a Java runtime of your own"
-                            + " with jlink --add-modules java.management,java.naming,java.xml",
-                    missing);
+                    "JGroups, which ranks as processes need, cannot be loaded: "
+                            + reason(incomplete),
+                    "keep all of org.jgroups:jgroups on the class path, under its own package names",
+                    incomplete);
         }
+    }
+
+    /**
+     * JGroups loads classes by name; where one is missing, the class that asks for it cannot start.
+     */
+    private static Throwable reason(LinkageError incomplete) {
+        Throwable reason = incomplete;
+        while (reason.getCause() != null) {
+            reason = reason.getCause();
+        }
+        return reason;
     }
 }

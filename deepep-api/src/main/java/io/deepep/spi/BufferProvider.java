@@ -52,6 +52,6 @@ public interface BufferProvider {
      * @throws io.deepep.error.DeepEpUnavailableException if there is none
      */
     static BufferProvider load() {
-        return Providers.load(BufferProvider.class, "deepep-buffer");
+        return Providers.load(BufferProvider.class, "deepep", Providers.JLINK_LIBRARY);
     }
 }

@@ -20,6 +20,9 @@ public interface CommunicatorProvider {
      * @throws io.deepep.error.DeepEpUnavailableException if there is none
      */
     static CommunicatorProvider load() {
-        return Providers.load(CommunicatorProvider.class, "deepep-communicator");
+        return Providers.load(
+                CommunicatorProvider.class,
+                "deepep-communicator",
+                "jlink cannot include it, use the class path");
     }
 }

@@ -50,7 +50,6 @@ public interface CudaProvider {
      * @throws io.deepep.error.DeepEpUnavailableException if there is none
      */
     static CudaProvider load() {
-        return Providers.load(
-                CudaProvider.class, "deepep-native, or deepep-buffer, which includes it");
+        return Providers.load(CudaProvider.class, "deepep", Providers.JLINK_LIBRARY);
     }
 }
