@@ -20,7 +20,8 @@ public final class ProcessCommunicatorProvider implements CommunicatorProvider {
             throw new DeepEpUnavailableException(
                     "JGroups, which ranks as processes need, cannot be loaded: "
                             + reason(incomplete),
-                    "keep all of org.jgroups:jgroups on the class path, under its own package names",
+                    "keep all of org.jgroups:jgroups on the class path, under its own package names and in the"
+                            + " version that deepep-communicator brings",
                     incomplete);
         }
     }
