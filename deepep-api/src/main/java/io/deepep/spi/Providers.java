@@ -2,6 +2,7 @@ package io.deepep.spi;
 
 import io.deepep.error.DeepEpUnavailableException;
 import java.util.Map;
+import java.util.ServiceConfigurationError;
 import java.util.ServiceLoader;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -26,15 +27,22 @@ final class Providers {
      *
      * @param artifact the one to add if there is no provider
      * @param jlink how to get it into a Java runtime of jlink
-     * @throws DeepEpUnavailableException if there is none
+     * @throws DeepEpUnavailableException if there is none, or it cannot be used
      */
     static <P> P load(Class<P> kind, String artifact, String jlink) {
         Object found = FOUND.get(kind);
         if (found == null) {
-            found =
-                    ServiceLoader.load(kind, kind.getClassLoader())
-                            .findFirst()
-                            .orElseThrow(() -> missing(kind, artifact, jlink));
+            try {
+                found =
+                        ServiceLoader.load(kind, kind.getClassLoader())
+                                .findFirst()
+                                .orElseThrow(() -> missing(kind, artifact, jlink));
+            } catch (ServiceConfigurationError unusable) {
+                throw new DeepEpUnavailableException(
+                        "an implementation cannot be used: " + unusable.getMessage(),
+                        "have one class loader load all artifacts of io.deepep, whole and in one version",
+                        unusable);
+            }
             FOUND.put(kind, found);
         }
         return kind.cast(found);
