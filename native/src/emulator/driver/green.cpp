@@ -15,7 +15,7 @@ struct Resource {  // CUdevResource
 struct GreenContext {
     CUdevice device;
     Resource sms;
-    Context current{.device = device, .ordinal = device};  // what is current where it is; it is asked for its device only
+    Context current{.device = device, .ordinal = device};  // only asked for its device
 };
 
 namespace {
