@@ -6,6 +6,7 @@ import io.deepep.error.DeepEpUnavailableException;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import picocli.CommandLine;
+import picocli.CommandLine.Help;
 import picocli.CommandLine.Model.ArgSpec;
 import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.OverwrittenOptionException;
@@ -30,8 +31,18 @@ public final class Main {
         Logging.quiet();
         PrintWriter out = new PrintWriter(System.out, true, StandardCharsets.UTF_8);
         PrintWriter err = new PrintWriter(System.err, true, StandardCharsets.UTF_8);
-        Console console = new Console(out, err, isTerminal(System.console()));
-        System.exit(run(commandLine(console), console, args));
+        boolean dumb = isDumb(System.getenv("TERM"));
+        Console console = new Console(out, err, !dumb && isTerminal(System.console()));
+        CommandLine command = commandLine(console);
+        if (dumb) {
+            command.setColorScheme(Help.defaultColorScheme(Help.Ansi.OFF));
+        }
+        System.exit(run(command, console, args));
+    }
+
+    /** Whether it shows escape sequences instead of obeying them. */
+    private static boolean isDumb(String terminal) {
+        return terminal == null || terminal.equals("dumb");
     }
 
     // In 25, the default console is null again where there is no terminal.

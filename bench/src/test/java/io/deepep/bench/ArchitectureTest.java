@@ -117,7 +117,6 @@ class ArchitectureTest {
                             "com.github.freva.asciitable..",
                             "com.github.mustachejava..",
                             "jdk.jfr..",
-                            "me.tongfei.progressbar..",
                             "org.openjdk.jmh..",
                             "picocli.."));
 

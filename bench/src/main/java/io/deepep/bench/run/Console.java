@@ -6,8 +6,8 @@ import java.util.Locale;
 /**
  * Where a command writes.
  *
- * @param out results
- * @param err complaints and, on a terminal, the progress bar
+ * @param out results and, on a terminal, the line of {@link Progress}
+ * @param err complaints
  * @param terminal whether a person is watching
  */
 public record Console(PrintWriter out, PrintWriter err, boolean terminal) {
