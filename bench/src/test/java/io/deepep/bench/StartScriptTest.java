@@ -169,6 +169,44 @@ class StartScriptTest {
         assertThat(builds()).singleElement().asString().matches("built with HOME=/.*");
     }
 
+    /** As another user's folder, in which sudo was called. */
+    @Test
+    void aFolderThatTheUserCannotReadDoesNotMatter() throws Exception {
+        outputOf(start(checkout));
+        Path closed = Files.createDirectory(folder.resolve("closed"));
+        try {
+            assertThat(outputOf(startIn(closed, "chmod 0 .")))
+                    .contains("io.deepep.bench.Main --version")
+                    .doesNotContain(closed.toString());
+        } finally {
+            Files.setPosixFilePermissions(closed, PosixFilePermissions.fromString("rwx------"));
+        }
+    }
+
+    @Test
+    void aFolderThatIsGoneIsSaid() throws Exception {
+        outputOf(start(checkout));
+        Path gone = Files.createDirectory(folder.resolve("gone"));
+        Programs.Ended refused = Programs.awaitEnd(startIn(gone, "rmdir \"$PWD\""));
+        assertThat(refused.output()).contains("deepep: the current folder is gone");
+        assertThat(refused.status()).isEqualTo(2);
+    }
+
+    /** Starts the command in a folder, after that which is done with the folder. */
+    private Process startIn(Path where, String before) throws IOException {
+        List<String> command = new ArrayList<>();
+        if (Files.isWritable(Path.of("/"))) { // root can read everywhere
+            command.addAll(List.of("setpriv", "--bounding-set=-dac_override,-dac_read_search"));
+        }
+        command.addAll(
+                List.of(
+                        "sh",
+                        "-c",
+                        "cd '%s' && %s && exec '%s' --version"
+                                .formatted(where, before, checkout.resolve("deepep"))));
+        return start(command);
+    }
+
     @Test
     void aCopyRunsItsOwnJars() throws Exception {
         outputOf(start(checkout));
