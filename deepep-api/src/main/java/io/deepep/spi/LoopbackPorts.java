@@ -1,7 +1,7 @@
 package io.deepep.spi;
 
+import io.deepep.error.DeepEpUnavailableException;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
@@ -17,19 +17,31 @@ public final class LoopbackPorts {
 
     private LoopbackPorts() {}
 
-    /** One that nobody listens at now. */
+    /**
+     * One that nobody listens at now.
+     *
+     * @throws DeepEpUnavailableException if no port can be had, as where no interface has the
+     *     address
+     */
     public static int free() {
+        return free(InetAddress.getLoopbackAddress());
+    }
+
+    static int free(InetAddress address) {
         SecureRandom random = new SecureRandom();
         IOException last = null;
         for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
             int port = random.nextInt(FIRST, LAST + 1);
             try (ServerSocket probe = new ServerSocket()) {
-                probe.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
+                probe.bind(new InetSocketAddress(address, port));
                 return port;
             } catch (IOException taken) {
                 last = taken;
             }
         }
-        throw new UncheckedIOException("no free port on the loopback address", last);
+        throw new DeepEpUnavailableException(
+                "no port of %s is free: %s".formatted(address.getHostAddress(), last.getMessage()),
+                "bring the loopback interface up (ip link set lo up), or end what holds the ports",
+                last);
     }
 }

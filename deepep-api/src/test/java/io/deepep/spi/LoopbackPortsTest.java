@@ -1,0 +1,21 @@
+package io.deepep.spi;
+
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.error.DeepEpUnavailableException;
+import java.net.InetAddress;
+import org.junit.jupiter.api.Test;
+
+class LoopbackPortsTest {
+    /** As the loopback address is where the interface is down. */
+    private static final InetAddress NOT_HERE = InetAddress.ofLiteral("192.0.2.1");
+
+    @Test
+    void anAddressThatIsNotOfThisHostIsNamed() {
+        assertThatThrownBy(() -> LoopbackPorts.free(NOT_HERE))
+                .isInstanceOf(DeepEpUnavailableException.class)
+                .hasMessageStartingWith(
+                        "no port of 192.0.2.1 is free: Cannot assign requested address")
+                .hasMessageContaining("ip link set lo up");
+    }
+}
