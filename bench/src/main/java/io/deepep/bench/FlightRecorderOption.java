@@ -32,6 +32,21 @@ final class FlightRecorderOption {
     void validate() {
         if (jfr != null) {
             OutputFile.require("--jfr", fileOfThisProcess());
+            requireRoomForEvents();
+        }
+    }
+
+    /** The flight recorder ends the JVM where it has none. */
+    private static void requireRoomForEvents() {
+        Path folder = Path.of(System.getProperty("java.io.tmpdir"));
+        try {
+            long process = ProcessHandle.current().pid();
+            OutputFile.require("--jfr", folder.resolve("deepep-" + process + ".jfr"));
+        } catch (UsageException refused) {
+            throw new UsageException(
+                    refused.getMessage()
+                            + "; the flight recorder collects events there: make room, or choose another folder by"
+                            + " DEEPEP_JAVA_OPTS=-Djava.io.tmpdir=FOLDER");
         }
     }
 

@@ -2,6 +2,7 @@ package io.deepep.bench;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.testkit.Programs;
 import java.io.BufferedReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -15,6 +16,23 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class FlightRecorderOptionTest {
     @TempDir private Path folder;
+
+    /** Where the flight recorder could collect none, it would end the JVM, or throw. */
+    @Test
+    void aTemporaryFolderThatTakesNoEventsIsRefused() throws Exception {
+        Path file = folder.resolve("run.jfr");
+        ProcessBuilder builder =
+                CommandLines.process("test-intranode --backend host --ranks 2", "--jfr=" + file);
+        builder.command().add(1, "-Djava.io.tmpdir=/proc");
+        Programs.Ended ended = Programs.run(builder);
+        assertThat(ended.output().lines())
+                .singleElement()
+                .asString()
+                .startsWith("deepep: --jfr: cannot write /proc/deepep-")
+                .endsWith("choose another folder by DEEPEP_JAVA_OPTS=-Djava.io.tmpdir=FOLDER");
+        assertThat(ended.status()).isEqualTo(2);
+        assertThat(folder).isEmptyDirectory();
+    }
 
     @Test
     void anInterruptedCommandLeavesWhatWasRecorded() throws Exception {

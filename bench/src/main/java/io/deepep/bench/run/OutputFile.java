@@ -74,7 +74,7 @@ public final class OutputFile {
                 // So that rank could write it.
             }
         } else if (!Files.isWritable(file)) {
-            throw new AccessDeniedException(file.toString(), null, "permission denied");
+            throw new AccessDeniedException(file.toString());
         } else if (Files.exists(FULL) && Files.isSameFile(file, FULL)) {
             throw new FileSystemException(file.toString(), null, "No space left on device");
         }
@@ -126,6 +126,9 @@ public final class OutputFile {
 
     /** The message of a file system's exception may be no more than the file again. */
     private static String reason(IOException why) {
+        if (why instanceof AccessDeniedException) {
+            return "permission denied";
+        }
         if (why instanceof FileSystemException refused) {
             return refused.getReason() != null
                     ? refused.getReason()
