@@ -2,6 +2,7 @@ package io.deepep.bench;
 
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.UsageException;
+import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.DeepEpUnavailableException;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
@@ -88,12 +89,17 @@ public final class Main {
         return complain(console, "out of memory (" + lacking + "); " + cure(lacking));
     }
 
-    /** Java says so where the system has no more threads, too. */
+    /** Java says so where the system has no more threads or memory, too. */
     static String cure(String lacking) {
-        return lacking.contains("native thread")
-                ? "raise the number of processes and threads that this user (ulimit -u) or container may have, or"
-                        + " lower the number of ranks"
-                : "lower --num-tokens, --sms or the number of ranks, or raise the heap by DEEPEP_JAVA_OPTS=-Xmx...";
+        if (lacking.contains("native thread")) {
+            return "raise the number of processes and threads that this user (ulimit -u) or container may have, or"
+                    + " lower the number of ranks";
+        }
+        boolean offHeap = lacking.contains("off-heap") || lacking.contains("Unable to allocate");
+        return "lower --num-tokens, --sms or the number of ranks, or raise "
+                + (offHeap
+                        ? "the memory that this user (ulimit -v) or container may have"
+                        : "the heap by DEEPEP_JAVA_OPTS=-Xmx...");
     }
 
     /**
@@ -103,6 +109,10 @@ public final class Main {
     private static int explain(Console console, Exception failure) throws Exception {
         if (failure instanceof UsageException || failure instanceof DeepEpUnavailableException) {
             return complain(console, failure.getMessage());
+        }
+        if (failure instanceof DeepEpTimeoutException) { // the process of a rank is gone
+            complain(console, failure.getMessage());
+            return EXIT_FAILED;
         }
         return switch (failure.getCause()) { // in the thread of a rank
             case OutOfMemoryError full -> outOfMemory(console, full);

@@ -11,6 +11,7 @@ import java.io.StringWriter;
 import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -210,6 +211,20 @@ final class CommandLineTest {
         assertThat(Main.cure("unable to create native thread: possibly out of memory"))
                 .contains("ulimit -u")
                 .doesNotContain("-Xmx");
+    }
+
+    /** A larger heap would leave less. */
+    @Test
+    void heapDoesNotHelpWhereOtherMemoryIsLacking() {
+        assertThat(
+                        List.of(
+                                "cannot allocate 9 bytes of off-heap memory",
+                                "Unable to allocate 9 bytes"))
+                .allSatisfy(
+                        lacking ->
+                                assertThat(Main.cure(lacking))
+                                        .contains("ulimit -v")
+                                        .doesNotContain("-Xmx"));
     }
 
     /** A recording that was begun and never written would be an empty file. */

@@ -26,6 +26,8 @@ public final class Launch {
     /** What processes end with that a hang-up, Ctrl-C or a request ends: 128 and the signal. */
     private static final Set<Integer> ASKED_TO_END = Set.of(128 + 1, 128 + 2, 128 + 15);
 
+    private static final int KILLED = 128 + 9;
+
     /** A terminal signals its processes in no order, within far less than this. */
     private static final int SIGNALS_SECONDS = 3;
 
@@ -137,8 +139,13 @@ public final class Launch {
                 first = process.exitCode();
                 process.awaitOutput(afterGrace());
                 console.complain(
-                        "rank %s ended with exit code %s; ending the others"
-                                .formatted(process.rank(), first));
+                        "rank %s ended with exit code %s%s; ending the others"
+                                .formatted(
+                                        process.rank(),
+                                        first,
+                                        first == KILLED
+                                                ? " (killed, as when memory runs out)"
+                                                : ""));
                 stop();
             }
         }

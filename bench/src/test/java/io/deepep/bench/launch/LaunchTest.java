@@ -150,7 +150,8 @@ class LaunchTest {
         // A shell whose child ends by a signal may say so as well.
         assertThat(outcome.errLines())
                 .filteredOn(line -> !line.startsWith("[0] "))
-                .containsExactly("deepep: rank 1 ended with exit code 137; ending the others");
+                .containsExactly(
+                        "deepep: rank 1 ended with exit code 137 (killed, as when memory runs out); ending the others");
     }
 
     @Test

@@ -8,6 +8,8 @@ import io.deepep.bench.Main;
 import io.deepep.bench.Outcome;
 import io.deepep.spi.LoopbackPorts;
 import io.deepep.testkit.Programs;
+import java.io.BufferedReader;
+import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -56,17 +58,12 @@ class LaunchedTestsTest {
     void ranksOfTwoHosts(String command, @TempDir Path folder) throws Exception {
         List<String> words = new ArrayList<>(List.of(command.split(" ")));
         words.addAll(List.of("--backend=host", "--nodes=2"));
-        String[] rank = rank(SMALL, words.toArray(String[]::new)).toArray(String[]::new);
+        List<String> rank = rank(SMALL, words.toArray(String[]::new));
         int port = LoopbackPorts.free();
         List<Process> launchers = new ArrayList<>();
         for (int host = 0; host < 2; host++) {
-            ProcessBuilder builder =
-                    CommandLines.process(
-                            "launch -n 1 --nnodes=2 --master-addr=127.0.0.1 --master-port=%d --node-rank=%d --"
-                                    .formatted(port, host),
-                            rank);
-            builder.environment().put("DEEPEP_SECRET", "of the ranks of this test");
-            launchers.add(builder.redirectOutput(folder.resolve(host + ".txt").toFile()).start());
+            File out = folder.resolve(host + ".txt").toFile();
+            launchers.add(launcher(host, port, rank).redirectOutput(out).start());
         }
         for (Process each : launchers) {
             int exitCode = each.waitFor();
@@ -74,6 +71,34 @@ class LaunchedTestsTest {
             assertThat(exitCode).as(out + Files.readString(folder.resolve("1.txt"))).isZero();
             assertThat(out).contains("2 x 1 ranks", "2 processes on 2 hosts", " passed, 0 failed");
         }
+    }
+
+    /** Of one rank, the one of that number. */
+    private static ProcessBuilder launcher(int host, int port, List<String> rank) {
+        ProcessBuilder builder =
+                CommandLines.process(
+                        "launch -n 1 --nnodes=2 --master-addr=127.0.0.1 --master-port=%d --node-rank=%d --"
+                                .formatted(port, host),
+                        rank.toArray(String[]::new));
+        builder.environment().put("DEEPEP_SECRET", "of the ranks of this test");
+        return builder;
+    }
+
+    /** No fault of the command, which the trace of an exception would be taken for. */
+    @Test
+    void theLossOfARankIsToldInOneLine() throws Exception {
+        List<String> rank = rank(SMALL, "test-internode", "--backend=host", "--nodes=2");
+        int port = LoopbackPorts.free();
+        Process lost = launcher(1, port, rank).start();
+        Process first = launcher(0, port, rank).start();
+        try (BufferedReader out = first.inputReader()) {
+            assertThat(out.lines().filter(line -> line.endsWith("PASS")).findFirst()).isPresent();
+            lost.destroyForcibly();
+            assertThat(out.lines())
+                    .anyMatch(line -> line.startsWith("[0] deepep: rank 1 was lost"))
+                    .noneMatch(line -> line.contains("\tat "));
+        }
+        assertThat(first.waitFor()).isEqualTo(1);
     }
 
     private static void requireTwoProcesses(Outcome outcome) {
