@@ -43,27 +43,25 @@ public final class CaseRunner {
         try (Progress progress = Progress.of(console, "cases", cases.size())) {
             for (Case each : cases) {
                 progress.at(each.name());
-                run(each, width, progress);
+                run(each, width);
                 session.dropUnusedResults();
                 progress.step();
             }
         }
     }
 
-    private void run(Case each, int width, Progress progress) {
+    private void run(Case each, int width) {
         long start = System.nanoTime();
         String padded = String.format("%-" + width + "s", each.name());
         try {
             double millis = each.run() / NANOS_PER_MILLI;
             passed++;
-            progress.clear();
             console.line("%s  %9.2f ms  PASS", padded, millis);
         } catch (RuntimeException | AssertionError failure) {
             if (isLack(failure.getCause())) {
                 throw failure; // each later case would wait for the same rank
             }
             failed++;
-            progress.clear();
             console.line(
                     "%s  %9.2f ms  FAIL", padded, (System.nanoTime() - start) / NANOS_PER_MILLI);
             console.line("    %s", String.valueOf(failure.getMessage()).replace("\n", "\n    "));

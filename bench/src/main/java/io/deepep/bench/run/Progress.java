@@ -5,13 +5,6 @@ import java.util.Locale;
 
 /** A line that says how far a command is, where a person is watching; else nothing. */
 public final class Progress implements AutoCloseable {
-    private static final String ERASE_LINE = "\r\u001b[2K";
-
-    /** A line longer than the terminal is wide is cut, so that it can be erased. */
-    private static final String NO_WRAP = "\u001b[?7l";
-
-    private static final String WRAP = "\u001b[?7h";
-
     private final Console console;
     private final String task;
     private final int steps;
@@ -49,9 +42,7 @@ public final class Progress implements AutoCloseable {
 
     private synchronized void show() {
         String current = name.isEmpty() ? "" : ": " + name;
-        write(
-                "%s%s%s %s/%s%s%s%s"
-                        .formatted(ERASE_LINE, NO_WRAP, task, done, steps, left(), current, WRAP));
+        console.show("%s %s/%s%s%s".formatted(task, done, steps, left(), current));
     }
 
     /** If the other steps take as long as those so far. */
@@ -66,20 +57,8 @@ public final class Progress implements AutoCloseable {
         return String.format(Locale.ROOT, ", %d:%02d left", left.toMinutes(), left.toSecondsPart());
     }
 
-    /** Makes room for a line of results. */
-    void clear() {
-        write(ERASE_LINE);
-    }
-
-    private void write(String text) {
-        if (console.terminal()) {
-            console.out().print(text);
-            console.out().flush();
-        }
-    }
-
     @Override
-    public synchronized void close() {
-        clear();
+    public void close() {
+        console.erase();
     }
 }

@@ -12,37 +12,36 @@ final class ProgressTest {
     private final StringWriter out = new StringWriter();
     private final StringWriter err = new StringWriter();
 
-    private Progress progress(boolean terminal) {
-        return Progress.of(
-                new Console(new PrintWriter(out), new PrintWriter(err), terminal), "cases", 2);
+    private void work(Console console) {
+        try (Progress progress = Progress.of(console, "cases", 2)) {
+            progress.at("first");
+            console.line("%s is right", 1);
+            progress.step();
+            progress.at("second");
+            console.complain("2 is wrong");
+            progress.step();
+        }
     }
 
     /** The terminal is where results go: standard error may be a file. */
     @Test
-    void aTerminalShowsOneLineThatIsGoneAtTheEnd() {
-        try (Progress progress = progress(true)) {
-            progress.at("first");
-            progress.step();
-            progress.at("second");
-            progress.step();
-        }
+    void aTerminalShowsALineThatTheNextTakesThePlaceOf() {
+        work(new Console(new PrintWriter(out), new PrintWriter(err), true));
         assertThat(out.toString().split(ERASED.replace("[", "\\["), -1))
                 .satisfiesExactly(
                         before -> assertThat(before).isEmpty(),
                         line -> assertThat(line).contains("cases 0/2\u001b"),
                         line -> assertThat(line).contains("cases 0/2: first\u001b"),
+                        line -> assertThat(line).isEqualToIgnoringNewLines("1 is right"),
                         line -> assertThat(line).matches(".*cases 1/2, \\d+:\\d\\d left: second.*"),
+                        complained -> assertThat(complained).isEmpty(),
                         after -> assertThat(after).isEmpty());
-        assertThat(err.toString()).isEmpty();
+        assertThat(err.toString().lines()).containsExactly("deepep: 2 is wrong");
     }
 
     @Test
     void nobodyWatchesAFile() {
-        try (Progress progress = progress(false)) {
-            progress.at("first");
-            progress.clear();
-            progress.step();
-        }
-        assertThat(out.toString() + err).isEmpty();
+        work(new Console(new PrintWriter(out), new PrintWriter(err), false));
+        assertThat(out.toString().lines()).containsExactly("1 is right");
     }
 }
