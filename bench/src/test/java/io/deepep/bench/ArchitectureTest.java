@@ -117,6 +117,7 @@ class ArchitectureTest {
                             "com.github.freva.asciitable..",
                             "com.github.mustachejava..",
                             "jdk.jfr..",
+                            "me.tongfei.progressbar..",
                             "org.openjdk.jmh..",
                             "picocli.."));
 

@@ -19,7 +19,7 @@ public record Console(PrintWriter out, PrintWriter err, boolean terminal) {
     private static final String WRAP = "\u001b[?7h";
 
     /** Shows a line that is gone when the next one comes, where a person is watching. */
-    void show(String line) {
+    synchronized void show(String line) {
         erase();
         if (terminal) {
             out.print(NO_WRAP + line + WRAP);
@@ -28,7 +28,7 @@ public record Console(PrintWriter out, PrintWriter err, boolean terminal) {
     }
 
     /** Makes room for another line where the last was shown. */
-    void erase() {
+    synchronized void erase() {
         if (terminal) {
             out.print(ERASE_LINE);
             out.flush();
@@ -38,19 +38,19 @@ public record Console(PrintWriter out, PrintWriter err, boolean terminal) {
     /** Writes a formatted line of results. */
     @SuppressWarnings(
             "AnnotateFormatMethod") // the annotation would be a dependency for this one method
-    public void line(String format, Object... values) {
+    public synchronized void line(String format, Object... values) {
         erase();
         out.println(String.format(Locale.ROOT, format, values));
     }
 
     /** Writes a line of complaint. */
-    public void complain(String line) {
+    public synchronized void complain(String line) {
         erase();
         err.println("deepep: " + line);
     }
 
     /** Writes lines as they are. */
-    public void print(String lines) {
+    public synchronized void print(String lines) {
         erase();
         lines.lines().forEach(out::println);
     }

@@ -1,64 +1,67 @@
 package io.deepep.bench.run;
 
-import java.time.Duration;
-import java.util.Locale;
+import me.tongfei.progressbar.DelegatingProgressBarConsumer;
+import me.tongfei.progressbar.ProgressBar;
+import me.tongfei.progressbar.ProgressBarBuilder;
+import me.tongfei.progressbar.ProgressBarStyle;
 
-/** A line that says how far a command is, where a person is watching; else nothing. */
+/** A progress bar where a person is watching, else nothing. */
 public final class Progress implements AutoCloseable {
-    private final Console console;
-    private final String task;
-    private final int steps;
-    private final long start = System.nanoTime();
-    private String name = "";
-    private int done;
+    private static final int UPDATE_MILLIS = 200;
 
-    private Progress(Console console, String task, int steps) {
+    /**
+     * Of most terminals. To find it out, the library would open the terminal, and give the signals
+     * of the process back to the system: Ctrl-C would end a command without a report.
+     */
+    private static final int WIDTH = 79;
+
+    private final Console console;
+    private final ProgressBar bar;
+
+    private Progress(Console console, ProgressBar bar) {
         this.console = console;
-        this.task = task;
-        this.steps = steps;
+        this.bar = bar;
     }
 
     /**
-     * A line that is gone when this is closed.
+     * A bar that is gone when it is closed.
      *
      * @param task what the steps are, in a word
      */
     public static Progress of(Console console, String task, int steps) {
-        Progress progress = new Progress(console, task, steps);
-        progress.show();
-        return progress;
+        if (!console.terminal()) {
+            return new Progress(console, null);
+        }
+        ProgressBar bar =
+                new ProgressBarBuilder()
+                        .setTaskName(task)
+                        .setInitialMax(steps)
+                        .setStyle(ProgressBarStyle.ASCII)
+                        .setUpdateIntervalMillis(UPDATE_MILLIS)
+                        .setConsumer(new DelegatingProgressBarConsumer(console::show, WIDTH))
+                        .build();
+        return new Progress(console, bar);
     }
 
     /** Shows what is being worked on. */
-    public synchronized void at(String name) {
-        this.name = name;
-        show();
-    }
-
-    /** One step is done, which the next {@link #at} shows. */
-    public synchronized void step() {
-        done++;
-    }
-
-    private synchronized void show() {
-        String current = name.isEmpty() ? "" : ": " + name;
-        console.show("%s %s/%s%s%s".formatted(task, done, steps, left(), current));
-    }
-
-    /** If the other steps take as long as those so far. */
-    private String left() {
-        if (done == 0) {
-            return "";
+    public void at(String name) {
+        if (bar != null) {
+            bar.setExtraMessage(name);
         }
-        Duration left =
-                Duration.ofNanos(System.nanoTime() - start)
-                        .dividedBy(done)
-                        .multipliedBy(steps - done);
-        return String.format(Locale.ROOT, ", %d:%02d left", left.toMinutes(), left.toSecondsPart());
+    }
+
+    /** One step is done. */
+    public void step() {
+        if (bar != null) {
+            bar.step();
+        }
     }
 
     @Override
     public void close() {
-        console.erase();
+        if (bar != null) {
+            bar.close();
+            console.erase();
+        }
     }
 }
