@@ -14,8 +14,7 @@ class LoopbackPortsTest {
     void anAddressThatIsNotOfThisHostIsNamed() {
         assertThatThrownBy(() -> LoopbackPorts.free(NOT_HERE))
                 .isInstanceOf(DeepEpUnavailableException.class)
-                .hasMessageStartingWith(
-                        "no port of 192.0.2.1 is free: Cannot assign requested address")
+                .hasMessageStartingWith("no port of 192.0.2.1 is free: ")
                 .hasMessageContaining("ip link set lo up");
     }
 }
