@@ -6,6 +6,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.security.SecureRandom;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** Ports of the loopback address where a group can meet. */
 public final class LoopbackPorts {
@@ -13,7 +14,14 @@ public final class LoopbackPorts {
     private static final int FIRST = 20_000;
 
     private static final int LAST = 32_767;
+    private static final int NUMBER = LAST - FIRST + 1;
     private static final int ATTEMPTS = 100;
+
+    /**
+     * In each process from another one on, as several may look for a port at once; and in one
+     * process no port twice, as who has one may not listen at it yet.
+     */
+    private static final AtomicInteger NEXT = new AtomicInteger(new SecureRandom().nextInt(NUMBER));
 
     private LoopbackPorts() {}
 
@@ -28,10 +36,9 @@ public final class LoopbackPorts {
     }
 
     static int free(InetAddress address) {
-        SecureRandom random = new SecureRandom();
         IOException last = null;
         for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-            int port = random.nextInt(FIRST, LAST + 1);
+            int port = FIRST + Math.floorMod(NEXT.getAndIncrement(), NUMBER);
             try (ServerSocket probe = new ServerSocket()) {
                 probe.bind(new InetSocketAddress(address, port));
                 return port;

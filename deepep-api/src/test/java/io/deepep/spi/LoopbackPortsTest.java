@@ -1,9 +1,11 @@
 package io.deepep.spi;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.error.DeepEpUnavailableException;
 import java.net.InetAddress;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 class LoopbackPortsTest {
@@ -16,5 +18,11 @@ class LoopbackPortsTest {
                 .isInstanceOf(DeepEpUnavailableException.class)
                 .hasMessageStartingWith("no port of 192.0.2.1 is free: ")
                 .hasMessageContaining("ip link set lo up");
+    }
+
+    /** Who has one may listen at it only later. */
+    @Test
+    void noPortIsGivenTwice() {
+        assertThat(IntStream.range(0, 1000).map(_ -> LoopbackPorts.free())).doesNotHaveDuplicates();
     }
 }
