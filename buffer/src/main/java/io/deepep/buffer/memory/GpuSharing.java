@@ -121,6 +121,8 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
         /** Fewer than the 32 that a process has unless it asks for less. */
         private static final String FEWER_QUEUES = "[1-9]|[12]\\d|3[01]";
 
+        private static final int ANY_NUMBER = 999_999_999;
+
         static Launches of(BufferOptions options, Map<String, String> variables) {
             boolean onDefaultStream =
                     options.communicationStream() instanceof CudaStream given && given.isDefault();
@@ -137,7 +139,7 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
         }
 
         static Launches unlimited(boolean onDefaultStream) {
-            return new Launches(onDefaultStream, Integer.MAX_VALUE, "-");
+            return new Launches(onDefaultStream, ANY_NUMBER, "-");
         }
     }
 
@@ -150,7 +152,7 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
         private static final String THIS_PROCESS = UUID.randomUUID().toString();
         private static final Pattern SAID =
                 Pattern.compile(
-                        "(\\S+) (\\d{1,9}) (\\S+) (\\d{1,9}) (true|false) (\\d{1,10}) (\\S+) (.*)");
+                        "(\\S+) (\\d{1,9}) (\\S+) (\\d{1,9}) (true|false) (\\d{1,9}) (\\S+) (.*)");
 
         static Seat of(CudaDevice device, int numSms, Launches launches) {
             Gpu gpu = new Gpu(device.uuid(), numSms, device.name());

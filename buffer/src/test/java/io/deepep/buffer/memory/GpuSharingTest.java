@@ -191,7 +191,13 @@ class GpuSharingTest {
     void whoMakesAnotherCallIsNamed() {
         Seat seat = new Seat(A, "one", 100, ON_DEFAULT_STREAM);
         assertThat(Seat.decode(1, seat.encode())).isEqualTo(seat);
-        for (String other : List.of("", "join", "a b c d e f", "a 1 one 100 true one - b")) {
+        for (String other :
+                List.of(
+                        "",
+                        "join",
+                        "a b c d e f",
+                        "a 1 one 100 true one - b",
+                        "a 1 one 100 true 9999999999 - b")) {
             assertThatThrownBy(() -> Seat.decode(1, other.getBytes(StandardCharsets.UTF_8)))
                     .isInstanceOf(RankMismatchException.class)
                     .hasMessageStartingWith("open: rank 1 makes a different call");
