@@ -54,7 +54,12 @@ class LaunchedTestsTest {
 
     /** A launcher on each of two hosts, which are one here. */
     @ParameterizedTest
-    @ValueSource(strings = {"test-internode", "bench normal", "bench low-latency"})
+    @ValueSource(
+            strings = {
+                "test-internode",
+                "bench normal --repeats=3",
+                "bench low-latency --repeats=3"
+            })
     void ranksOfTwoHosts(String command, @TempDir Path folder) throws Exception {
         List<String> words = new ArrayList<>(List.of(command.split(" ")));
         words.addAll(List.of("--backend=host", "--nodes=2"));
