@@ -17,6 +17,9 @@ public final class LoopbackPorts {
     private static final int NUMBER = LAST - FIRST + 1;
     private static final int ATTEMPTS = 100;
 
+    /** A group that starts again meets above its first port. Has no divisor in common with all. */
+    private static final int STRIDE = 65;
+
     /**
      * In each process from another one on, as several may look for a port at once; and in one
      * process no port twice, as who has one may not listen at it yet.
@@ -38,7 +41,7 @@ public final class LoopbackPorts {
     static int free(InetAddress address) {
         IOException last = null;
         for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-            int port = FIRST + Math.floorMod(NEXT.getAndIncrement(), NUMBER);
+            int port = FIRST + Math.floorMod(NEXT.getAndAdd(STRIDE), NUMBER);
             try (ServerSocket probe = new ServerSocket()) {
                 probe.bind(new InetSocketAddress(address, port));
                 return port;
