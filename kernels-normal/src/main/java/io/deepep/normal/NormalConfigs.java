@@ -45,15 +45,18 @@ public record NormalConfigs(EpTopology topology, Config dispatch, Config combine
         return chosen;
     }
 
-    /**
-     * Refuses a configuration that nodes cannot exchange rows with: a channel takes two
-     * multiprocessors.
-     */
+    /** The multiprocessors of a channel, one to send and one to forward; on one node, 1. */
+    public static int fewestSms(EpTopology topology) {
+        return topology.isInternode() ? 2 : 1;
+    }
+
+    /** Refuses a configuration that nodes cannot exchange rows with. */
     public static void requireFor(EpTopology topology, Config config) {
-        if (topology.isInternode() && config.numChannels() == 0) {
+        int fewest = fewestSms(topology);
+        if (config.numSms() < fewest) {
             throw new IllegalArgumentException(
-                    "numSms=%s is for one node, but the group has %s; give at least 2"
-                            .formatted(config.numSms(), topology.numRdmaRanks()));
+                    "numSms=%s is for one node, but the group has %s; give at least %s"
+                            .formatted(config.numSms(), topology.numRdmaRanks(), fewest));
         }
     }
 

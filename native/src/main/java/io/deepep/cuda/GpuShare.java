@@ -13,4 +13,12 @@ public record GpuShare(int numSms, int parts) {
         int share = numSms / parts;
         return share == 1 ? 1 : share / 2 * 2;
     }
+
+    /**
+     * How many blocks of that shape can be there at once: one on each multiprocessor, as kernels
+     * are made for that, or none.
+     */
+    public int maxBlocks(CudaFunction kernel, int numThreads, int dynamicSharedBytes) {
+        return kernel.maxBlocksPerSm(numThreads, dynamicSharedBytes) > 0 ? numSms : 0;
+    }
 }

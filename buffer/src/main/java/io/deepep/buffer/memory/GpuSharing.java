@@ -9,6 +9,7 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.GpuShare;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.RankMismatchException;
+import io.deepep.normal.NormalConfigs;
 import io.deepep.spi.HeapRanks;
 import io.deepep.spi.Meeting;
 import java.nio.charset.StandardCharsets;
@@ -36,12 +37,6 @@ import java.util.stream.IntStream;
  * @param gpuIdxs by rank: the GPUs, numbered in the order in which ranks first name them
  */
 public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuIdxs) {
-    /** The smallest number of multiprocessors that a rank can work with. */
-    private static final int FEWEST_SMS = 1;
-
-    /** One to send and one to forward. */
-    private static final int FEWEST_SMS_OF_SEVERAL_NODES = 2;
-
     /**
      * MPS may give two processes the same multiprocessors, even if the shares of all are no more
      * than the GPU: of an H100, four processes with 25 or 24 % each never ran side by side when
@@ -204,18 +199,19 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
         Seat own = Seat.of(device, numSms, Launches.of(options, System.getenv()));
         List<Seat> seats =
                 Meeting.gather(communicator, own.encode(), options.meetingTimeout(), Seat::decode);
-        int fewest = options.topology().isInternode() ? FEWEST_SMS_OF_SEVERAL_NODES : FEWEST_SMS;
+        if (options.normal() == null) {
+            return of(seats, Map.of("lowLatency", 1), 1);
+        }
+        int fewest = NormalConfigs.fewestSms(options.topology());
         NormalDefaults defaults = options.defaults();
-        return options.normal() == null
-                ? of(seats, Map.of("lowLatency", FEWEST_SMS), FEWEST_SMS)
-                : of(
-                        seats,
-                        Map.of(
-                                "dispatchConfig",
-                                numSms(options.dispatchConfig(), defaults.dispatch(), fewest),
-                                "combineConfig",
-                                numSms(options.combineConfig(), defaults.combine(), fewest)),
-                        fewest);
+        return of(
+                seats,
+                Map.of(
+                        "dispatchConfig",
+                        numSms(options.dispatchConfig(), defaults.dispatch(), fewest),
+                        "combineConfig",
+                        numSms(options.combineConfig(), defaults.combine(), fewest)),
+                fewest);
     }
 
     /** The default number shrinks to what there is, another one is the user's choice. */

@@ -103,8 +103,7 @@ public record LowLatencyPlace(
      *     they wait for each other
      */
     int numBlocks(LowLatencyPlan plan, CudaFunction kernel, int sharedBytes) {
-        boolean fits = kernel.maxBlocksPerSm(LowLatencyStructs.THREADS, sharedBytes) > 0;
-        int room = fits ? share.numSms() : 0;
+        int room = share.maxBlocks(kernel, LowLatencyStructs.THREADS, sharedBytes);
         int most = room / share.parts();
         int wanted = plan.numSms();
         if (most < 1) {

@@ -2,7 +2,6 @@ package io.deepep.normal.cuda;
 
 import io.deepep.Config;
 import io.deepep.DType;
-import io.deepep.EpTopology;
 import io.deepep.NormalDefaults;
 import io.deepep.NormalLimits;
 import io.deepep.Plan;
@@ -133,15 +132,10 @@ final class CudaNormalState extends NormalState implements AutoCloseable {
      */
     private static Config fit(Config config, Config byDefault, CudaNormalKernels.RankSetup setup) {
         int room = setup.share().smsPerPart();
-        int fewest = fewestSms(setup.topology());
+        int fewest = NormalConfigs.fewestSms(setup.topology());
         return config.equals(byDefault) && config.numSms() > room && room >= fewest
                 ? config.withNumSms(room)
                 : config;
-    }
-
-    /** One to send and one to forward, if there are several nodes. */
-    private static int fewestSms(EpTopology topology) {
-        return topology.isInternode() ? 2 : 1;
     }
 
     /** Whether nodes have more ranks than kernels have lanes for. */
@@ -229,7 +223,7 @@ final class CudaNormalState extends NormalState implements AutoCloseable {
      * them must fit at once.
      */
     void requireResident(CudaFunction kernel, int numBlocks, int numThreads, int sharedBytes) {
-        int room = kernel.maxBlocksPerSm(numThreads, sharedBytes) > 0 ? share.numSms() : 0;
+        int room = share.maxBlocks(kernel, numThreads, sharedBytes);
         if ((long) numBlocks * share.parts() > room) {
             throw new IllegalArgumentException(
                     ("numSms=%s for %s ranks on %s exceeds the %s blocks that fit there at once; lower Config.numSms to %s or less,"
@@ -239,7 +233,9 @@ final class CudaNormalState extends NormalState implements AutoCloseable {
                                     share.parts(),
                                     context,
                                     room,
-                                    Math.max(fewestSms(topology), share.smsPerPart())));
+                                    Math.max(
+                                            NormalConfigs.fewestSms(topology),
+                                            share.smsPerPart())));
         }
     }
 
