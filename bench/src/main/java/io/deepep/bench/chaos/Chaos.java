@@ -144,8 +144,8 @@ final class Chaos {
     }
 
     private synchronized void step(int place, Trial trial, Progress progress) {
-        progress.step();
         progress.at(trial.kind());
+        progress.step();
         made.set(place);
     }
 

@@ -20,9 +20,8 @@ public record Console(PrintWriter out, PrintWriter err, boolean terminal) {
 
     /** Shows a line that is gone when the next one comes, where a person is watching. */
     synchronized void show(String line) {
-        erase();
         if (terminal) {
-            out.print(NO_WRAP + line + WRAP);
+            out.print(ERASE_LINE + NO_WRAP + line + WRAP);
             out.flush();
         }
     }
