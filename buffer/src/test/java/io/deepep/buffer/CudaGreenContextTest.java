@@ -56,48 +56,52 @@ class CudaGreenContextTest {
         return Ranks.builder(BufferTestBackends.CUDA, communicator, Ranks.topology(1, NUM_RANKS));
     }
 
+    /** The same with a buffer, whose options may look at the part. */
+    private static void run(
+            BiConsumer<Buffer.Builder, GreenContext> options,
+            BiConsumer<RankContext, GreenContext> body) {
+        run(
+                (communicator, part) -> {
+                    Buffer.Builder builder = builder(communicator);
+                    options.accept(builder, part);
+                    try (Buffer buffer = builder.open()) {
+                        body.accept(
+                                new RankContext(BufferTestBackends.CUDA, communicator, buffer),
+                                part);
+                    }
+                });
+    }
+
     /** By default, calls take as many multiprocessors as the part leaves to each rank. */
     @Test
     void normalCallsRunInThePart() {
         run(
-                (communicator, part) -> {
-                    try (Buffer buffer =
-                            builder(communicator)
-                                    .normal(NORMAL.limits())
-                                    .communicationStream(part.stream())
-                                    .open()) {
-                        RankContext context =
-                                new RankContext(BufferTestBackends.CUDA, communicator, buffer);
-                        NormalRank rank = new NormalRank(context, NORMAL);
-                        assertThat(((CudaStream) buffer.communicationStream()).numSms())
-                                .isEqualTo(NUM_SMS);
-                        for (int i = 0; i < ROUNDS; i++) {
-                            exchange(rank, CallOptions.sync().on(part.stream()));
-                        }
-                        int tooMany = 2 * NUM_SMS;
-                        Config config = Config.recommended(NUM_RANKS).withNumSms(tooMany);
-                        assertThatThrownBy(() -> rank.dispatch(rank.plan().config(config)))
-                                .isInstanceOf(IllegalArgumentException.class)
-                                .hasMessageContaining("numSms=" + tooMany);
+                (builder, part) ->
+                        builder.normal(NORMAL.limits()).communicationStream(part.stream()),
+                (context, part) -> {
+                    NormalRank rank = new NormalRank(context, NORMAL);
+                    CudaStream stream = (CudaStream) context.buffer().communicationStream();
+                    assertThat(stream.numSms()).isEqualTo(NUM_SMS);
+                    for (int i = 0; i < ROUNDS; i++) {
+                        exchange(rank, CallOptions.sync().on(part.stream()));
                     }
+                    int tooMany = 2 * NUM_SMS;
+                    Config config = Config.recommended(NUM_RANKS).withNumSms(tooMany);
+                    assertThatThrownBy(() -> rank.dispatch(rank.plan().config(config)))
+                            .isInstanceOf(IllegalArgumentException.class)
+                            .hasMessageContaining("numSms=" + tooMany);
                 });
     }
 
     @Test
     void lowLatencyCallsRunInThePart() {
         run(
-                (communicator, part) -> {
-                    try (Buffer buffer =
-                            builder(communicator)
-                                    .lowLatency(LOW_LATENCY.limits())
-                                    .communicationStream(part.stream())
-                                    .open()) {
-                        RankContext context =
-                                new RankContext(BufferTestBackends.CUDA, communicator, buffer);
-                        LowLatencyRank rank = new LowLatencyRank(context, LOW_LATENCY.world(3));
-                        for (int i = 0; i < ROUNDS; i++) {
-                            rank.roundTrip(LowLatencyFormat.FP8);
-                        }
+                (builder, part) ->
+                        builder.lowLatency(LOW_LATENCY.limits()).communicationStream(part.stream()),
+                (context, _) -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, LOW_LATENCY.world(3));
+                    for (int i = 0; i < ROUNDS; i++) {
+                        rank.roundTrip(LowLatencyFormat.FP8);
                     }
                 });
     }
@@ -106,14 +110,11 @@ class CudaGreenContextTest {
     @Test
     void anEngineComputesInThePart() {
         run(
-                (communicator, part) -> {
-                    try (Buffer buffer = builder(communicator).normal(NORMAL.limits()).open()) {
-                        RankContext context =
-                                new RankContext(BufferTestBackends.CUDA, communicator, buffer);
-                        NormalRank rank = new NormalRank(context, NORMAL);
-                        exchange(rank, CallOptions.sync().on(part.stream()));
-                    }
-                });
+                (builder, _) -> builder.normal(NORMAL.limits()),
+                (context, part) ->
+                        exchange(
+                                new NormalRank(context, NORMAL),
+                                CallOptions.sync().on(part.stream())));
     }
 
     /** The part has a default stream of its own, which the handle does not tell from the GPU's. */
