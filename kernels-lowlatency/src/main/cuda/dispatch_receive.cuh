@@ -91,7 +91,7 @@ __device__ inline void collect_headers(const DispatchParams& p, const Call& call
         table.word(source, word) = one;
         table.word(source, word + 1) = other;
         if (!came) continue;
-        if ((word == kStatus && one != kOk) || (word + 1 == kFormat && other != format_word(p)) ||
+        if ((word == kStatus && one != kOk) || (word + 1 == kFormat && other != p.row_format) ||
             (word == kTopk && one != p.topk))
             shared.odd = true;
     }
@@ -122,7 +122,7 @@ __device__ __noinline__ Fault judge_headers(const DispatchParams& p, CountTable 
     };
     Fault fault;
     for (int word : {kFormat, kTopk}) {
-        int32_t mine = word == kFormat ? format_word(p) : p.topk;
+        int32_t mine = word == kFormat ? p.row_format : p.topk;
         int rank = first_wrong([&](int source) { return table.word(source, word) != mine; });
         if (rank < 0) continue;
         fault.code = kHeaderMismatch;

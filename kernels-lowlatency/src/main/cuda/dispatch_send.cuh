@@ -146,11 +146,6 @@ __device__ __noinline__ void count_more_tokens(const DispatchParams& p, int begi
     count_tokens(p, batch, begin, end, thread, hist, counts, nullptr);
 }
 
-// kFormat of a header: ranks that give weights and ranks that do not learn it.
-__device__ __forceinline__ int32_t format_word(const DispatchParams& p) {
-    return p.format | (p.topk_weights ? kWeighted : 0);
-}
-
 // The words of a header that say what is wrong with the selections of this rank, if anything is: two of them.
 __device__ __noinline__ uint2 status_words(const DispatchParams& p, const TokenCounts& counts, const uint32_t* hist,
                                            int word) {
@@ -188,7 +183,7 @@ __device__ inline void announce_dispatch(const DispatchParams& p, const Call& ca
                                     : uint2{counts.selections[dest], static_cast<uint32_t>(p.num_tokens)};
             } else {
                 if (is_odd) two = status_words(p, counts, hist, word);
-                if (word == kStatusValueHigh) two.y = format_word(p);
+                if (word == kStatusValueHigh) two.y = p.row_format;
             }
             store_words(header + word, call.epoch, two.x, two.y);
         }

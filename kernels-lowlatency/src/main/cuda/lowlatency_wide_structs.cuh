@@ -37,7 +37,6 @@ constexpr int kOrderBits = 15;
 constexpr int kTokenBits = 16;
 constexpr int kRowBits = 18;
 constexpr int kTopkBits = 5;
-constexpr int kWeighted = 4;
 constexpr int kHeaderCounts = 10;
 constexpr int kCombineHeaderWords = 8;
 
@@ -69,7 +68,7 @@ enum DispatchHeaderWord : int32_t {
     kStatusK = 2,
     kStatusValueLow = 3,
     kStatusValueHigh = 4,
-    kFormat = 5,              // a Format, and kWeighted
+    kFormat = 5,              // how rows travel: row_format
     kTopk = 6,
     kNumRows = 7,             // rows that follow for the receiver
     kNumSelections = 8,       // of its experts in them
@@ -87,7 +86,7 @@ enum DispatchFlagWord : int32_t {
 // See CombineWord.
 enum CombineHeaderWord : int32_t {
     kDispatchEpoch = 0,       // of the dispatch whose tokens are combined
-    kRowFormat = 1,           // what travels, from each selection or each rank
+    kRowFormat = 1,           // how rows travel, from each selection or each rank: row_format
     kHasRows = 2,             // 0: the sender did not receive the owner's tokens in that dispatch
     kCombineStatus = 3,       // kOk, kExpertOutOfRange, kSelectionChanged or kHandleInvalid
     kCombineToken = 4,
@@ -265,7 +264,7 @@ struct DispatchParams {
     int32_t counts_shared_offset;       // in dynamic shared memory
     int32_t row_shared_offset;          // in dynamic shared memory
     int32_t run;                        // of RankState::runs
-    int32_t reserved;
+    int32_t row_format;                 // how rows travel, compared with what peers say
 };
 static_assert(sizeof(DispatchParams) == 2504);
 static_assert(offsetof(DispatchParams, group) == 0);
@@ -309,7 +308,7 @@ static_assert(offsetof(DispatchParams, weights_offset) == 2484);
 static_assert(offsetof(DispatchParams, counts_shared_offset) == 2488);
 static_assert(offsetof(DispatchParams, row_shared_offset) == 2492);
 static_assert(offsetof(DispatchParams, run) == 2496);
-static_assert(offsetof(DispatchParams, reserved) == 2500);
+static_assert(offsetof(DispatchParams, row_format) == 2500);
 
 // See lowlatency_combine.cu.
 struct CombineParams {
@@ -348,7 +347,7 @@ struct CombineParams {
     int32_t num_experts;
     int32_t experts_per_rank;
     int32_t hidden;
-    int32_t row_format;                 // what travels, compared with what peers say
+    int32_t row_format;                 // how rows travel, compared with what peers say
     int32_t max_tokens;
     int32_t max_topk;
     int32_t reserved;
@@ -396,7 +395,7 @@ static_assert(offsetof(CombineParams, reserved) == 2500);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x7fde38f29b4ba3ec;
+__device__ uint64_t deepep_lowlatency_structs = 0x80074755206255ed;
 }
 
 }  // namespace deepep::lowlatency

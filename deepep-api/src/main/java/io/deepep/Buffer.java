@@ -129,8 +129,9 @@ public interface Buffer extends AutoCloseable {
     LowLatencyCombineResult lowLatencyCombine(LowLatencyCombinePlan plan, CallOptions options);
 
     /**
-     * The buffer's own memory for combine inputs, BF16 [El, R*maxTokens, H] for {@code handle}.
-     * Rows computed into it are combined in place. Valid as long as {@code handle}.
+     * The buffer's own memory for combine inputs, BF16 [El, R*maxTokens, H] for {@code handle},
+     * with H = {@link LowLatencyLimits#hidden}. Rows computed into it are combined in place. Valid
+     * as long as {@code handle}.
      */
     Tensor getLowLatencyCombineBuffer(LowLatencyHandle handle);
 

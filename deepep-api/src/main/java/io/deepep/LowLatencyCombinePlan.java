@@ -25,9 +25,11 @@ public final class LowLatencyCombinePlan extends LowLatencyPlan {
     /**
      * Starts a plan.
      *
-     * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous. Any memory
-     *     of the device will do; that of {@link Buffer#getLowLatencyCombineBuffer}, or the received
-     *     view itself, needs no memory besides the buffer
+     * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous. H is a
+     *     multiple of 128 up to {@link LowLatencyLimits#hidden}, the same on all ranks; it need not
+     *     be that of the dispatched rows. Any memory of the device will do; that of {@link
+     *     Buffer#getLowLatencyCombineBuffer}, or the received view itself, needs no memory besides
+     *     the buffer
      * @param topkIdx I64 [T,K], the indices that were dispatched
      * @param topkWeights F32 [T,K], contiguous
      * @param handle the handle of the dispatch whose tokens are combined
@@ -48,7 +50,7 @@ public final class LowLatencyCombinePlan extends LowLatencyPlan {
      * A result is therefore rounded to BF16 once more for each rank that holds experts of the
      * token. Either all ranks pre-reduce a combine, or none does.
      *
-     * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous
+     * @param x BF16 [El, R*maxTokens, H] as in {@link #builder}
      * @param topkIdx I64 [T,K], exactly the indices that were dispatched; others cause a {@link
      *     io.deepep.error.RoutingException} on all ranks
      * @param handle the handle of the dispatch whose tokens are combined; it must have been given

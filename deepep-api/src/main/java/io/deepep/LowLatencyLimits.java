@@ -6,7 +6,7 @@ package io.deepep;
  *
  * @param maxTokens most tokens that a rank dispatches at once (DeepEP's {@code
  *     num_max_dispatch_tokens_per_rank}), 1 to {@value #MAX_TOKENS}
- * @param hidden hidden size in elements, a positive multiple of {@value #HIDDEN_MULTIPLE}
+ * @param hidden largest hidden size in elements, a positive multiple of {@value #HIDDEN_MULTIPLE}
  * @param maxTopk most experts that a token selects, 1 to 32
  * @param numExperts experts of all ranks together, a multiple of the number of ranks
  */

@@ -24,6 +24,11 @@ public abstract sealed class LowLatencyPlan extends Plan
         return from.x;
     }
 
+    /** H: elements of a row; dispatched and combined rows may have different ones. */
+    public final int hidden() {
+        return (int) x().size(x().rank() - 1);
+    }
+
     /** The selected experts, I64 [T,K]. */
     public final Tensor topkIdx() {
         return from.topkIdx;

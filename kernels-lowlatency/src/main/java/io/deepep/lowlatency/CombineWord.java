@@ -12,7 +12,7 @@ public enum CombineWord implements KernelEnum {
     /** Epoch of the dispatch whose tokens are combined. */
     DISPATCH_EPOCH("of the dispatch whose tokens are combined"),
     /** See {@link LowLatencyFormats#combineCode}. */
-    ROW_FORMAT("what travels, from each selection or each rank"),
+    ROW_FORMAT("how rows travel, from each selection or each rank: row_format"),
     /** 1 or 0: then no rows come, and the owner counts them as absent. */
     HAS_ROWS("0: the sender did not receive the owner's tokens in that dispatch"),
     /** A {@link io.deepep.spi.FaultCode}, to which the words after it belong. */

@@ -14,7 +14,6 @@ public abstract class DispatchBank extends Bank {
     private final int numLocalExperts;
     private final int numSlots;
     private final int hidden;
-    private final int groups;
     private final Tensor srcInfo;
     private final Tensor layoutRange;
     private final Tensor count;
@@ -28,11 +27,10 @@ public abstract class DispatchBank extends Bank {
         this.numLocalExperts = limits.numLocalExperts(numRanks);
         this.numSlots = numRanks * limits.maxTokens();
         this.hidden = limits.hidden();
-        this.groups = hidden / Fp8E4m3.CHANNELS_PER_SCALE;
         srcInfo = memory.tensor(DType.I32, numLocalExperts, numSlots);
         layoutRange = memory.tensor(DType.I64, numLocalExperts, numRanks);
         count = memory.tensor(DType.I32, numLocalExperts);
-        scales = memory.tensor(DType.F32, numLocalExperts, groups, numSlots);
+        scales = memory.tensor(DType.F32, numLocalExperts, groups(hidden), numSlots);
     }
 
     /** R*maxTokens: rows that there is room for at each expert. */
@@ -56,10 +54,10 @@ public abstract class DispatchBank extends Bank {
     }
 
     /**
-     * The received rows of a format, [El, R*maxTokens, H], in memory that the bank's formats share:
-     * allocated when first asked for.
+     * The received rows of a format and size, [El, R*maxTokens, H], in memory that the bank's
+     * formats share: allocated when first asked for, for the largest size of the format.
      */
-    final Tensor recvX(LowLatencyFormat format) {
+    final Tensor recvX(LowLatencyFormat format, int rowSize) {
         DType dtype = format.isFp8() ? DType.FP8_E4M3 : DType.BF16;
         long numElements = (long) numLocalExperts * numSlots * hidden;
         if (rows == null || rows.capacityBytes() < numElements * dtype.sizeBytes()) {
@@ -68,17 +66,22 @@ public abstract class DispatchBank extends Bank {
         return view(
                 rows,
                 dtype,
-                new long[] {numLocalExperts, numSlots, hidden},
-                new long[] {(long) numSlots * hidden, hidden, 1});
+                new long[] {numLocalExperts, numSlots, rowSize},
+                new long[] {(long) numSlots * rowSize, rowSize, 1});
     }
 
     /** The received scales, column-major; null for BF16. */
-    final Tensor recvScales(LowLatencyFormat format) {
+    final Tensor recvScales(LowLatencyFormat format, int rowSize) {
+        int groups = groups(rowSize);
         return switch (format) {
             case BF16 -> null;
             case FP8, FP8_POWER_OF_TWO -> columnMajor(DType.F32, groups);
             case FP8_UE8M0 -> columnMajor(DType.I32, Ue8m0.packedSize(groups));
         };
+    }
+
+    private static int groups(int hidden) {
+        return hidden / Fp8E4m3.CHANNELS_PER_SCALE;
     }
 
     private Tensor columnMajor(DType dtype, int columns) {
@@ -102,7 +105,10 @@ public abstract class DispatchBank extends Bank {
                         of.owner());
     }
 
-    /** The zero-copy combine input, BF16 [El, R*maxTokens, H], made when it is first asked for. */
+    /**
+     * The zero-copy combine input, BF16 [El, R*maxTokens, H] with the largest H, made when it is
+     * first asked for.
+     */
     public final Tensor combineBuffer() {
         if (combineBuffer == null) {
             combineBuffer = memory.tensor(DType.BF16, numLocalExperts, numSlots, hidden);

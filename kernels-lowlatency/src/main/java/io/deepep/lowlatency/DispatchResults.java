@@ -33,8 +33,8 @@ public final class DispatchResults<B extends DispatchBank> {
 
         Latest(int index) {
             this.index = index;
-            recvX = banks.at(index).recvX(plan.format());
-            recvScales = banks.at(index).recvScales(plan.format());
+            recvX = banks.at(index).recvX(plan.format(), plan.hidden());
+            recvScales = banks.at(index).recvScales(plan.format(), plan.hidden());
             renew();
         }
 

@@ -20,7 +20,7 @@ public enum DispatchWord implements KernelEnum {
     /** The upper half. */
     STATUS_VALUE_HIGH(""),
     /** See {@link LowLatencyFormats#dispatchCode}. */
-    FORMAT("a Format, and kWeighted"),
+    FORMAT("how rows travel: row_format"),
     /** K. */
     TOPK(""),
     /** Rows that follow for the receiver. */

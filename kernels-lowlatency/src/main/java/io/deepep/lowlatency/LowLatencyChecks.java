@@ -7,6 +7,7 @@ import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
+import io.deepep.spi.RowFormat;
 import io.deepep.spi.TensorChecks;
 
 /**
@@ -42,8 +43,8 @@ public final class LowLatencyChecks {
     /** Checks a dispatch. */
     public void dispatch(LowLatencyDispatchPlan plan) {
         Tensor x = plan.x();
-        requireHidden(x, 1);
-        rows("x", x, TensorChecks.ANY, limits.hidden());
+        rows("x", x, TensorChecks.ANY, TensorChecks.ANY);
+        requireHidden(plan.format().isFp8() ? DType.FP8_E4M3 : DType.BF16, plan.hidden());
         if (x.size(0) > limits.maxTokens()) {
             throw new IllegalArgumentException(
                     "x has %s tokens, but the buffer was opened for maxTokens=%s; raise LowLatencyLimits.maxTokens"
@@ -69,8 +70,9 @@ public final class LowLatencyChecks {
     public void combine(LowLatencyCombinePlan plan, boolean weighted) {
         long numTokens = plan.handle().numTokens();
         int numTopk = plan.handle().numTopk();
-        requireHidden(plan.x(), 2);
-        rows("x", plan.x(), numLocalExperts, numSlots, limits.hidden());
+        rows("x", plan.x(), numLocalExperts, numSlots, TensorChecks.ANY);
+        // Rows of any format end with whole groups of channels.
+        requireHidden(DType.FP8_E4M3, plan.hidden());
         contiguous("topkIdx", plan.topkIdx(), DType.I64, numTokens, numTopk);
         optional("topkWeights", plan.topkWeights(), DType.F32, numTokens, numTopk);
         if (plan.isPreReduced() && !weighted) {
@@ -79,17 +81,17 @@ public final class LowLatencyChecks {
                             + " LowLatencyDispatchPlan, or combine with weights");
         }
         if (plan.out() != null) {
-            rows("out", plan.out(), numTokens, limits.hidden());
+            rows("out", plan.out(), numTokens, plan.hidden());
         }
         optional("waitCostStats", plan.waitCostStats(), DType.I64, numRanks);
     }
 
-    /** Low-latency mode has one hidden size: says whose it is that the rows lack. */
-    private void requireHidden(Tensor x, int last) {
-        if (x.rank() == last + 1 && x.size(last) != limits.hidden()) {
+    private void requireHidden(DType dtype, int hidden) {
+        RowFormat.requireHidden(dtype, hidden);
+        if (hidden > limits.hidden()) {
             throw new IllegalArgumentException(
-                    "x is %s; its last size must be %s, which is LowLatencyLimits.hidden"
-                            .formatted(x, limits.hidden()));
+                    "hidden=%s exceeds LowLatencyLimits.hidden=%s; raise the limit"
+                            .formatted(hidden, limits.hidden()));
         }
     }
 

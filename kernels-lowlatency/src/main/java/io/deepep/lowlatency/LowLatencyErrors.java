@@ -112,17 +112,27 @@ public record LowLatencyErrors(Kind kind, int rank, int numExperts) {
     public RankMismatchException mismatch(int word, long mine, int peer, long theirs) {
         if (kind == Kind.DISPATCH) {
             return word == DispatchWord.FORMAT.value()
-                    ? mismatch("format", LowLatencyFormats::dispatchName, mine, peer, theirs)
+                    ? mismatch(LowLatencyFormats::dispatchName, mine, peer, theirs)
                     : mismatch("numTopk", Long::toString, mine, peer, theirs);
         }
         return word == CombineWord.ROW_FORMAT.value()
-                ? mismatch("format", LowLatencyFormats::combineName, mine, peer, theirs)
+                ? mismatch(LowLatencyFormats::combineName, mine, peer, theirs)
                 : mismatch(
                         "the dispatch that it belongs to",
                         epoch -> "dispatch " + Word.call((int) epoch),
                         mine,
                         peer,
                         theirs);
+    }
+
+    /** How rows travel: their size, or else their format. */
+    private RankMismatchException mismatch(
+            LongFunction<String> name, long mine, int peer, long theirs) {
+        long hidden = LowLatencyFormats.hidden(mine);
+        long theirHidden = LowLatencyFormats.hidden(theirs);
+        return hidden != theirHidden
+                ? mismatch("hidden", Long::toString, hidden, peer, theirHidden)
+                : mismatch("format", name, mine, peer, theirs);
     }
 
     private RankMismatchException mismatch(

@@ -4,17 +4,22 @@ import io.deepep.CombineFormat;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyPlan;
 import io.deepep.spi.KernelEnum;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 
-/** How rows travel, as headers say it and ranks compare it. */
+/**
+ * How rows travel, as headers say it and ranks compare it: a format, whether the call has weights
+ * to sum before a combine, and the hidden size.
+ */
 public final class LowLatencyFormats {
-    /** Added to a dispatch's format: rows have weights. */
-    public static final int WEIGHTED = 4;
+    /**
+     * Of a dispatch: rows have weights. Of a combine: ranks sum a token's rows before they send.
+     */
+    private static final int REDUCED = 4;
 
-    /** Added to a combine's format: ranks sum the rows of a token before they send them. */
-    public static final int PRE_REDUCED = 4;
+    private static final int HIDDEN_SHIFT = 3;
 
     private LowLatencyFormats() {}
 
@@ -32,28 +37,37 @@ public final class LowLatencyFormats {
 
     /** A dispatch's format. */
     public static int dispatchCode(LowLatencyDispatchPlan plan) {
-        return plan.format().ordinal() | (plan.topkWeights() != null ? WEIGHTED : 0);
+        return code(plan.format(), plan.topkWeights() != null, plan);
     }
 
     /** What it is called in messages. */
     static String dispatchName(long code) {
-        return name(LowLatencyFormat.values(), code & ~WEIGHTED)
-                + ((code & WEIGHTED) != 0 ? " with weights" : "");
+        return name(LowLatencyFormat.values(), code)
+                + ((code & REDUCED) != 0 ? " with weights" : "");
     }
 
     /** What travels in a combine: rows of each selection or of each rank's sum. */
     public static int combineCode(LowLatencyCombinePlan plan) {
-        return plan.format().ordinal() | (plan.isPreReduced() ? PRE_REDUCED : 0);
+        return code(plan.format(), plan.isPreReduced(), plan);
     }
 
     /** What it is called in messages. */
     static String combineName(long code) {
-        return ((code & PRE_REDUCED) != 0 ? "pre-reduced " : "")
-                + name(CombineFormat.values(), code & ~PRE_REDUCED);
+        return ((code & REDUCED) != 0 ? "pre-reduced " : "") + name(CombineFormat.values(), code);
+    }
+
+    /** The hidden size in a code. */
+    static long hidden(long code) {
+        return code >>> HIDDEN_SHIFT;
+    }
+
+    private static int code(Enum<?> format, boolean isReduced, LowLatencyPlan plan) {
+        return format.ordinal() | (isReduced ? REDUCED : 0) | plan.hidden() << HIDDEN_SHIFT;
     }
 
     private static String name(Enum<?>[] formats, long code) {
-        return code < 0 || code >= formats.length ? "format " + code : formats[(int) code].name();
+        int format = (int) (code & REDUCED - 1);
+        return format < formats.length ? formats[format].name() : "format " + format;
     }
 
     /** Tells observers of the rows of a combine. Scales travel as F32. */

@@ -90,7 +90,6 @@ public record LowLatencyLayout(
         int numTokens = limits.maxTokens();
         int numTopk = limits.maxTopk();
         int hidden = limits.hidden();
-        long numParts = Math.ceilDiv(hidden, PART_CHANNELS);
         Layout.Builder builder = Layout.builder("LowLatencyLayout");
         Region acks = builder.region("acks", (long) Integer.BYTES * KINDS * PARITIES, numRanks);
         Region dispatchHeaders =
@@ -116,7 +115,7 @@ public record LowLatencyLayout(
                         (long) flagBytes * numRanks * numTopk,
                         PARITIES,
                         numTokens,
-                        numParts);
+                        numParts(hidden));
         Region combinePacks =
                 builder.region(
                         "combinePacks",
@@ -245,7 +244,7 @@ public record LowLatencyLayout(
     }
 
     /** Parts of a combined row that have flags of their own. */
-    public int numParts() {
-        return (int) (combineFlags.stride1() / combineFlags.recordBytes());
+    public static int numParts(int hidden) {
+        return Math.ceilDiv(hidden, PART_CHANNELS);
     }
 }

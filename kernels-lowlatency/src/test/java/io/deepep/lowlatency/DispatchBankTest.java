@@ -25,30 +25,37 @@ class DispatchBankTest {
     @Test
     void rowsOfAllFormatsShareTheLargestMemory() {
         int before = numAllocated;
-        Tensor fp8 = bank.recvX(LowLatencyFormat.FP8);
+        Tensor fp8 = bank.recvX(LowLatencyFormat.FP8, 640);
         assertThat(fp8.dtype()).isEqualTo(DType.FP8_E4M3);
         assertThat(fp8.shape()).containsExactly(3, 12, 640);
-        Tensor bf16 = bank.recvX(LowLatencyFormat.BF16);
+        Tensor bf16 = bank.recvX(LowLatencyFormat.BF16, 640);
         assertThat(bf16.dtype()).isEqualTo(DType.BF16);
         assertThat(bf16.shape()).containsExactly(3, 12, 640);
         assertThat(numAllocated).isEqualTo(before + 2);
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
-            assertThat(bank.recvX(format).address()).isEqualTo(bf16.address());
-            assertThat(bank.recvX(format).isContiguous()).isTrue();
+            assertThat(bank.recvX(format, 640).address()).isEqualTo(bf16.address());
+            assertThat(bank.recvX(format, 640).isContiguous()).isTrue();
         }
+        Tensor narrow = bank.recvX(LowLatencyFormat.BF16, 72);
+        assertThat(narrow.address()).isEqualTo(bf16.address());
+        assertThat(narrow.shape()).containsExactly(3, 12, 72);
+        assertThat(narrow.isContiguous()).isTrue();
         assertThat(numAllocated).isEqualTo(before + 2);
     }
 
     @Test
     void scalesAreColumnMajor() {
-        assertThat(bank.recvScales(LowLatencyFormat.BF16)).isNull();
-        Tensor scales = bank.recvScales(LowLatencyFormat.FP8);
+        assertThat(bank.recvScales(LowLatencyFormat.BF16, 640)).isNull();
+        Tensor scales = bank.recvScales(LowLatencyFormat.FP8, 640);
         assertThat(scales.dtype()).isEqualTo(DType.F32);
         assertThat(scales.shape()).containsExactly(3, 12, 5);
         assertThat(scales.strides()).containsExactly(5 * 12, 1, 12);
-        Tensor packed = bank.recvScales(LowLatencyFormat.FP8_UE8M0);
+        Tensor packed = bank.recvScales(LowLatencyFormat.FP8_UE8M0, 640);
         assertThat(packed.dtype()).isEqualTo(DType.I32);
         assertThat(packed.shape()).containsExactly(3, 12, 2);
         assertThat(packed.strides()).containsExactly(2 * 12, 1, 12);
+        Tensor narrow = bank.recvScales(LowLatencyFormat.FP8, 256);
+        assertThat(narrow.shape()).containsExactly(3, 12, 2);
+        assertThat(narrow.strides()).containsExactly(2 * 12, 1, 12);
     }
 }

@@ -107,7 +107,12 @@ class LowLatencyLayoutProperties {
         // Every part of every source's row has a flag of its own.
         assertThat(layout.combineFlag(0, 0, 0, 0, 0)).isEqualTo(layout.combineFlags().offset());
         assertThat(
-                        layout.combineFlag(1, token, layout.numParts() - 1, rank, maxTopk - 1)
+                        layout.combineFlag(
+                                        1,
+                                        token,
+                                        LowLatencyLayout.numParts(limits.hidden()) - 1,
+                                        rank,
+                                        maxTopk - 1)
                                 + layout.flagBytes())
                 .isEqualTo(layout.combineFlags().end());
 

@@ -5,6 +5,7 @@ import io.deepep.Tensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
+import java.util.Random;
 
 /**
  * Host tensors made from arrays, copied, poisoned and compared. Their memory is freed by the
@@ -122,6 +123,13 @@ public final class HostTensors {
     public static Tensor poison(Tensor tensor) {
         tensor.segment().asSlice(0, tensor.numElements() * tensor.dtype().sizeBytes()).fill(POISON);
         return tensor;
+    }
+
+    /** Fills the elements of a contiguous tensor with any bits. */
+    public static void randomBytes(Tensor tensor, Random random) {
+        byte[] bytes = new byte[(int) (tensor.numElements() * tensor.dtype().sizeBytes())];
+        random.nextBytes(bytes);
+        tensor.segment().copyFrom(MemorySegment.ofArray(bytes));
     }
 
     /**

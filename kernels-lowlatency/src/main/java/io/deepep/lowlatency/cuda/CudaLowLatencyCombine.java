@@ -38,7 +38,7 @@ final class CudaLowLatencyCombine extends CudaLowLatencyOperation<LowLatencyComb
         this.out =
                 plan.out() != null
                         ? plan.out()
-                        : kernels.memory.tensor(DType.BF16, handle.numTokens(), limits.hidden());
+                        : kernels.memory.tensor(DType.BF16, handle.numTokens(), plan.hidden());
         int sharedBytes = LowLatencyStructs.combineSharedBytes(plan);
         requireShared(
                 sharedBytes,
@@ -62,9 +62,7 @@ final class CudaLowLatencyCombine extends CudaLowLatencyOperation<LowLatencyComb
                 .set("flag_parity_stride", flags.stride0())
                 .set("flag_token_stride", flags.stride1())
                 .set("flag_part_stride", flags.recordBytes())
-                .set(
-                        "row_stride",
-                        LowLatencyLayout.combineRowStride(plan.format(), limits.hidden()))
+                .set("row_stride", LowLatencyLayout.combineRowStride(plan.format(), plan.hidden()))
                 .set("pack_stride", layout.combinePacks().recordBytes())
                 .set("x_expert_stride", rowBytes(plan.x(), 0))
                 .set("x_row_stride", rowBytes(plan.x(), 1))
@@ -85,7 +83,7 @@ final class CudaLowLatencyCombine extends CudaLowLatencyOperation<LowLatencyComb
     /** Where rows come from is known in device memory. */
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        LowLatencyFormats.describe(facts, plan.format(), limits.hidden());
+        LowLatencyFormats.describe(facts, plan.format(), plan.hidden());
         facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
     }
 

@@ -6,6 +6,7 @@ import io.deepep.LowLatencyDispatchResult;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.lowlatency.DispatchResults;
 import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.Layout;
 import io.deepep.spi.RecordedFacts;
@@ -25,11 +26,11 @@ final class CudaLowLatencyDispatch extends CudaLowLatencyOperation<LowLatencyDis
         this.plan = plan;
         this.numTokens = (int) plan.x().size(0);
         this.numTopk = (int) plan.topkIdx().size(1);
-        this.rows = LowLatencyLayout.rows(plan.format(), limits.hidden());
+        this.rows = LowLatencyLayout.rows(plan.format(), plan.hidden());
         int sharedBytes = (int) (rowSharedOffset() + rows.selectionsOffset());
         requireShared(
                 sharedBytes,
-                "numExperts=%s with hidden=%s".formatted(limits.numExperts(), limits.hidden()),
+                "numExperts=%s with hidden=%s".formatted(limits.numExperts(), plan.hidden()),
                 "use fewer experts");
         this.results = new DispatchResults<>(kernels.dispatches, plan, runs);
         prepare(
@@ -78,7 +79,8 @@ final class CudaLowLatencyDispatch extends CudaLowLatencyOperation<LowLatencyDis
                 .setInt("selections_offset", (int) rows.selectionsOffset())
                 .setInt("weights_offset", (int) rows.weightsOffset(numTopk))
                 .setInt("counts_shared_offset", (int) countsSharedOffset())
-                .setInt("row_shared_offset", (int) rowSharedOffset());
+                .setInt("row_shared_offset", (int) rowSharedOffset())
+                .setInt("row_format", LowLatencyFormats.dispatchCode(plan));
     }
 
     @Override

@@ -147,7 +147,7 @@ abstract class CudaLowLatencyOperation<R> implements CudaOperation<R> {
                 .setInt("topk", (int) plan.topkIdx().size(1))
                 .setInt("num_experts", limits.numExperts())
                 .setInt("experts_per_rank", numLocalExperts())
-                .setInt("hidden", limits.hidden())
+                .setInt("hidden", plan.hidden())
                 .setInt("max_tokens", limits.maxTokens())
                 .setInt("max_topk", limits.maxTopk());
         if (halves != BOTH && kind == Kind.COMBINE) {

@@ -286,7 +286,7 @@ final class LowLatencyStructs {
                 .i32("counts_shared_offset", "in dynamic shared memory")
                 .i32("row_shared_offset", "in dynamic shared memory")
                 .i32("run", "of RankState::runs")
-                .i32("reserved", "")
+                .i32("row_format", "how rows travel, compared with what peers say")
                 .build();
     }
 
@@ -329,7 +329,7 @@ final class LowLatencyStructs {
                 .i32("num_experts", "")
                 .i32("experts_per_rank", "")
                 .i32("hidden", "")
-                .i32("row_format", "what travels, compared with what peers say")
+                .i32("row_format", "how rows travel, compared with what peers say")
                 .i32("max_tokens", "")
                 .i32("max_topk", "")
                 .i32("reserved", "")
@@ -368,7 +368,6 @@ final class LowLatencyStructs {
                 .constant("kTokenBits", DispatchFlagWord.TOKEN_BITS)
                 .constant("kRowBits", rowBits)
                 .constant("kTopkBits", TOPK_BITS)
-                .constant("kWeighted", LowLatencyFormats.WEIGHTED)
                 .constant("kHeaderCounts", DispatchWord.COUNT)
                 .constant("kCombineHeaderWords", CombineWord.COUNT)
                 .enumeration("Phases", "int32_t", "", Phases.class)

@@ -60,6 +60,7 @@ final class Combiner {
                 headers.begin(owner, CallEpoch.of(call), LowLatencyFormats.combineCode(plan));
             }
         }
+        rows.use(plan.hidden());
         long bad = firstBadSelection(plan, from.sentTopkIdx);
         for (int owner = 0; owner < peers.count(); owner++) {
             if (!bank.reached[owner]) {
@@ -191,6 +192,7 @@ final class Combiner {
                                 && headers.get(call, sender, CombineWord.HAS_ROWS) != 0;
                 bank.expected[sender] = came[sender];
             }
+            rows.use(plan.hidden());
             for (int token = 0; token < selections.numTokens(); token++) {
                 addRows(plan, call, selections, token);
                 rows.storeSum(plan.format(), out.segment(), 2L * out.stride(0) * token);

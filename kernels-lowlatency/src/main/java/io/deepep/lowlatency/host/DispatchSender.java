@@ -176,7 +176,7 @@ final class DispatchSender {
         }
         boolean powerOfTwo = plan.format() != LowLatencyFormat.FP8;
         long scales = format.elementBytes();
-        RowMath.castFp8(x.segment(), from, wire, 0, wire, scales, limits.hidden(), powerOfTwo);
+        RowMath.castFp8(x.segment(), from, wire, 0, wire, scales, plan.hidden(), powerOfTwo);
     }
 
     private void putRow(

@@ -23,13 +23,13 @@ final class HomeRows {
     private final LowLatencyLayout layout;
     private final HostHeap rdma;
     private final int rank;
-    private final int hidden;
-    private final int numParts;
     private final LogFmt10 logFmt = new LogFmt10();
     private final float[] sum;
     private final float[] weights;
     private final MemorySegment[] memories;
     private final long[] offsets;
+    private int hidden;
+    private int numParts;
     private int count;
 
     /** A sum before it is encoded. */
@@ -39,14 +39,18 @@ final class HomeRows {
         this.layout = kernels.layout;
         this.rdma = kernels.rdma;
         this.rank = kernels.rank;
-        this.hidden = kernels.limits.hidden();
-        this.numParts = layout.numParts();
         int maxTopk = kernels.limits.maxTopk();
-        this.sum = new float[hidden];
+        this.sum = new float[kernels.limits.hidden()];
         this.weights = new float[maxTopk];
         this.memories = new MemorySegment[maxTopk];
         this.offsets = new long[maxTopk];
-        this.rounded = HostMemory.allocate(Arena.ofAuto(), 2L * hidden);
+        this.rounded = HostMemory.allocate(Arena.ofAuto(), 2L * kernels.limits.hidden());
+    }
+
+    /** The rows that are sent and summed from now on have {@code hidden} elements. */
+    void use(int hidden) {
+        this.hidden = hidden;
+        this.numParts = LowLatencyLayout.numParts(hidden);
     }
 
     /** Sends a row of BF16 to the slot of its token and selection at the token's owner. */

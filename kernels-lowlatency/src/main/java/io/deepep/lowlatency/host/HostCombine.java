@@ -45,10 +45,7 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
                 plan.out() != null
                         ? plan.out()
                         : HostMemory.tensors(Arena.ofAuto())
-                                .tensor(
-                                        DType.BF16,
-                                        plan.handle().numTokens(),
-                                        kernels.limits.hidden());
+                                .tensor(DType.BF16, plan.handle().numTokens(), plan.hidden());
     }
 
     @Override

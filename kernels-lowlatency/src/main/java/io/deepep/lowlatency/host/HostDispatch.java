@@ -31,7 +31,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         this.kernels = kernels;
         this.plan = plan;
         this.timeouts = kernels.peers.timeouts(plan);
-        this.rows = LowLatencyLayout.rows(plan.format(), kernels.limits.hidden());
+        this.rows = LowLatencyLayout.rows(plan.format(), plan.hidden());
         this.runs = new RunsInFlight(kernels.dispatches);
         this.results = new DispatchResults<>(kernels.dispatches, plan, runs);
     }

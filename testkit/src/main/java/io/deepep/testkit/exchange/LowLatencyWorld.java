@@ -34,40 +34,45 @@ public record LowLatencyWorld(
         List<Tensor> outputs)
         implements ExchangeWorld {
     private static LowLatencyWorld of(
-            Routing routing, Routing effective, LowLatencyLimits limits, long seed) {
+            Routing routing, Routing effective, LowLatencyLimits limits, int hidden, long seed) {
         LowLatencyOracle oracle = new LowLatencyOracle(effective);
         List<Tokens> tokens = new ArrayList<>();
         List<Tensor> outputs = new ArrayList<>();
         for (int rank = 0; rank < routing.numRanks(); rank++) {
-            tokens.add(Tokens.bf16(rank, routing.numTokens(rank), limits.hidden(), seed));
-            outputs.add(expertOutputs(oracle, limits, rank, seed));
+            tokens.add(Tokens.bf16(rank, routing.numTokens(rank), hidden, seed));
+            outputs.add(expertOutputs(oracle, limits, hidden, rank, seed));
         }
         return new LowLatencyWorld(routing, oracle, limits, tokens, outputs);
     }
 
     /** The exchange of a routing over a buffer with these limits. */
     public static LowLatencyWorld of(RoutingSpec spec, LowLatencyLimits limits) {
-        return of(spec, limits, UnaryOperator.identity());
+        return of(spec, limits, limits.hidden());
+    }
+
+    /** The same with rows of {@code hidden} elements, of which buffers may have room for more. */
+    public static LowLatencyWorld of(RoutingSpec spec, LowLatencyLimits limits, int hidden) {
+        Routing routing = spec.generate();
+        return of(routing, routing, limits, hidden, spec.seed());
     }
 
     /** The same exchange when masks leave no more than {@code effective} of its routing. */
     public static LowLatencyWorld of(
             RoutingSpec spec, LowLatencyLimits limits, UnaryOperator<Routing> effective) {
         Routing routing = spec.generate();
-        return of(routing, effective.apply(routing), limits, spec.seed());
+        return of(routing, effective.apply(routing), limits, limits.hidden(), spec.seed());
     }
 
     /** The exchange of a routing over a buffer with these limits. */
     public static LowLatencyWorld of(Routing routing, LowLatencyLimits limits) {
-        return of(routing, routing, limits, 1);
+        return of(routing, routing, limits, limits.hidden(), 1);
     }
 
     /** NaN in rows that hold no token. */
     private static Tensor expertOutputs(
-            LowLatencyOracle oracle, LowLatencyLimits limits, int rank, long seed) {
+            LowLatencyOracle oracle, LowLatencyLimits limits, int hidden, int rank, long seed) {
         int experts = oracle.routing().numLocalExperts();
         int rows = oracle.routing().numRanks() * limits.maxTokens();
-        int hidden = limits.hidden();
         Tensor output = HostTensors.poison(HostTensors.allocate(DType.BF16, experts, rows, hidden));
         for (int expert = 0; expert < experts; expert++) {
             int count = oracle.rows(rank, expert).size();

@@ -162,6 +162,51 @@ public record LowLatencyCallConformance(TestBackend backend) {
         }
     }
 
+    /**
+     * Tokens may be smaller than the buffer's limit, or packed for their way out; what the experts
+     * make of them comes home in its own size.
+     */
+    @Cases(from = "all")
+    public void rowsOfAnotherSize(LowLatencyShape shape, RankContext context) {
+        LowLatencyRank wide = shape.raggedRank(context);
+        LowLatencyRank packed = shape.packedRank(context);
+        LowLatencyRank narrow = shape.rankOf(context, 128 * Math.ceilDiv(shape.hidden(), 256));
+        LowLatencyHandle packedHandle = packed.dispatchWeighted(LowLatencyFormat.BF16).handle();
+        LowLatencyHandle wideHandle = wide.dispatchWeighted(LowLatencyFormat.BF16).handle();
+        for (CombineFormat format : CombineFormat.values()) {
+            wide.combine(packedHandle, format);
+            narrow.combine(wideHandle, format);
+            wide.combinePreReduced(packedHandle, format);
+            narrow.combinePreReduced(wideHandle, format);
+        }
+        for (LowLatencyFormat format : LowLatencyFormat.values()) {
+            wide.combine(narrow.dispatch(format).handle());
+            narrow.combine(wide.dispatch(format).handle());
+        }
+    }
+
+    /** The rows of one rank have another size, on their way out or home. */
+    @Cases(from = "few")
+    public void differentSizesOfRows(LowLatencyShape shape, RankContext context) {
+        LowLatencyRank wide = shape.raggedRank(context);
+        LowLatencyRank narrow = shape.rankOf(context, 128);
+        LowLatencyRank own = context.isCulprit() ? narrow : wide;
+        String hidden = Integer.toString(shape.hidden());
+        for (LowLatencyFormat format : LowLatencyFormat.values()) {
+            LowLatencyDispatchPlan plan = own.plan(format).build();
+            Misbehaviour.requireMismatch(() -> own.call(plan), "on hidden", "128", hidden);
+            wide.roundTrip(format);
+        }
+        LowLatencyHandle handle = wide.dispatchWeighted(LowLatencyFormat.FP8).handle();
+        for (CombineFormat format : CombineFormat.values()) {
+            LowLatencyCombinePlan each = own.home(handle).format(format).build();
+            Misbehaviour.requireMismatch(() -> own.call(each), "on hidden", "128", hidden);
+            LowLatencyCombinePlan sum = own.preReduced(handle).format(format).build();
+            Misbehaviour.requireMismatch(() -> own.call(sum), "on hidden", "128", hidden);
+            wide.combine(handle, format);
+        }
+    }
+
     @Cases(from = "few")
     public void hooks(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);

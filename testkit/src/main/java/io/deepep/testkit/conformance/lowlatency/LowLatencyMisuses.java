@@ -88,8 +88,14 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
     }
 
     private void dispatches() {
-        String hidden = "128, which is LowLatencyLimits.hidden";
-        dispatch("x has another hidden size", hidden, r -> r.withX(r.bf16(10, 256)));
+        String tooWide = "exceeds LowLatencyLimits.hidden=128";
+        dispatch("tokens are too wide", tooWide, r -> r.withX(r.bf16(10, 256)));
+        dispatch("tokens are empty", "hidden=0", r -> r.withX(r.bf16(10, 0)));
+        dispatch("tokens to cast have an odd size", "hidden=64", r -> r.withX(r.bf16(10, 64)));
+        dispatch(
+                "tokens have an odd size",
+                "hidden=12",
+                r -> r.withX(r.bf16(10, 12)).format(LowLatencyFormat.BF16));
         dispatch("x is FP8", "x", r -> r.withX(r.tensor(FP8_E4M3, 10, 128)));
         dispatch("x has one dimension", "x", r -> r.withX(r.bf16(10)));
         dispatch(
@@ -169,6 +175,8 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
     private void combinedRows() {
         combine("combined rows of too few experts", "x", r -> r.home(r.bf16(1, ROWS, 128)));
         combine("too few combined rows", "x", r -> r.home(r.bf16(EXPERTS, ROWS - 1, 128)));
+        combine("combined rows are too wide", "256", r -> r.home(r.bf16(EXPERTS, ROWS, 256)));
+        combine("combined rows have an odd size", "64", r -> r.home(r.bf16(EXPERTS, ROWS, 64)));
         combine("combined rows are F32", "x", r -> r.home(r.f32(EXPERTS, ROWS, 128)));
         combine("combined rows lie elsewhere", "x", r -> r.home(r.elsewhere(r.outputs())));
         combine(
@@ -204,6 +212,7 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
                 r -> r.inputs().preReduced(r.handle()));
         missing("pre-reduced rows of no handle", "handle", r -> r.inputs().preReduced(null));
         combine("out of too few tokens", "out", r -> r.home().out(r.bf16(9, 128)));
+        combine("out has another hidden size", "out", r -> r.home().out(r.bf16(10, 64)));
         combine(
                 "out lies in the RDMA buffer",
                 "lies in the buffer (RDMA)",

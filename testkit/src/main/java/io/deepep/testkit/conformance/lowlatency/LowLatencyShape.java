@@ -4,6 +4,7 @@ import io.deepep.Buffer;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
+import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.ExchangeShape;
 import io.deepep.testkit.conformance.RankContext;
@@ -11,6 +12,7 @@ import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.Arrays;
+import java.util.Random;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.params.provider.Arguments;
@@ -103,6 +105,30 @@ public record LowLatencyShape(
     @Override
     public LowLatencyWorld world(RoutingSpec spec) {
         return LowLatencyWorld.of(spec, limits());
+    }
+
+    /** The rank's share of the ragged exchange, with rows of another size. */
+    LowLatencyRank rankOf(RankContext context, int rowSize) {
+        return share(context, context.shared(rowSize, this::ofRows));
+    }
+
+    /** The same with tokens of any bits, and of a size that no limit has. */
+    LowLatencyRank packedRank(RankContext context) {
+        return share(
+                context,
+                context.shared(
+                        "packed",
+                        _ -> {
+                            LowLatencyWorld world = ofRows(hidden / 2 + 8);
+                            Random random = new Random(7);
+                            world.tokens()
+                                    .forEach(tokens -> HostTensors.randomBytes(tokens.x(), random));
+                            return world;
+                        }));
+    }
+
+    private LowLatencyWorld ofRows(int rowSize) {
+        return LowLatencyWorld.of(raggedSpec(), limits(), rowSize);
     }
 
     /** The exchange of a routing when all others have masked the ranks {@code absent}. */

@@ -20,7 +20,6 @@ import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.Tokens;
-import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Random;
 
@@ -127,11 +126,7 @@ public record NormalCombineConformance(TestBackend backend) {
     private static NormalWorld packed(NormalShape shape) {
         NormalWorld world = NormalWorld.of(shape.spec(), NARROW, shape.dtype());
         Random random = new Random(7);
-        for (Tokens tokens : world.tokens()) {
-            byte[] bytes = new byte[(int) tokens.x().segment().byteSize()];
-            random.nextBytes(bytes);
-            tokens.x().segment().copyFrom(MemorySegment.ofArray(bytes));
-        }
+        world.tokens().forEach(tokens -> HostTensors.randomBytes(tokens.x(), random));
         return world;
     }
 
