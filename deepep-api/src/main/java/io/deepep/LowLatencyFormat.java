@@ -6,7 +6,7 @@ package io.deepep;
  * channels.
  */
 public enum LowLatencyFormat {
-    /** BF16 rows, no scales. */
+    /** BF16 rows, no scales. They are copied byte for byte, so they may hold any bytes. */
     BF16,
     /** FP8 rows with F32 scales amax/448, see {@link Fp8E4m3#quantize}. */
     FP8,
