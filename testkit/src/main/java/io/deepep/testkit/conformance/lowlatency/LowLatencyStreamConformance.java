@@ -14,6 +14,7 @@ import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
 import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.testkit.TestBackend;
@@ -25,6 +26,9 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.LowLatencyWorld;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
  * Low-latency calls in the order of a stream: the buffer's own or the engine's, with nothing
@@ -62,6 +66,45 @@ public record LowLatencyStreamConformance(TestBackend backend) implements RankGr
             rank.verify(second, FORMAT);
             rank.verify(first, FORMAT);
         }
+    }
+
+    /** One thread makes the calls of all ranks of the process, and waits for none in between. */
+    @Cases(from = "few")
+    public void oneThreadForAllRanks(LowLatencyShape shape, RankContext context) {
+        LowLatencyRank own = shape.raggedRank(context);
+        List<LowLatencyRank> ranks = context.shared("ranks", _ -> new CopyOnWriteArrayList<>());
+        ranks.add(own);
+        context.meet();
+        for (int round = 0; round < 6 && ranks.getFirst() == own; round++) {
+            boolean hook = round % 2 == 1;
+            List<LowLatencyDispatchResult> received =
+                    ranks.stream().map(rank -> dispatchBehind(rank, hook)).toList();
+            received.forEach(result -> ExchangeRank.receive(result.receiveHook()));
+            List<LowLatencyCombineResult> combined = new ArrayList<>();
+            for (int i = 0; i < ranks.size(); i++) {
+                combined.add(combineBehind(ranks.get(i), received.get(i).handle(), hook));
+            }
+            combined.forEach(result -> ExchangeRank.receive(result.receiveHook()));
+            for (int i = 0; i < ranks.size(); i++) {
+                ranks.get(i).verify(combined.get(i));
+                ranks.get(i).verify(received.get(i), FORMAT);
+            }
+        }
+        context.meet();
+        own.roundTrip();
+    }
+
+    private static LowLatencyDispatchResult dispatchBehind(LowLatencyRank rank, boolean hook) {
+        Buffer buffer = rank.context().buffer();
+        return buffer.lowLatencyDispatch(
+                rank.plan(FORMAT).receiveHook(hook).build(), CallOptions.async());
+    }
+
+    private static LowLatencyCombineResult combineBehind(
+            LowLatencyRank rank, LowLatencyHandle handle, boolean hook) {
+        Buffer buffer = rank.context().buffer();
+        return buffer.lowLatencyCombine(
+                rank.home(handle).receiveHook(hook).build(), CallOptions.async());
     }
 
     /** The engine's stream makes the tokens, runs the calls and uses what they give. */

@@ -19,6 +19,9 @@ import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.NormalWorld;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
  * The order of normal-mode calls against work of an engine's stream: inputs come into being on it
@@ -37,6 +40,14 @@ public record NormalStreamConformance(TestBackend backend) implements NormalMisu
             NormalRank rank = exact.expecting(world.check().worstCase(rows));
             Tensor outputs = context.poisoned(DType.BF16, rows, world.hidden());
             return new Engine(rank, rows, outputs, rank.outputs());
+        }
+
+        Buffer buffer() {
+            return rank.context().buffer();
+        }
+
+        DispatchResult dispatch(CallOptions options) {
+            return buffer().dispatch(plan(rank.x()), options);
         }
 
         /** In worst-case mode, so that nobody waits for counts; tokens are still to come. */
@@ -99,6 +110,32 @@ public record NormalStreamConformance(TestBackend backend) implements NormalMisu
             rank.verify(result);
             rank.verify(new CombineResult(seen, null, home.event()));
         }
+    }
+
+    /** One thread makes the calls of all ranks of the process, and waits for none in between. */
+    @Cases(from = "few")
+    public void oneThreadForAllRanks(NormalShape shape, RankContext context) {
+        Engine own = Engine.of(context, shape);
+        List<Engine> engines = context.shared("engines", _ -> new CopyOnWriteArrayList<>());
+        engines.add(own);
+        context.meet();
+        for (int round = 0; round < 3 && engines.getFirst().rank() == own.rank(); round++) {
+            List<DispatchResult> received =
+                    engines.stream().map(each -> each.dispatch(CallOptions.async())).toList();
+            List<CombineResult> home = new ArrayList<>();
+            for (int i = 0; i < engines.size(); i++) {
+                Engine each = engines.get(i);
+                CombinePlan plan =
+                        CombinePlan.builder(each.made(), received.get(i).handle()).build();
+                home.add(each.buffer().combine(plan, CallOptions.async()));
+            }
+            for (int i = 0; i < engines.size(); i++) {
+                engines.get(i).rank().verify(received.get(i));
+                engines.get(i).rank().verify(home.get(i));
+            }
+        }
+        context.meet();
+        shape.rank(context).roundTrip();
     }
 
     /** An engine that leaves waiting to its stream sizes its experts' work by them. */
