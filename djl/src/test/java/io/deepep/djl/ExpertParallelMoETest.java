@@ -69,84 +69,76 @@ class ExpertParallelMoETest {
 
     @Test
     void sharedExpertAndOtherShapes() throws InterruptedException {
-        Moe.run(
+        Moe.withExchange(
                 2,
-                (communicator, buffer, manager) -> {
-                    try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
-                        ExpertGate gate = Moe.softmaxGate(manager);
-                        SwiGluExpert shared = Moe.expert(manager, 77);
-                        ExpertParallelMoE moe =
-                                ExpertParallelMoE.builder(exchange, Moe.EXPERTS)
-                                        .gate(gate)
-                                        .experts(e -> Moe.expert(manager, e))
-                                        .sharedExpert(shared)
-                                        .build();
-                        NDArray x = Moe.tokens(manager, communicator.rank(), 12);
-                        NDArray expected = Moe.dense(gate, x, manager).add(Moe.forward(shared, x));
-                        NDArray batched = Moe.forward(moe, x.reshape(3, 4, Moe.HIDDEN));
-                        assertThat(batched.getShape()).isEqualTo(new Shape(3, 4, Moe.HIDDEN));
-                        assertThat(Moe.maxError(batched.reshape(12, Moe.HIDDEN), expected))
-                                .isLessThan(BF16_ERROR * Moe.largest(expected));
-                    }
+                (communicator, exchange, manager) -> {
+                    ExpertGate gate = Moe.softmaxGate(manager);
+                    SwiGluExpert shared = Moe.expert(manager, 77);
+                    ExpertParallelMoE moe =
+                            ExpertParallelMoE.builder(exchange, Moe.EXPERTS)
+                                    .gate(gate)
+                                    .experts(e -> Moe.expert(manager, e))
+                                    .sharedExpert(shared)
+                                    .build();
+                    NDArray x = Moe.tokens(manager, communicator.rank(), 12);
+                    NDArray expected = Moe.dense(gate, x, manager).add(Moe.forward(shared, x));
+                    NDArray batched = Moe.forward(moe, x.reshape(3, 4, Moe.HIDDEN));
+                    assertThat(batched.getShape()).isEqualTo(new Shape(3, 4, Moe.HIDDEN));
+                    assertThat(Moe.maxError(batched.reshape(12, Moe.HIDDEN), expected))
+                            .isLessThan(BF16_ERROR * Moe.largest(expected));
                 });
     }
 
     @Test
     void float16TokensStayFloat16() throws InterruptedException {
-        Moe.run(
+        Moe.withExchange(
                 2,
-                (communicator, buffer, manager) -> {
-                    try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
-                        Block doubling = new LambdaBlock(rows -> new NDList(rows.head().mul(2)));
-                        ExpertParallelMoE moe =
-                                ExpertParallelMoE.builder(exchange, Moe.EXPERTS)
-                                        .gate(Moe.softmaxGate(manager))
-                                        .experts(_ -> doubling)
-                                        .build();
-                        NDArray x =
-                                Moe.tokens(manager, communicator.rank(), 8)
-                                        .round()
-                                        .toType(DataType.FLOAT16, false);
-                        NDArray y = Moe.forward(moe, x);
-                        assertThat(y.getDataType()).isEqualTo(DataType.FLOAT16);
-                        // The weights sum to 1, so all experts together double.
-                        assertThat(Moe.maxError(y, x.mul(2)))
-                                .isLessThan(BF16_ERROR * Moe.largest(x));
-                    }
+                (communicator, exchange, manager) -> {
+                    Block doubling = new LambdaBlock(rows -> new NDList(rows.head().mul(2)));
+                    ExpertParallelMoE moe =
+                            ExpertParallelMoE.builder(exchange, Moe.EXPERTS)
+                                    .gate(Moe.softmaxGate(manager))
+                                    .experts(_ -> doubling)
+                                    .build();
+                    NDArray x =
+                            Moe.tokens(manager, communicator.rank(), 8)
+                                    .round()
+                                    .toType(DataType.FLOAT16, false);
+                    NDArray y = Moe.forward(moe, x);
+                    assertThat(y.getDataType()).isEqualTo(DataType.FLOAT16);
+                    // The weights sum to 1, so all experts together double.
+                    assertThat(Moe.maxError(y, x.mul(2))).isLessThan(BF16_ERROR * Moe.largest(x));
                 });
     }
 
     @Test
     void partsThatDoNotFitAreRefused() throws InterruptedException {
-        Moe.run(
+        Moe.withExchange(
                 2,
-                (_, buffer, manager) -> {
-                    try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
-                        assertThatThrownBy(() -> ExpertParallelMoE.builder(exchange, 7))
+                (_, exchange, manager) -> {
+                    assertThatThrownBy(() -> ExpertParallelMoE.builder(exchange, 7))
+                            .isInstanceOf(IllegalArgumentException.class)
+                            .hasMessageContaining("numExperts=7")
+                            .hasMessageContaining("numRanks=2");
+                    assertThatThrownBy(
+                                    () ->
+                                            ExpertParallelMoE.builder(exchange, 16)
+                                                    .gate(Moe.softmaxGate(manager)))
+                            .isInstanceOf(IllegalArgumentException.class)
+                            .hasMessageContaining("numExperts=8")
+                            .hasMessageContaining("numExperts=16");
+                    ExpertParallelMoE moe = layer(exchange, Moe.softmaxGate(manager), manager);
+                    NDArray x = Moe.tokens(manager, 0, 4);
+                    ParameterStore store = new ParameterStore(manager, false);
+                    assertThatThrownBy(() -> moe.forward(store, new NDList(x), true))
+                            .isInstanceOf(UnsupportedOperationException.class)
+                            .hasMessageContaining("training=false");
+                    assertThatThrownBy(() -> Moe.forward(moe, x.toType(DataType.FLOAT64, false)))
+                            .isInstanceOf(IllegalArgumentException.class);
+                    for (Shape shape : List.of(new Shape(), new Shape(3, 0))) {
+                        assertThatThrownBy(() -> Moe.forward(moe, manager.zeros(shape)))
                                 .isInstanceOf(IllegalArgumentException.class)
-                                .hasMessageContaining("numExperts=7")
-                                .hasMessageContaining("numRanks=2");
-                        assertThatThrownBy(
-                                        () ->
-                                                ExpertParallelMoE.builder(exchange, 16)
-                                                        .gate(Moe.softmaxGate(manager)))
-                                .isInstanceOf(IllegalArgumentException.class)
-                                .hasMessageContaining("numExperts=8")
-                                .hasMessageContaining("numExperts=16");
-                        ExpertParallelMoE moe = layer(exchange, Moe.softmaxGate(manager), manager);
-                        NDArray x = Moe.tokens(manager, 0, 4);
-                        ParameterStore store = new ParameterStore(manager, false);
-                        assertThatThrownBy(() -> moe.forward(store, new NDList(x), true))
-                                .isInstanceOf(UnsupportedOperationException.class)
-                                .hasMessageContaining("training=false");
-                        assertThatThrownBy(
-                                        () -> Moe.forward(moe, x.toType(DataType.FLOAT64, false)))
-                                .isInstanceOf(IllegalArgumentException.class);
-                        for (Shape shape : List.of(new Shape(), new Shape(3, 0))) {
-                            assertThatThrownBy(() -> Moe.forward(moe, manager.zeros(shape)))
-                                    .isInstanceOf(IllegalArgumentException.class)
-                                    .hasMessageContaining("input has shape " + shape);
-                        }
+                                .hasMessageContaining("input has shape " + shape);
                     }
                 });
     }
@@ -154,26 +146,24 @@ class ExpertParallelMoETest {
     /** All ranks learn what one did wrong, and the next exchange works. */
     @Test
     void failureIsCountedAndOver() throws InterruptedException {
-        Moe.run(
+        Moe.withExchange(
                 2,
-                (communicator, buffer, manager) -> {
-                    try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
-                        NDArray x = Moe.tokens(manager, communicator.rank(), 4);
-                        NDArray weights = manager.ones(new Shape(4, 1));
-                        NDArray good = manager.zeros(new Shape(4, 1), DataType.INT64);
-                        NDArray bad = good.add(communicator.rank() == 0 ? Moe.EXPERTS : 0);
-                        LocalExperts identity = LocalExperts.each((_, rows) -> rows);
-                        assertThatThrownBy(() -> run(exchange, x, bad, weights, identity))
-                                .hasMessageContaining("rank 0");
-                        assertThat(ExchangeCountersTest.read(communicator.rank(), "Healthy"))
-                                .isEqualTo(false);
-                        NDArray y = run(exchange, x, good, weights, identity);
-                        assertThat(Moe.maxError(x, y)).isLessThan(BF16_ERROR * Moe.largest(x));
-                        assertThat(ExchangeCountersTest.read(communicator.rank(), "Healthy"))
-                                .isEqualTo(true);
-                        assertThat(ExchangeCountersTest.read(communicator.rank(), "Failures"))
-                                .isEqualTo(1L);
-                    }
+                (communicator, exchange, manager) -> {
+                    NDArray x = Moe.tokens(manager, communicator.rank(), 4);
+                    NDArray weights = manager.ones(new Shape(4, 1));
+                    NDArray good = manager.zeros(new Shape(4, 1), DataType.INT64);
+                    NDArray bad = good.add(communicator.rank() == 0 ? Moe.EXPERTS : 0);
+                    LocalExperts identity = LocalExperts.each((_, rows) -> rows);
+                    assertThatThrownBy(() -> run(exchange, x, bad, weights, identity))
+                            .hasMessageContaining("rank 0");
+                    assertThat(ExchangeCountersTest.read(communicator.rank(), "Healthy"))
+                            .isEqualTo(false);
+                    NDArray y = run(exchange, x, good, weights, identity);
+                    assertThat(Moe.maxError(x, y)).isLessThan(BF16_ERROR * Moe.largest(x));
+                    assertThat(ExchangeCountersTest.read(communicator.rank(), "Healthy"))
+                            .isEqualTo(true);
+                    assertThat(ExchangeCountersTest.read(communicator.rank(), "Failures"))
+                            .isEqualTo(1L);
                 });
     }
 

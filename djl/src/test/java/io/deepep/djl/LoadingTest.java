@@ -243,24 +243,22 @@ class LoadingTest {
     /** Every rank has its experts' values and no others, and the layer computes with them. */
     private static void checkRanks(int numRanks, Load load) throws InterruptedException {
         int perRank = Moe.EXPERTS / numRanks;
-        Moe.run(
+        Moe.withExchange(
                 numRanks,
-                (communicator, buffer, manager) -> {
-                    try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
-                        ExpertParallelMoE moe = blank(exchange);
-                        load.into(moe, manager);
-                        assertThat(moe.firstExpert()).isEqualTo(communicator.rank() * perRank);
-                        assertThat(moe.getChildren()).hasSize(1 + perRank);
-                        for (int e = 0; e < perRank; e++) {
-                            assertSameValues(
-                                    moe.getChildren().valueAt(1 + e),
-                                    Moe.expert(manager, moe.firstExpert() + e));
-                        }
-                        NDArray x = Moe.tokens(manager, communicator.rank(), 8);
-                        NDArray expected = Moe.dense(Moe.softmaxGate(manager), x, manager);
-                        assertThat(Moe.maxError(Moe.forward(moe, x), expected))
-                                .isLessThan(0.01f * Moe.largest(expected));
+                (communicator, exchange, manager) -> {
+                    ExpertParallelMoE moe = blank(exchange);
+                    load.into(moe, manager);
+                    assertThat(moe.firstExpert()).isEqualTo(communicator.rank() * perRank);
+                    assertThat(moe.getChildren()).hasSize(1 + perRank);
+                    for (int e = 0; e < perRank; e++) {
+                        assertSameValues(
+                                moe.getChildren().valueAt(1 + e),
+                                Moe.expert(manager, moe.firstExpert() + e));
                     }
+                    NDArray x = Moe.tokens(manager, communicator.rank(), 8);
+                    NDArray expected = Moe.dense(Moe.softmaxGate(manager), x, manager);
+                    assertThat(Moe.maxError(Moe.forward(moe, x), expected))
+                            .isLessThan(0.01f * Moe.largest(expected));
                 });
     }
 

@@ -81,6 +81,38 @@ public final class Moe {
         }
     }
 
+    /** What one rank does with an exchange. */
+    public interface ExchangeBody {
+        void run(Communicator communicator, ExpertExchange exchange, NDManager manager)
+                throws Exception;
+    }
+
+    /** Runs ranks that have an exchange each, of BF16 in normal mode. */
+    public static void withExchange(int numRanks, ExchangeBody body) throws InterruptedException {
+        run(
+                numRanks,
+                (communicator, buffer, manager) -> {
+                    try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
+                        body.run(communicator, exchange, manager);
+                    }
+                });
+    }
+
+    /**
+     * Runs ranks that have an exchange each in low-latency mode, on streams that can be captured.
+     */
+    public static void withCapturableExchange(int numRanks, Transport transport, ExchangeBody body)
+            throws InterruptedException {
+        run(
+                numRanks,
+                (communicator, buffer, manager) -> {
+                    try (ExpertExchange exchange = ExpertExchange.lowLatency(buffer, transport);
+                            TorchStreams.Use _ = TorchStreams.use(buffer.communicationStream())) {
+                        body.run(communicator, exchange, manager);
+                    }
+                });
+    }
+
     /** For tests that need one. */
     static boolean hasGpu() {
         return TorchDevices.numGpus() > 0;

@@ -77,31 +77,28 @@ class SwiGluExpertsTest {
     @ValueSource(doubles = {0, 1e9})
     @EnabledIf("io.deepep.djl.Moe#hasGpu")
     void equalTheDenseLayerInAGraph(double fewOperations) throws InterruptedException {
-        Moe.run(
+        Moe.withCapturableExchange(
                 NUM_RANKS,
-                (communicator, buffer, manager) -> {
-                    try (ExpertExchange exchange =
-                                    ExpertExchange.lowLatency(buffer, Transport.BF16);
-                            TorchStreams.Use _ = TorchStreams.use(buffer.communicationStream())) {
-                        ExpertGate gate = Moe.softmaxGate(manager);
-                        ExpertParallelMoE moe =
-                                layer(exchange, gate, manager, DType.BF16, fewOperations);
-                        NDArray x = Moe.tokens(manager, communicator.rank(), 7);
-                        NDArray[] y = new NDArray[1];
-                        Runnable run = () -> y[0] = Moe.forward(moe, x);
-                        run.run();
-                        run.run();
-                        try (Graph graph = exchange.capture(manager.getDevice(), run)) {
-                            for (int i = 1; i <= 5; i++) {
-                                communicator.barrier(Duration.ofSeconds(20));
-                                NDArray next = Moe.tokens(manager, 10 * i + communicator.rank(), 7);
-                                TorchTensors.cast(next, x);
-                                graph.replay();
-                                exchange.awaitLast();
-                                NDArray expected = Moe.dense(gate, x, manager);
-                                assertThat(Moe.maxError(y[0], expected))
-                                        .isLessThan(BF16_ERROR * Moe.largest(expected));
-                            }
+                Transport.BF16,
+                (communicator, exchange, manager) -> {
+                    ExpertGate gate = Moe.softmaxGate(manager);
+                    ExpertParallelMoE moe =
+                            layer(exchange, gate, manager, DType.BF16, fewOperations);
+                    NDArray x = Moe.tokens(manager, communicator.rank(), 7);
+                    NDArray[] y = new NDArray[1];
+                    Runnable run = () -> y[0] = Moe.forward(moe, x);
+                    run.run();
+                    run.run();
+                    try (Graph graph = exchange.capture(manager.getDevice(), run)) {
+                        for (int i = 1; i <= 5; i++) {
+                            communicator.barrier(Duration.ofSeconds(20));
+                            NDArray next = Moe.tokens(manager, 10 * i + communicator.rank(), 7);
+                            TorchTensors.cast(next, x);
+                            graph.replay();
+                            exchange.awaitLast();
+                            NDArray expected = Moe.dense(gate, x, manager);
+                            assertThat(Moe.maxError(y[0], expected))
+                                    .isLessThan(BF16_ERROR * Moe.largest(expected));
                         }
                     }
                 });
@@ -182,24 +179,21 @@ class SwiGluExpertsTest {
 
     @Test
     void areInNoParameterFile() throws InterruptedException {
-        Moe.run(
+        Moe.withExchange(
                 1,
-                (_, buffer, manager) -> {
-                    try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
-                        ExpertParallelMoE moe =
-                                layer(exchange, Moe.softmaxGate(manager), manager, DType.F32, 0);
-                        DataOutputStream out =
-                                new DataOutputStream(OutputStream.nullOutputStream());
-                        assertThatThrownBy(() -> moe.saveParameters(out))
-                                .isInstanceOf(UnsupportedOperationException.class)
-                                .hasMessageContaining("checkpoint");
-                        assertThatThrownBy(
-                                        () ->
-                                                ExpertParallelMoE.builder(exchange, Moe.EXPERTS)
-                                                        .gate(Moe.softmaxGate(manager))
-                                                        .build())
-                                .isInstanceOf(IllegalStateException.class);
-                    }
+                (_, exchange, manager) -> {
+                    ExpertParallelMoE moe =
+                            layer(exchange, Moe.softmaxGate(manager), manager, DType.F32, 0);
+                    DataOutputStream out = new DataOutputStream(OutputStream.nullOutputStream());
+                    assertThatThrownBy(() -> moe.saveParameters(out))
+                            .isInstanceOf(UnsupportedOperationException.class)
+                            .hasMessageContaining("checkpoint");
+                    assertThatThrownBy(
+                                    () ->
+                                            ExpertParallelMoE.builder(exchange, Moe.EXPERTS)
+                                                    .gate(Moe.softmaxGate(manager))
+                                                    .build())
+                            .isInstanceOf(IllegalStateException.class);
                 });
     }
 

@@ -8,7 +8,6 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import io.deepep.Graph;
 import io.deepep.djl.Moe;
-import io.deepep.djl.TorchStreams;
 import io.deepep.djl.TorchTensors;
 import java.time.Duration;
 import java.util.Random;
@@ -78,100 +77,94 @@ class ExchangeGraphTest {
     @ParameterizedTest
     @EnumSource
     void replaysExchangeWhatIsThere(Transport transport) throws InterruptedException {
-        Moe.run(
+        Moe.withCapturableExchange(
                 NUM_RANKS,
-                (communicator, buffer, manager) -> {
+                transport,
+                (communicator, exchange, manager) -> {
                     int rank = communicator.rank();
-                    try (ExpertExchange exchange = ExpertExchange.lowLatency(buffer, transport);
-                            TorchStreams.Use _ = TorchStreams.use(buffer.communicationStream())) {
-                        Layer layer = new Layer(manager, exchange);
-                        layer.load(rank);
-                        layer.run();
-                        layer.run();
-                        try (Graph graph = exchange.capture(manager.getDevice(), layer::run)) {
-                            communicator.barrier(TIMEOUT);
-                            NDArray replayed = layer.y;
-                            assertThat(ExchangeCountersTest.read(rank, "Exchanges")).isEqualTo(2L);
-                            for (int i = 1; i <= 20; i++) {
-                                layer.load(100 * i + rank);
-                                graph.replay();
-                                graph.replay();
-                                exchange.awaitLast();
-                                layer.run();
-                                exchange.awaitLast();
-                                assertThat(Moe.largest(layer.y)).isPositive();
-                                assertThat(Moe.maxError(replayed, layer.y)).isZero();
-                                assertThat(ExchangeCountersTest.read(rank, "Exchanges"))
-                                        .isEqualTo(2L + 3L * i);
-                            }
-                            assertThat(ExchangeCountersTest.read(rank, "TokensSent"))
-                                    .isEqualTo(62L * NUM_TOKENS);
+                    Layer layer = new Layer(manager, exchange);
+                    layer.load(rank);
+                    layer.run();
+                    layer.run();
+                    try (Graph graph = exchange.capture(manager.getDevice(), layer::run)) {
+                        communicator.barrier(TIMEOUT);
+                        NDArray replayed = layer.y;
+                        assertThat(ExchangeCountersTest.read(rank, "Exchanges")).isEqualTo(2L);
+                        for (int i = 1; i <= 20; i++) {
+                            layer.load(100 * i + rank);
+                            graph.replay();
+                            graph.replay();
+                            exchange.awaitLast();
+                            layer.run();
+                            exchange.awaitLast();
+                            assertThat(Moe.largest(layer.y)).isPositive();
+                            assertThat(Moe.maxError(replayed, layer.y)).isZero();
+                            assertThat(ExchangeCountersTest.read(rank, "Exchanges"))
+                                    .isEqualTo(2L + 3L * i);
                         }
-                        long received = (long) ExchangeCountersTest.read(rank, "RowsReceived");
-                        byte[] sent = {(byte) (received >> 8), (byte) received};
-                        assertThat(
-                                        communicator.allGather(sent, TIMEOUT).stream()
-                                                .mapToInt(
-                                                        of -> ((of[0] & 255) << 8) | (of[1] & 255))
-                                                .sum())
-                                .isEqualTo(62 * NUM_TOKENS * Moe.TOPK * NUM_RANKS);
+                        assertThat(ExchangeCountersTest.read(rank, "TokensSent"))
+                                .isEqualTo(62L * NUM_TOKENS);
                     }
+                    long received = (long) ExchangeCountersTest.read(rank, "RowsReceived");
+                    byte[] sent = {(byte) (received >> 8), (byte) received};
+                    assertThat(
+                                    communicator.allGather(sent, TIMEOUT).stream()
+                                            .mapToInt(of -> ((of[0] & 255) << 8) | (of[1] & 255))
+                                            .sum())
+                            .isEqualTo(62 * NUM_TOKENS * Moe.TOPK * NUM_RANKS);
                 });
     }
 
     /** Then all ranks go on without. */
     @Test
     void expertsThatAskForCountsAreRefused() throws InterruptedException {
-        Moe.run(
+        Moe.withCapturableExchange(
                 NUM_RANKS,
-                (communicator, buffer, manager) -> {
-                    try (ExpertExchange exchange =
-                                    ExpertExchange.lowLatency(buffer, Transport.BF16);
-                            TorchStreams.Use _ = TorchStreams.use(buffer.communicationStream())) {
-                        Layer layer = new Layer(manager, exchange);
-                        LocalExperts asking = LocalExperts.each((_, rows) -> rows);
-                        layer.load(communicator.rank());
-                        assertThatThrownBy(
-                                        () ->
-                                                exchange.capture(
-                                                        manager.getDevice(),
-                                                        () -> {
-                                                            layer.run();
+                Transport.BF16,
+                (communicator, exchange, manager) -> {
+                    Layer layer = new Layer(manager, exchange);
+                    LocalExperts asking = LocalExperts.each((_, rows) -> rows);
+                    layer.load(communicator.rank());
+                    assertThatThrownBy(
+                                    () ->
+                                            exchange.capture(
+                                                    manager.getDevice(),
+                                                    () -> {
+                                                        layer.run();
+                                                        exchange.exchange(
+                                                                layer.x,
+                                                                layer.topkIdx,
+                                                                layer.topkWeights,
+                                                                Moe.EXPERTS,
+                                                                asking,
+                                                                () -> {});
+                                                    }))
+                            .isInstanceOf(IllegalStateException.class)
+                            .hasMessageContaining("once before the capture");
+                    layer.run();
+                    NDArray before = layer.y;
+                    layer.run();
+                    assertThatThrownBy(
+                                    () ->
+                                            exchange.capture(
+                                                    manager.getDevice(),
+                                                    () ->
                                                             exchange.exchange(
                                                                     layer.x,
                                                                     layer.topkIdx,
                                                                     layer.topkWeights,
                                                                     Moe.EXPERTS,
                                                                     asking,
-                                                                    () -> {});
-                                                        }))
-                                .isInstanceOf(IllegalStateException.class)
-                                .hasMessageContaining("once before the capture");
+                                                                    () -> {})))
+                            .isInstanceOf(IllegalStateException.class)
+                            .hasMessageContaining("compute all slots");
+                    for (int i = 0; i < 4; i++) {
                         layer.run();
-                        NDArray before = layer.y;
-                        layer.run();
-                        assertThatThrownBy(
-                                        () ->
-                                                exchange.capture(
-                                                        manager.getDevice(),
-                                                        () ->
-                                                                exchange.exchange(
-                                                                        layer.x,
-                                                                        layer.topkIdx,
-                                                                        layer.topkWeights,
-                                                                        Moe.EXPERTS,
-                                                                        asking,
-                                                                        () -> {})))
-                                .isInstanceOf(IllegalStateException.class)
-                                .hasMessageContaining("compute all slots");
-                        for (int i = 0; i < 4; i++) {
-                            layer.run();
-                        }
-                        exchange.awaitLast();
-                        assertThat(Moe.maxError(before, layer.y)).isZero();
-                        assertThat(ExchangeCountersTest.read(communicator.rank(), "Exchanges"))
-                                .isEqualTo(6L);
                     }
+                    exchange.awaitLast();
+                    assertThat(Moe.maxError(before, layer.y)).isZero();
+                    assertThat(ExchangeCountersTest.read(communicator.rank(), "Exchanges"))
+                            .isEqualTo(6L);
                 });
     }
 }

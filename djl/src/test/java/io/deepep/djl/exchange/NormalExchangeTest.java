@@ -46,32 +46,30 @@ class NormalExchangeTest {
     /** Before anything is sent: tokens that the routing leaves out would come back as zeros. */
     @Test
     void routingOfOtherTokensIsRefused() throws InterruptedException {
-        Moe.run(
+        Moe.withExchange(
                 1,
-                (_, buffer, manager) -> {
-                    try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
-                        NDArray x = Moe.tokens(manager, 0, 5);
-                        for (Shape[] shapes :
-                                new Shape[][] {
-                                    {new Shape(3, 2), new Shape(3, 2)},
-                                    {new Shape(6, 2), new Shape(6, 2)},
-                                    {new Shape(5, 2), new Shape(5, 1)},
-                                    {new Shape(5), new Shape(5)}
-                                }) {
-                            assertThatThrownBy(
-                                            () ->
-                                                    exchange.exchange(
-                                                            x,
-                                                            manager.ones(shapes[0], DataType.INT64),
-                                                            manager.ones(shapes[1]),
-                                                            Moe.EXPERTS,
-                                                            ExpertRows::x,
-                                                            () -> {}))
-                                    .isInstanceOf(IllegalArgumentException.class)
-                                    .hasMessageContaining("topkIdx is " + shapes[0])
-                                    .hasMessageContaining("topkWeights " + shapes[1])
-                                    .hasMessageContaining("T=5");
-                        }
+                (_, exchange, manager) -> {
+                    NDArray x = Moe.tokens(manager, 0, 5);
+                    for (Shape[] shapes :
+                            new Shape[][] {
+                                {new Shape(3, 2), new Shape(3, 2)},
+                                {new Shape(6, 2), new Shape(6, 2)},
+                                {new Shape(5, 2), new Shape(5, 1)},
+                                {new Shape(5), new Shape(5)}
+                            }) {
+                        assertThatThrownBy(
+                                        () ->
+                                                exchange.exchange(
+                                                        x,
+                                                        manager.ones(shapes[0], DataType.INT64),
+                                                        manager.ones(shapes[1]),
+                                                        Moe.EXPERTS,
+                                                        ExpertRows::x,
+                                                        () -> {}))
+                                .isInstanceOf(IllegalArgumentException.class)
+                                .hasMessageContaining("topkIdx is " + shapes[0])
+                                .hasMessageContaining("topkWeights " + shapes[1])
+                                .hasMessageContaining("T=5");
                     }
                 });
     }
@@ -80,21 +78,19 @@ class NormalExchangeTest {
     @Test
     void resultsAreRoundedOnce() throws InterruptedException {
         float weight = 0.5f + 0x1p-9f + 0x1p-14f;
-        Moe.run(
+        Moe.withExchange(
                 1,
-                (_, buffer, manager) -> {
-                    try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
-                        NDArray y =
-                                exchange.exchange(
-                                        manager.ones(new Shape(1, Moe.HIDDEN), DataType.FLOAT16),
-                                        manager.ones(new Shape(1, 1), DataType.INT64),
-                                        manager.full(new Shape(1, 1), weight),
-                                        Moe.EXPERTS,
-                                        LocalExperts.each((_, rows) -> rows),
-                                        () -> {});
-                        assertThat(y.toType(DataType.FLOAT32, true).toFloatArray())
-                                .containsOnly(0.5f + 0x1p-8f);
-                    }
+                (_, exchange, manager) -> {
+                    NDArray y =
+                            exchange.exchange(
+                                    manager.ones(new Shape(1, Moe.HIDDEN), DataType.FLOAT16),
+                                    manager.ones(new Shape(1, 1), DataType.INT64),
+                                    manager.full(new Shape(1, 1), weight),
+                                    Moe.EXPERTS,
+                                    LocalExperts.each((_, rows) -> rows),
+                                    () -> {});
+                    assertThat(y.toType(DataType.FLOAT32, true).toFloatArray())
+                            .containsOnly(0.5f + 0x1p-8f);
                 });
     }
 

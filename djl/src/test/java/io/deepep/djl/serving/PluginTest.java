@@ -13,7 +13,6 @@ import io.deepep.djl.decoder.DecoderService;
 import io.deepep.djl.decoder.Golden;
 import io.deepep.djl.decoder.Sampler;
 import io.deepep.djl.exchange.ExpertExchange;
-import io.deepep.djl.exchange.Transport;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelFuture;
@@ -98,21 +97,19 @@ class PluginTest {
 
     @Test
     void healthAndMetricsOfRunningExchanges() throws InterruptedException {
-        Moe.run(
+        Moe.withExchange(
                 2,
-                (communicator, buffer, manager) -> {
-                    try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
-                        Moe.exchangeTokens(exchange, manager, 3 + communicator.rank());
-                        Moe.exchangeTokens(exchange, manager, 2);
-                        communicator.barrier(PATIENCE);
-                        if (communicator.rank() == 0) {
-                            checkHealthy();
-                            checkMetrics();
-                        }
-                        communicator.barrier(PATIENCE);
-                        if (communicator.rank() == 1) {
-                            checkFailing(exchange, manager);
-                        }
+                (communicator, exchange, manager) -> {
+                    Moe.exchangeTokens(exchange, manager, 3 + communicator.rank());
+                    Moe.exchangeTokens(exchange, manager, 2);
+                    communicator.barrier(PATIENCE);
+                    if (communicator.rank() == 0) {
+                        checkHealthy();
+                        checkMetrics();
+                    }
+                    communicator.barrier(PATIENCE);
+                    if (communicator.rank() == 1) {
+                        checkFailing(exchange, manager);
                     }
                 });
         // Nobody is left.
