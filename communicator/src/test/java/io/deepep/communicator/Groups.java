@@ -7,10 +7,12 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.function.Consumer;
 import java.util.stream.IntStream;
 
 /** Groups on the loopback address for tests. */
@@ -51,8 +53,18 @@ final class Groups {
     }
 
     static List<ProcessCommunicator> open(int size) throws Exception {
-        int port = LoopbackPorts.free();
+        return open(size, LoopbackPorts.free());
+    }
+
+    static List<ProcessCommunicator> open(int size, int port) throws Exception {
         return each(size, rank -> ProcessCommunicator.open(environment(rank, size, port), LONG));
+    }
+
+    /** One rank, which waits for the others on a thread of its own. */
+    static CompletableFuture<ProcessCommunicator> opening(int rank, int size, int port) {
+        return CompletableFuture.supplyAsync(
+                () -> ProcessCommunicator.open(environment(rank, size, port), LONG),
+                task -> Thread.ofPlatform().daemon().start(task));
     }
 
     @FunctionalInterface
@@ -78,12 +90,22 @@ final class Groups {
         }
     }
 
-    static void closeAll(List<ProcessCommunicator> communicators) throws Exception {
+    /** Lets every rank do something on a thread of its own. */
+    static void onEach(List<ProcessCommunicator> group, Consumer<ProcessCommunicator> task)
+            throws Exception {
         each(
-                communicators.size(),
+                group.size(),
                 rank -> {
-                    communicators.get(rank).close();
+                    task.accept(group.get(rank));
                     return null;
                 });
+    }
+
+    static void barrier(List<ProcessCommunicator> group) throws Exception {
+        onEach(group, each -> each.barrier(LONG));
+    }
+
+    static void closeAll(List<ProcessCommunicator> group) throws Exception {
+        onEach(group, ProcessCommunicator::close);
     }
 }

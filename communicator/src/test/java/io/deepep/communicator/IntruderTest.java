@@ -21,7 +21,7 @@ class IntruderTest {
     @Test
     void objectsAreNotRead() throws Exception {
         int port = LoopbackPorts.free();
-        List<ProcessCommunicator> group = open(port);
+        List<ProcessCommunicator> group = Groups.open(2, port);
         int before = Stranger.Bait.TAKEN.get();
         try (Intruder intruder = Intruder.connect(port, new UUID(1, 2 << 16 | 1))) {
             intruder.say(Stranger.greeting(), Stranger.bait(), Stranger.nestedSets());
@@ -29,33 +29,15 @@ class IntruderTest {
             Stranger.awaitClosed(intruder.socket());
         }
         assertThat(Stranger.Bait.TAKEN).hasValue(before);
-        barrier(group);
+        Groups.barrier(group);
         Groups.closeAll(group);
-    }
-
-    private static List<ProcessCommunicator> open(int port) throws Exception {
-        return Groups.each(
-                2,
-                rank -> ProcessCommunicator.open(Groups.environment(rank, 2, port), Groups.LONG));
-    }
-
-    private static void barrier(List<ProcessCommunicator> group) throws Exception {
-        Groups.each(
-                2,
-                rank -> {
-                    group.get(rank).barrier(Groups.LONG);
-                    return null;
-                });
     }
 
     /** A rank whose process ends before it is a member is missed at once, and by its name. */
     @Test
     void aConnectionThatBreaksWhileRanksJoinIsADeath() throws Exception {
         int port = LoopbackPorts.free();
-        CompletableFuture<ProcessCommunicator> zero =
-                CompletableFuture.supplyAsync(
-                        () -> ProcessCommunicator.open(Groups.environment(0, 3, port), Groups.LONG),
-                        Thread::startVirtualThread);
+        CompletableFuture<ProcessCommunicator> zero = Groups.opening(0, 3, port);
         UUID survivor = RankAddress.create(1, 3);
         Exchange exchange = new Exchange(1, 3, survivor);
         Intruder victim = connectWhenOpen(port);
@@ -91,14 +73,14 @@ class IntruderTest {
     @Test
     void aConnectionThatBreaksLaterIsNot() throws Exception {
         int port = LoopbackPorts.free();
-        List<ProcessCommunicator> group = open(port);
+        List<ProcessCommunicator> group = Groups.open(2, port);
         try (Intruder other = Intruder.connect(port, RankAddress.create(1, 2))) {
             Stranger.send(
                     other.socket(),
                     other.seal(
                             Frames.DEPARTURE, new byte[] {0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 'x'}));
         }
-        barrier(group);
+        Groups.barrier(group);
         assertThat(group.getFirst().departures()).isEmpty();
         Groups.closeAll(group);
     }

@@ -38,12 +38,7 @@ class PortFuzzTest {
 
     private void fuzz(int numFrames) throws Exception {
         int port = LoopbackPorts.free();
-        List<ProcessCommunicator> group =
-                Groups.each(
-                        2,
-                        rank ->
-                                ProcessCommunicator.open(
-                                        Groups.environment(rank, 2, port), Groups.LONG));
+        List<ProcessCommunicator> group = Groups.open(2, port);
         int before = Stranger.Bait.TAKEN.get();
         for (int frame = 0; frame < numFrames; frame++) {
             switch (random.nextInt(3)) {
@@ -55,23 +50,14 @@ class PortFuzzTest {
                 }
             }
             if (frame % 10_000 == 0) {
-                barrier(group);
+                Groups.barrier(group);
             }
         }
-        barrier(group);
+        Groups.barrier(group);
         assertThat(Stranger.Bait.TAKEN).hasValue(before);
         assertThat(group.get(0).departures()).isEmpty();
         assertThat(group.get(1).departures()).isEmpty();
         Groups.closeAll(group);
-    }
-
-    private static void barrier(List<ProcessCommunicator> group) throws Exception {
-        Groups.each(
-                2,
-                rank -> {
-                    group.get(rank).barrier(Groups.LONG);
-                    return null;
-                });
     }
 
     private byte[] mutate(byte[] bytes) {

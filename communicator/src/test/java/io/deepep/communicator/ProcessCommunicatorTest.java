@@ -35,18 +35,16 @@ class ProcessCommunicatorTest {
     void gathersMessagesOfAnyLengthInManyRounds() throws Exception {
         int size = 5;
         List<ProcessCommunicator> group = Groups.open(size);
-        Groups.each(
-                size,
-                rank -> {
+        Groups.onEach(
+                group,
+                each -> {
                     for (int round = 0; round < 60; round++) {
-                        List<byte[]> all =
-                                group.get(rank).allGather(message(rank, round), Groups.LONG);
+                        List<byte[]> all = each.allGather(message(each.rank(), round), Groups.LONG);
                         assertThat(all).hasSize(size);
                         for (int peer = 0; peer < size; peer++) {
                             assertThat(all.get(peer)).isEqualTo(message(peer, round));
                         }
                     }
-                    return null;
                 });
         Groups.closeAll(group);
     }
@@ -67,26 +65,19 @@ class ProcessCommunicatorTest {
         ProcessCommunicator hasty = group.get(0);
         assertThatThrownBy(() -> hasty.allGather(null, Groups.LONG)).hasMessage("message");
         assertThatThrownBy(() -> hasty.barrier(null)).hasMessage("timeout");
-        Groups.each(
-                2,
-                rank -> {
-                    group.get(rank).barrier(ChronoUnit.FOREVER.getDuration());
-                    return null;
-                });
+        Groups.onEach(group, each -> each.barrier(ChronoUnit.FOREVER.getDuration()));
         Groups.closeAll(group);
     }
 
     @Test
     void ranksLeaveRightAfterTheLastBarrier() throws Exception {
         for (int repeat = 0; repeat < 3; repeat++) {
-            List<ProcessCommunicator> group = Groups.open(4);
-            Groups.each(
-                    4,
-                    rank -> {
-                        try (ProcessCommunicator mine = group.get(rank)) {
-                            mine.barrier(Groups.LONG);
+            Groups.onEach(
+                    Groups.open(4),
+                    each -> {
+                        try (each) {
+                            each.barrier(Groups.LONG);
                         }
-                        return null;
                     });
         }
     }
@@ -138,14 +129,9 @@ class ProcessCommunicatorTest {
                 catchThrowableOfType(
                         DeepEpTimeoutException.class,
                         () ->
-                                Groups.each(
-                                        3,
-                                        rank -> {
-                                            if (rank != 1) {
-                                                group.get(rank).barrier(SHORT);
-                                            }
-                                            return null;
-                                        }));
+                                Groups.onEach(
+                                        List.of(group.get(0), group.get(2)),
+                                        each -> each.barrier(SHORT)));
         assertThat(timeout.peer()).isEqualTo(1);
         assertThat(timeout).hasMessageContaining("communicator exchange: expected=3");
         assertThat(group.get(0).isAlive(1)).isTrue();
@@ -264,20 +250,8 @@ class ProcessCommunicatorTest {
     @Test
     void refusesAnotherSecretAnotherSizeAndATakenRank() throws Exception {
         int port = LoopbackPorts.free();
-        CompletableFuture<List<ProcessCommunicator>> starting =
-                CompletableFuture.supplyAsync(
-                        () -> {
-                            try {
-                                return Groups.each(
-                                        2,
-                                        rank ->
-                                                ProcessCommunicator.open(
-                                                        Groups.environment(rank, 3, port),
-                                                        Groups.LONG));
-                            } catch (Exception failure) {
-                                throw new IllegalStateException(failure);
-                            }
-                        });
+        CompletableFuture<ProcessCommunicator> zero = Groups.opening(0, 3, port);
+        CompletableFuture<ProcessCommunicator> one = Groups.opening(1, 3, port);
         assertRefused(
                 Groups.environment(2, 3, "127.0.0.1", port, "some other secret"),
                 "the same DEEPEP_SECRET");
@@ -295,7 +269,7 @@ class ProcessCommunicatorTest {
                     .hasMessageContaining("rank 0 cannot listen at 127.0.0.1:" + port)
                     .hasMessageContaining("choose a free MASTER_PORT");
             assertThat(last.isAlive(0)).isTrue();
-            Groups.closeAll(starting.get());
+            Groups.closeAll(List.of(zero.join(), one.join()));
         }
     }
 

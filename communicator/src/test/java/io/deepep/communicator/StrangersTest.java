@@ -42,21 +42,6 @@ class StrangersTest {
         }
     }
 
-    private static CompletableFuture<ProcessCommunicator> open(int rank, int size, int port) {
-        return CompletableFuture.supplyAsync(
-                () -> ProcessCommunicator.open(Groups.environment(rank, size, port), Groups.LONG),
-                task -> Thread.ofPlatform().daemon().start(task));
-    }
-
-    private static void assertWorks(List<ProcessCommunicator> group) throws Exception {
-        Groups.each(
-                group.size(),
-                rank -> {
-                    group.get(rank).barrier(Groups.LONG);
-                    return null;
-                });
-    }
-
     private void attack(int port) throws Exception {
         int before = Stranger.Bait.TAKEN.get();
         Socket object = connectWhenOpen(port);
@@ -78,30 +63,30 @@ class StrangersTest {
     @Test
     void theirObjectsAndLengthsAreNotReadWhileAJobStarts() throws Exception {
         int port = LoopbackPorts.free();
-        CompletableFuture<ProcessCommunicator> zero = open(0, 2, port);
+        CompletableFuture<ProcessCommunicator> zero = Groups.opening(0, 2, port);
         attack(port);
-        ProcessCommunicator one = open(1, 2, port).join();
+        ProcessCommunicator one = Groups.opening(1, 2, port).join();
         List<ProcessCommunicator> group = List.of(zero.join(), one);
         attack(port);
-        assertWorks(group);
+        Groups.barrier(group);
         Groups.closeAll(group);
     }
 
     @Test
     void silenceDoesNotKeepAJobFromStarting() throws Exception {
         int port = LoopbackPorts.free();
-        CompletableFuture<ProcessCommunicator> zero = open(0, 3, port);
+        CompletableFuture<ProcessCommunicator> zero = Groups.opening(0, 3, port);
         connectWhenOpen(port);
         for (int i = 0; i < 400; i++) {
             connect(port);
         }
-        CompletableFuture<ProcessCommunicator> one = open(1, 3, port);
+        CompletableFuture<ProcessCommunicator> one = Groups.opening(1, 3, port);
         for (int i = 0; i < 400; i++) {
             connect(port);
         }
-        CompletableFuture<ProcessCommunicator> two = open(2, 3, port);
+        CompletableFuture<ProcessCommunicator> two = Groups.opening(2, 3, port);
         List<ProcessCommunicator> group = List.of(zero.join(), one.join(), two.join());
-        assertWorks(group);
+        Groups.barrier(group);
         Groups.closeAll(group);
     }
 
@@ -109,13 +94,13 @@ class StrangersTest {
     @Test
     void aFloodDoesNotKeepAJobFromStarting() throws Exception {
         int port = LoopbackPorts.free();
-        CompletableFuture<ProcessCommunicator> zero = open(0, 2, port);
+        CompletableFuture<ProcessCommunicator> zero = Groups.opening(0, 2, port);
         connectWhenOpen(port);
         try (Stranger.Flood flood = new Stranger.Flood(port)) {
-            ProcessCommunicator one = open(1, 2, port).join();
+            ProcessCommunicator one = Groups.opening(1, 2, port).join();
             List<ProcessCommunicator> group = List.of(zero.join(), one);
             flood.stop();
-            assertWorks(group);
+            Groups.barrier(group);
             Groups.closeAll(group);
         } catch (CompletionException keptOut) {
             throw new AssertionError(keptOut);
