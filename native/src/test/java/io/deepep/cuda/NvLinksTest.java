@@ -1,13 +1,12 @@
 package io.deepep.cuda;
 
+import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.cuda.driver.FakeLibraries;
 import io.deepep.cuda.driver.NativeLibrary;
 import io.deepep.cuda.topology.PciAddress;
-import java.lang.foreign.Arena;
-import java.lang.foreign.SymbolLookup;
-import java.lang.foreign.ValueLayout;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Stream;
@@ -37,20 +36,8 @@ class NvLinksTest {
         return NativeLibrary.find(library.toString()).orElseThrow();
     }
 
-    private int variable(String name) {
-        return SymbolLookup.libraryLookup(library, Arena.global())
-                .find(name)
-                .orElseThrow()
-                .reinterpret(4)
-                .get(ValueLayout.JAVA_INT, 0);
-    }
-
-    private void setVariable(String name, int value) {
-        SymbolLookup.libraryLookup(library, Arena.global())
-                .find(name)
-                .orElseThrow()
-                .reinterpret(4)
-                .set(ValueLayout.JAVA_INT, 0, value);
+    private MemorySegment variable(String name) {
+        return FakeLibraries.variable(library, name);
     }
 
     private static List<PciAddress> gpus(Integer... buses) {
@@ -71,7 +58,7 @@ class NvLinksTest {
                         List.of(16, 0, 0, 0),
                         List.of(0, 0, 0, 4),
                         List.of(0, 0, 4, 0));
-        assertThat(variable("fake_open")).as("open and shut").isZero();
+        assertThat(variable("fake_open").get(JAVA_INT, 0)).as("open and shut").isZero();
     }
 
     @Test
@@ -88,7 +75,7 @@ class NvLinksTest {
 
     @Test
     void libraryThatDoesNotStartTellsNothing() {
-        setVariable("fake_init_status", 9);
+        variable("fake_init_status").set(JAVA_INT, 0, 9);
         assertThat(NvLinks.between(load(), gpus(1, 2))).isEmpty();
     }
 

@@ -5,8 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.deepep.cuda.driver.FakeLibraries;
 import io.deepep.cuda.driver.NativeLibrary;
 import io.deepep.cuda.topology.PciAddress;
-import java.lang.foreign.Arena;
-import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -33,11 +31,7 @@ class NvlinkDomainTest {
     }
 
     private void set(String name, int value) {
-        SymbolLookup.libraryLookup(library, Arena.global())
-                .find(name)
-                .orElseThrow()
-                .reinterpret(4)
-                .set(ValueLayout.JAVA_INT, 0, value);
+        FakeLibraries.variable(library, name).set(ValueLayout.JAVA_INT, 0, value);
     }
 
     @Test

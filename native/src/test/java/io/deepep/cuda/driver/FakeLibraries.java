@@ -3,6 +3,9 @@ package io.deepep.cuda.driver;
 import io.deepep.testkit.Programs;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
@@ -29,5 +32,12 @@ public final class FakeLibraries {
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
+    }
+
+    /** An {@code int} of a library. */
+    public static MemorySegment variable(Path library, String name) {
+        return SymbolLookup.libraryLookup(library, Arena.global())
+                .findOrThrow(name)
+                .reinterpret(Integer.BYTES);
     }
 }

@@ -1,6 +1,7 @@
 package io.deepep.cuda.nvshmem;
 
-import io.deepep.Network;
+import io.deepep.Network.NicHandler;
+import io.deepep.Network.Quality;
 import io.deepep.cuda.driver.FakeLibraries;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -10,14 +11,18 @@ import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** An installation of fake_nvshmem.c, as if in a process of its own. */
 final class FakeNvshmem {
+    private static final AtomicInteger NUM_INSTALLATIONS = new AtomicInteger();
+
     private final NvshmemInstallation installation;
     private final SymbolLookup symbols;
 
-    /** Installs a compiled library, and plugins that can be loaded and do nothing. */
-    FakeNvshmem(Path compiled, Path home) {
+    /** Installs a compiled library beside it, and plugins that can be loaded and do nothing. */
+    FakeNvshmem(Path compiled) {
+        Path home = compiled.resolveSibling("home" + NUM_INSTALLATIONS.getAndIncrement());
         Path lib = home.resolve("lib");
         FakeLibraries.copy(compiled, lib.resolve(NvshmemInstallation.LIBRARY));
         for (String plugin : List.of("bootstrap_uid", "transport_ibrc", "transport_ibgda")) {
@@ -29,8 +34,12 @@ final class FakeNvshmem {
 
     /** Options that leave everything else to NVSHMEM. */
     static NvshmemOptions options(NvshmemTransport transport) {
+        return options(transport, "");
+    }
+
+    static NvshmemOptions options(NvshmemTransport transport, String bootstrapInterface) {
         return NvshmemOptions.of(
-                transport, Network.NicHandler.AUTO, Network.Quality.DEFAULT, true, "");
+                transport, NicHandler.AUTO, Quality.DEFAULT, true, bootstrapInterface);
     }
 
     NvshmemInstallation installation() {

@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
-import io.deepep.Network;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
@@ -21,13 +20,7 @@ import org.junit.jupiter.api.Test;
 /** The real library with one PE on a real GPU. */
 class NvshmemOnGpuTest {
     private static final Duration TIMEOUT = Duration.ofSeconds(40);
-    private static final NvshmemOptions OPTIONS =
-            NvshmemOptions.of(
-                    NvshmemTransport.NONE,
-                    Network.NicHandler.AUTO,
-                    Network.Quality.DEFAULT,
-                    true,
-                    "lo");
+    private static final NvshmemOptions OPTIONS = FakeNvshmem.options(NvshmemTransport.NONE, "lo");
 
     private NvshmemInstallation installation;
 

@@ -35,10 +35,7 @@ class NvshmemOptionsTest {
 
     @Test
     void oneHost() {
-        NvshmemOptions options =
-                NvshmemOptions.of(
-                        NvshmemTransport.NONE, NicHandler.AUTO, Quality.DEFAULT, true, "lo");
-        assertThat(options.environment())
+        assertThat(FakeNvshmem.options(NvshmemTransport.NONE, "lo").environment())
                 .containsOnly(
                         Map.entry("NVSHMEM_REMOTE_TRANSPORT", "none"),
                         Map.entry("NVSHMEM_IB_ENABLE_IBGDA", "0"),

@@ -32,7 +32,6 @@ class NvshmemStartTest {
 
     @TempDir private static Path folder;
     private static Path compiled;
-    private static int numInstallations;
 
     @TempDir private Path sysfs;
     private IntFunction<NvshmemUserSettings> user = _ -> NvshmemUserSettings.NONE;
@@ -48,7 +47,7 @@ class NvshmemStartTest {
 
     NvshmemStartTest() {
         for (int rank = 0; rank < NUM_RANKS; rank++) {
-            fakes.add(new FakeNvshmem(compiled, folder.resolve("home" + numInstallations++)));
+            fakes.add(new FakeNvshmem(compiled));
             devices.add(new FakeDevice());
             processes.add(new NvshmemProcess());
         }

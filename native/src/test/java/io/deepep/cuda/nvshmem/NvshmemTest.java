@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
-import io.deepep.Network;
 import io.deepep.cuda.driver.FakeLibraries;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
@@ -15,7 +14,6 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -28,20 +26,14 @@ class NvshmemTest {
 
     @TempDir private static Path folder;
     private static Path compiled;
-    private static int numInstallations;
 
     private final NvshmemProcess process = new NvshmemProcess();
     private final FakeDevice device = new FakeDevice();
-    private FakeNvshmem fake;
+    private final FakeNvshmem fake = new FakeNvshmem(compiled);
 
     @BeforeAll
     static void compile() {
         compiled = FakeLibraries.compile("fake_nvshmem", folder);
-    }
-
-    @BeforeEach
-    void install() {
-        fake = new FakeNvshmem(compiled, folder.resolve("home" + numInstallations++));
     }
 
     @AfterEach
@@ -146,13 +138,7 @@ class NvshmemTest {
     void itCanBeStartedAgainWithTheSameOptionsOnly() {
         open().close();
         open().close();
-        NvshmemOptions other =
-                NvshmemOptions.of(
-                        NvshmemTransport.NONE,
-                        Network.NicHandler.AUTO,
-                        Network.Quality.DEFAULT,
-                        true,
-                        "lo");
+        NvshmemOptions other = FakeNvshmem.options(NvshmemTransport.NONE, "lo");
         assertThatThrownBy(() -> open(other, TIMEOUT))
                 .isInstanceOf(DeepEpUnavailableException.class)
                 .hasMessageContaining(

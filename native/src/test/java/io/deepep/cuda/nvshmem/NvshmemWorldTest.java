@@ -15,7 +15,6 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -26,7 +25,6 @@ class NvshmemWorldTest {
 
     @TempDir private static Path folder;
     private static Path compiled;
-    private static int numInstallations;
 
     private final List<Rank> ranks = List.of(new Rank(), new Rank());
 
@@ -35,7 +33,7 @@ class NvshmemWorldTest {
         private final NvshmemProcess process = new NvshmemProcess();
         private final NvshmemWorld.Slot slot = new NvshmemWorld.Slot();
         private final FakeDevice device = new FakeDevice();
-        private FakeNvshmem fake;
+        private final FakeNvshmem fake = new FakeNvshmem(compiled);
         private Duration timeout = TIMEOUT;
 
         NvshmemWorld join(NvshmemOptions options, Communicator communicator) {
@@ -69,15 +67,6 @@ class NvshmemWorldTest {
     @BeforeAll
     static void compile() {
         compiled = FakeLibraries.compile("fake_nvshmem", folder);
-    }
-
-    @BeforeEach
-    void install() {
-        ranks.forEach(
-                rank ->
-                        rank.fake =
-                                new FakeNvshmem(
-                                        compiled, folder.resolve("world" + numInstallations++)));
     }
 
     @AfterEach
@@ -218,7 +207,6 @@ class NvshmemWorldTest {
     void ranksFromDifferentWorldsDoNotMix() throws Exception {
         onEveryRank((rank, communicator) -> rank.join(options(1), communicator));
         Rank anew = new Rank();
-        anew.fake = new FakeNvshmem(compiled, folder.resolve("world" + numInstallations++));
         try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
             group.run(
                     communicator -> {

@@ -41,7 +41,6 @@ class SoftwareCardTest {
 
     @TempDir private Path shared;
 
-    /** What a run printed, and how it ended. */
     @BeforeAll
     static void build() throws Exception {
         Assumptions.assumeTrue(Files.exists(SOURCES), SOURCES + " is not here");
