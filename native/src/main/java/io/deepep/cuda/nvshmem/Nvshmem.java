@@ -14,8 +14,9 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.Executors;
 import java.util.function.LongSupplier;
-import java.util.function.Supplier;
 
 /**
  * This process as a PE of NVSHMEM. At most one per process, at a time.
@@ -247,7 +248,7 @@ final class Nvshmem implements AutoCloseable {
         callWithoutResult("nvshmemx_quiet_on_stream", () -> library.quietOnStream(stream));
     }
 
-    private synchronized <T> T call(String name, Supplier<T> work) {
+    private synchronized <T> T call(String name, Callable<T> work) {
         if (closed) {
             throw new IllegalStateException("NVSHMEM is closed");
         }
@@ -261,12 +262,7 @@ final class Nvshmem implements AutoCloseable {
     }
 
     private void callWithoutResult(String name, Runnable work) {
-        call(
-                name,
-                () -> {
-                    work.run();
-                    return null;
-                });
+        call(name, Executors.callable(work));
     }
 
     /**

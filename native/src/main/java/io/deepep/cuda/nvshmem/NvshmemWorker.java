@@ -1,15 +1,16 @@
 package io.deepep.cuda.nvshmem;
 
+import io.deepep.cuda.driver.CuCall;
 import io.deepep.error.DeepEpUnavailableException;
 import java.time.Duration;
 import java.util.Locale;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.function.Supplier;
 
 /**
  * The one thread that calls NVSHMEM, which takes calls from one thread at a time, with the CUDA
@@ -35,12 +36,7 @@ final class NvshmemWorker {
 
     /** Runs a call that returns nothing. */
     void run(String call, Runnable work) {
-        get(
-                call,
-                () -> {
-                    work.run();
-                    return null;
-                });
+        get(call, Executors.callable(work));
     }
 
     /**
@@ -48,8 +44,8 @@ final class NvshmemWorker {
      *
      * @throws DeepEpUnavailableException if it does not return in time
      */
-    <T> T get(String call, Supplier<T> work) {
-        Future<T> result = executor.submit(work::get);
+    <T> T get(String call, Callable<T> work) {
+        Future<T> result = executor.submit(work);
         try {
             return result.get(timeout.toNanos(), TimeUnit.NANOSECONDS);
         } catch (TimeoutException e) {
@@ -64,23 +60,13 @@ final class NvshmemWorker {
                             + " bootstrap interface (bootstrapInterface=eth0)",
                     e);
         } catch (ExecutionException e) {
-            throw unwrap(call, e.getCause());
+            throw CuCall.rethrow(e.getCause());
         } catch (InterruptedException e) {
             lost = true;
             Thread.currentThread().interrupt();
             throw new DeepEpUnavailableException(
                     "interrupted while waiting for " + call, "close the buffer", e);
         }
-    }
-
-    private static RuntimeException unwrap(String call, Throwable cause) {
-        if (cause instanceof RuntimeException e) {
-            return e;
-        }
-        if (cause instanceof Error e) {
-            throw e;
-        }
-        return new IllegalStateException(call, cause);
     }
 
     /** Whether a call has not returned, so that no other can be made. */
