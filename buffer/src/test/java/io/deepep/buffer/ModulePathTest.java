@@ -87,10 +87,23 @@ class ModulePathTest {
                 || (name.startsWith("io.deepep") && !found.descriptor().isAutomatic());
     }
 
-    private static String run(List<String> arguments) throws IOException, InterruptedException {
+    private static String run(String... arguments) throws IOException, InterruptedException {
         List<String> command = new ArrayList<>(Programs.jvm());
-        command.addAll(arguments);
+        command.addAll(List.of(arguments));
         return Programs.run(new ProcessBuilder(command)).output().strip();
+    }
+
+    /** Runs statements that are of no module, with the library's modules at hand. */
+    private String runProbe(String statements, String... options)
+            throws IOException, InterruptedException {
+        Path probe =
+                Files.writeString(
+                        folder.resolve("Probe.java"),
+                        "class Probe { public static void main(String[] args) { %s } }"
+                                .formatted(statements));
+        List<String> arguments = new ArrayList<>(List.of(options));
+        arguments.addAll(List.of("--module-path", libraryPath(), probe.toString()));
+        return run(arguments.toArray(String[]::new));
     }
 
     private String compile(String source) throws IOException {
@@ -122,12 +135,9 @@ class ModulePathTest {
         assertThat(compile(ENGINE)).isEmpty();
         String output =
                 run(
-                        List.of(
-                                "--enable-native-access=io.deepep,io.deepep.host,io.deepep.cuda",
-                                "--module-path",
-                                engineAndLibrary(),
-                                "--module",
-                                "engine/engine.Engine"));
+                        "--enable-native-access=io.deepep,io.deepep.host,io.deepep.cuda",
+                        "--module-path=" + engineAndLibrary(),
+                        "--module=engine/engine.Engine");
         assertThat(output).isEqualTo("got 3.0 got 3.0");
     }
 
@@ -137,13 +147,9 @@ class ModulePathTest {
         assertThat(compile(ENGINE)).isEmpty();
         String output =
                 run(
-                        List.of(
-                                "--limit-modules",
-                                "engine",
-                                "--module-path",
-                                engineAndLibrary(),
-                                "--module",
-                                "engine/engine.Engine"));
+                        "--limit-modules=engine",
+                        "--module-path=" + engineAndLibrary(),
+                        "--module=engine/engine.Engine");
         assertThat(output)
                 .contains("no implementation of io.deepep.spi.BufferProvider was found; ")
                 .contains("jlink needs --add-modules io.deepep.library");
@@ -152,26 +158,11 @@ class ModulePathTest {
     /** JGroups is no named module, so the library would not bring it either. */
     @Test
     void whoLacksTheCommunicatorIsNotSentToTheLibrary() throws IOException, InterruptedException {
-        Path probe =
-                Files.writeString(
-                        folder.resolve("Probe.java"),
-                        """
-                        class Probe {
-                            public static void main(String[] args) {
-                                io.deepep.Communicator.fromEnvironment(java.time.Duration.ZERO);
-                            }
-                        }
-                        """);
         assertThat(
-                        run(
-                                List.of(
-                                        "--limit-modules",
-                                        "io.deepep,jdk.compiler",
-                                        "--module-path",
-                                        libraryPath(),
-                                        "--add-modules",
-                                        "io.deepep",
-                                        probe.toString())))
+                        runProbe(
+                                "io.deepep.Communicator.fromEnvironment(java.time.Duration.ZERO);",
+                                "--limit-modules=io.deepep,jdk.compiler",
+                                "--add-modules=io.deepep"))
                 .contains("add the artifact io.deepep:deepep-communicator ")
                 .contains("jlink cannot include it, use the class path")
                 .doesNotContain("io.deepep.library");
@@ -181,13 +172,7 @@ class ModulePathTest {
     void whoseRuntimeHasNoFlightRecorderIsToldTheModule() throws IOException, InterruptedException {
         assertThat(compile(ENGINE)).isEmpty();
         String output =
-                run(
-                        List.of(
-                                "--limit-modules",
-                                "java.base",
-                                "-cp",
-                                engineAndLibrary(),
-                                "engine.Engine"));
+                run("--limit-modules=java.base", "-cp", engineAndLibrary(), "engine.Engine");
         assertThat(output)
                 .contains(
                         "this Java runtime has no flight recorder (jdk/jfr/Event); make it with ");
@@ -196,32 +181,18 @@ class ModulePathTest {
     /** That of the class path would not help. */
     @Test
     void whoLacksNativeAccessIsToldTheOptionForModules() throws IOException, InterruptedException {
-        Path probe =
-                Files.writeString(
-                        folder.resolve("Probe.java"),
-                        """
-                        class Probe {
-                            public static void main(String[] args) {
+        String denied = "native access is denied to module io.deepep.cuda";
+        assertThat(
+                        runProbe(
+                                """
                                 System.out.println(io.deepep.Device.numCudaDevices());
                                 System.out.println(io.deepep.cuda.rdma.RdmaDevice.unavailabilityReason().get());
                                 System.out.print(io.deepep.cuda.driver.CuLibrary.failure().get());
-                            }
-                        }
-                        """);
-        String denied = "native access is denied to module io.deepep.cuda";
-        assertThat(
-                        run(
-                                List.of(
-                                        "--illegal-native-access=deny",
-                                        "--module-path",
-                                        libraryPath(),
-                                        "--add-modules",
-                                        "io.deepep.cuda",
-                                        "--add-exports",
-                                        "io.deepep.cuda/io.deepep.cuda.driver=ALL-UNNAMED",
-                                        "--add-exports",
-                                        "io.deepep.cuda/io.deepep.cuda.rdma=ALL-UNNAMED",
-                                        probe.toString())))
+                                """,
+                                "--illegal-native-access=deny",
+                                "--add-modules=io.deepep.cuda",
+                                "--add-exports=io.deepep.cuda/io.deepep.cuda.driver=ALL-UNNAMED",
+                                "--add-exports=io.deepep.cuda/io.deepep.cuda.rdma=ALL-UNNAMED"))
                 .isEqualToIgnoringNewLines(
                         "0"
                                 + denied
@@ -236,29 +207,13 @@ class ModulePathTest {
         Path code = folder.resolve("code/io/deepep/normal/nvshmem");
         Files.createDirectories(code);
         Files.writeString(code.resolve("internode_dispatch_nvshmem.fatbin"), "");
-        Path probe =
-                Files.writeString(
-                        folder.resolve("Probe.java"),
-                        """
-                        class Probe {
-                            public static void main(String[] args) {
-                                System.out.print(io.deepep.normal.cuda.kernels.CallKernels.areBuiltForLibrary());
-                            }
-                        }
-                        """);
-        String kernels = "io.deepep.normal/io.deepep.normal.cuda.kernels=ALL-UNNAMED";
         assertThat(
-                        run(
-                                List.of(
-                                        "--module-path",
-                                        libraryPath(),
-                                        "--add-modules",
-                                        "io.deepep.normal",
-                                        "--add-exports",
-                                        kernels,
-                                        "-cp",
-                                        folder.resolve("code").toString(),
-                                        probe.toString())))
+                        runProbe(
+                                "System.out.print(io.deepep.normal.cuda.kernels.CallKernels.areBuiltForLibrary());",
+                                "--add-modules=io.deepep.normal",
+                                "--add-exports=io.deepep.normal/io.deepep.normal.cuda.kernels=ALL-UNNAMED",
+                                "-cp",
+                                folder.resolve("code").toString()))
                 .endsWith("true");
     }
 
