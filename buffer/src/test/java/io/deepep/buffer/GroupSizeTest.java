@@ -8,7 +8,6 @@ import io.deepep.EpTopology;
 import io.deepep.GroupLimits;
 import io.deepep.InProcessGroup;
 import io.deepep.LowLatencyLimits;
-import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 
 /** Groups that are too large are refused before a driver is needed or anything is allocated. */
@@ -17,22 +16,15 @@ class GroupSizeTest {
     void allRanksRefuseTooManyByName() throws Exception {
         GroupLimits limits = GroupLimits.lowLatency(Device.Kind.CUDA);
         int numRanks = limits.maxRanks() + 1;
-        LowLatencyLimits shape = new LowLatencyLimits(1, 128, 1, numRanks);
-        requireRefused(limits, new EpTopology(0, numRanks, 1), buffer -> buffer.lowLatency(shape));
-    }
-
-    private static void requireRefused(
-            GroupLimits limits, EpTopology topology, Consumer<Buffer.Builder> options)
-            throws Exception {
-        String why = limits.refusal(topology).orElseThrow();
-        try (InProcessGroup group = InProcessGroup.of(topology.numRanks())) {
+        String why = limits.refusal(new EpTopology(0, numRanks, 1)).orElseThrow();
+        try (InProcessGroup group = InProcessGroup.of(numRanks)) {
             group.run(
                     communicator -> {
                         Buffer.Builder builder =
                                 Buffer.builder(communicator)
                                         .device(Device.cuda(0))
-                                        .ranksPerNode(topology.numNvlRanks());
-                        options.accept(builder);
+                                        .ranksPerNode(1)
+                                        .lowLatency(new LowLatencyLimits(1, 128, 1, numRanks));
                         assertThatThrownBy(builder::open)
                                 .isInstanceOf(IllegalArgumentException.class)
                                 .hasMessage(why);
