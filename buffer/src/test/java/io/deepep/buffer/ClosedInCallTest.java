@@ -6,16 +6,11 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.DType;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.InProcessGroup;
-import io.deepep.NormalLimits;
-import io.deepep.Tensor;
 import io.deepep.host.HostStream;
-import java.lang.foreign.Arena;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
@@ -26,31 +21,14 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** A buffer on the host that is closed while a call is in flight keeps its memory until the end. */
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ClosedInCallTest {
-    private static final int TOKENS = 4;
-    private static final int HIDDEN = 128;
-
-    private final CountDownLatch gate = new CountDownLatch(1);
-
-    /** A call behind {@link #gate}. */
-    private Event begin(Buffer buffer) {
-        Tensor tokens = Tensor.allocate(Arena.ofAuto(), DType.BF16, TOKENS, HIDDEN);
-        Tensor topk = Tensor.allocate(Arena.ofAuto(), DType.I64, TOKENS, 1);
-        DispatchPlan plan =
-                DispatchPlan.builder(tokens).topk(topk, null, 2).numWorstTokens(TOKENS).build();
-        ((HostStream) buffer.communicationStream()).submit(this::awaitGate);
-        return buffer.dispatch(plan, CallOptions.async()).event();
-    }
-
-    private void awaitGate() {
-        try {
-            gate.await();
-        } catch (InterruptedException impossible) {
-            throw new IllegalStateException(impossible);
-        }
-    }
-
-    /** Closes on a thread that is interrupted, or not; returns whether it is so afterwards. */
-    private boolean close(Buffer buffer, Event call, boolean interrupted) throws Exception {
+    /**
+     * Closes it while a call waits, on a thread that is interrupted, or not; returns whether it is
+     * so afterwards.
+     */
+    private static boolean closeInCall(Buffer buffer, boolean interrupted) throws Exception {
+        Runnable release = HostTestStream.hold(buffer.communicationStream());
+        DispatchPlan plan = SmallExchange.plan().numWorstTokens(SmallExchange.NUM_TOKENS).build();
+        Event call = buffer.dispatch(plan, CallOptions.async()).event();
         FutureTask<Boolean> closing =
                 new FutureTask<>(
                         () -> {
@@ -64,7 +42,7 @@ class ClosedInCallTest {
         while (closer.getState() != Thread.State.WAITING && closer.isAlive()) {
             Thread.onSpinWait();
         }
-        gate.countDown();
+        release.run();
         boolean flag = closing.get();
         call.synchronize();
         return flag;
@@ -75,11 +53,8 @@ class ClosedInCallTest {
         try (InProcessGroup group = InProcessGroup.of(1);
                 HostStream stream = new HostStream("engine")) {
             Buffer buffer =
-                    Buffer.builder(group.communicator(0))
-                            .normal(NormalLimits.of(TOKENS, HIDDEN, 1, 2))
-                            .communicationStream(stream)
-                            .open();
-            assertThat(close(buffer, begin(buffer), false)).isFalse();
+                    SmallExchange.builder(group.communicator(0)).communicationStream(stream).open();
+            assertThat(closeInCall(buffer, false)).isFalse();
             stream.submit(() -> {}).synchronize(); // it is the engine's still
         }
     }
@@ -92,15 +67,11 @@ class ClosedInCallTest {
         AtomicReference<Throwable> refused = new AtomicReference<>();
         try (InProcessGroup group = InProcessGroup.of(1)) {
             buffer.set(
-                    Buffer.builder(group.communicator(0))
-                            .normal(NormalLimits.of(TOKENS, HIDDEN, 1, 2))
+                    SmallExchange.builder(group.communicator(0))
                             .observer(_ -> refused.set(catchThrowable(() -> buffer.get().close())))
                             .open());
             CallOptions options = async ? CallOptions.async() : CallOptions.sync();
-            Tensor tokens = Tensor.allocate(Arena.ofAuto(), DType.BF16, TOKENS, HIDDEN);
-            Tensor topk = Tensor.allocate(Arena.ofAuto(), DType.I64, TOKENS, 1);
-            DispatchPlan plan = DispatchPlan.builder(tokens).topk(topk, null, 2).build();
-            DispatchResult result = buffer.get().dispatch(plan, options);
+            DispatchResult result = buffer.get().dispatch(SmallExchange.plan().build(), options);
             result.event().synchronize();
             assertThat(refused.get())
                     .isInstanceOf(IllegalStateException.class)
@@ -117,15 +88,11 @@ class ClosedInCallTest {
     void byAnObserverOfAnotherBuffer() {
         AtomicReference<Throwable> refused = new AtomicReference<>();
         try (InProcessGroup group = InProcessGroup.of(1)) {
-            Buffer.Builder builder =
-                    Buffer.builder(group.communicator(0))
-                            .normal(NormalLimits.of(TOKENS, HIDDEN, 1, 2));
+            Buffer.Builder builder = SmallExchange.builder(group.communicator(0));
             Buffer idle = builder.open();
             try (Buffer buffer =
                     builder.observer(_ -> refused.set(catchThrowable(idle::close))).open()) {
-                Tensor tokens = Tensor.allocate(Arena.ofAuto(), DType.BF16, TOKENS, HIDDEN);
-                Tensor topk = Tensor.allocate(Arena.ofAuto(), DType.I64, TOKENS, 1);
-                buffer.dispatch(DispatchPlan.builder(tokens).topk(topk, null, 2).build());
+                buffer.dispatch(SmallExchange.plan().build());
             }
             assertThat(refused.get())
                     .isInstanceOf(IllegalStateException.class)
@@ -139,10 +106,7 @@ class ClosedInCallTest {
     void whileMemoryIsReplaced() throws Exception {
         try (InProcessGroup group = InProcessGroup.of(1);
                 InProcessGroup next = InProcessGroup.of(1)) {
-            Buffer buffer =
-                    Buffer.builder(group.communicator(0))
-                            .normal(NormalLimits.of(TOKENS, HIDDEN, 1, 2))
-                            .open();
+            Buffer buffer = SmallExchange.builder(group.communicator(0)).open();
             ClosingThread closer = new ClosingThread(buffer::close);
             buffer.admit(closer.startIn(next.communicator(0)));
             closer.join();
@@ -152,11 +116,8 @@ class ClosedInCallTest {
     @Test
     void byAThreadThatIsInterrupted() throws Exception {
         try (InProcessGroup group = InProcessGroup.of(1)) {
-            Buffer buffer =
-                    Buffer.builder(group.communicator(0))
-                            .normal(NormalLimits.of(TOKENS, HIDDEN, 1, 2))
-                            .open();
-            assertThat(close(buffer, begin(buffer), true)).isTrue();
+            Buffer buffer = SmallExchange.builder(group.communicator(0)).open();
+            assertThat(closeInCall(buffer, true)).isTrue();
         }
     }
 }

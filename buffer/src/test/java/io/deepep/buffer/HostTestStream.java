@@ -23,15 +23,21 @@ final class HostTestStream implements TestStream {
 
     @Override
     public Runnable hold() {
+        return hold(stream);
+    }
+
+    /** What is enqueued on a host's stream from now on waits until the result is run. */
+    static Runnable hold(Stream stream) {
         CountDownLatch released = new CountDownLatch(1);
-        stream.submit(
-                () -> {
-                    try {
-                        released.await();
-                    } catch (InterruptedException e) {
-                        Thread.currentThread().interrupt();
-                    }
-                });
+        ((HostStream) stream)
+                .submit(
+                        () -> {
+                            try {
+                                released.await();
+                            } catch (InterruptedException e) {
+                                Thread.currentThread().interrupt();
+                            }
+                        });
         return released::countDown;
     }
 

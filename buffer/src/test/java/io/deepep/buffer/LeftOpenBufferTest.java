@@ -7,7 +7,6 @@ import io.deepep.Buffer;
 import io.deepep.Communicator;
 import io.deepep.DType;
 import io.deepep.InProcessGroup;
-import io.deepep.NormalLimits;
 import io.deepep.host.HostStream;
 import io.deepep.testkit.LogMessages;
 import java.lang.foreign.MemorySegment;
@@ -24,7 +23,7 @@ import org.junit.jupiter.api.parallel.Isolated;
 @Isolated("it hears what all buffers log")
 class LeftOpenBufferTest {
     private static Buffer open(Communicator communicator) {
-        return Buffer.builder(communicator).normal(NormalLimits.of(4, 128, 1, 2)).open();
+        return SmallExchange.builder(communicator).open();
     }
 
     private static MemorySegment memory(Buffer buffer) {

@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import io.deepep.Buffer;
 import io.deepep.Communicator;
 import io.deepep.InProcessGroup;
-import io.deepep.NormalLimits;
 import io.deepep.error.DeepEpTimeoutException;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
@@ -20,10 +19,9 @@ class MeetingTimeoutTest {
     private final CountDownLatch done = new CountDownLatch(1);
 
     private static Buffer.Builder builder(Communicator communicator) {
-        return Buffer.builder(communicator)
+        return SmallExchange.builder(communicator)
                 .timeout(Duration.ofHours(1))
-                .startTimeout(Duration.ofSeconds(1))
-                .normal(NormalLimits.of(4, 128, 1, 2));
+                .startTimeout(Duration.ofSeconds(1));
     }
 
     private void expect(ThrowingCallable call, String what) {

@@ -4,12 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.Buffer;
-import io.deepep.DType;
 import io.deepep.DispatchPlan;
 import io.deepep.InProcessGroup;
-import io.deepep.NormalLimits;
-import io.deepep.Tensor;
-import java.lang.foreign.Arena;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.Test;
@@ -18,43 +14,31 @@ import org.junit.jupiter.api.Timeout;
 /** A buffer has one thread at a time. */
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class OneThreadTest {
-    private static final NormalLimits LIMITS = NormalLimits.of(4, 128, 1, 2);
-
     private final CountDownLatch done = new CountDownLatch(1);
-
-    private static DispatchPlan plan() {
-        Tensor x = Tensor.allocate(Arena.ofAuto(), DType.BF16, 4, 128);
-        Tensor topkIdx = Tensor.allocate(Arena.ofAuto(), DType.I64, 4, 1);
-        return DispatchPlan.builder(x).topk(topkIdx, null, 2).build();
-    }
-
-    private static void inGroup(InProcessGroup.RankTask task) throws InterruptedException {
-        try (InProcessGroup group = InProcessGroup.of(2)) {
-            group.run(task);
-        }
-    }
 
     /**
      * The second thread is refused, and does not disturb the first; one after the other is fine.
      */
     @Test
     void twoThreadsAtOnceAreNoticed() throws InterruptedException {
-        inGroup(
-                communicator -> {
-                    try (Buffer buffer = Buffer.builder(communicator).normal(LIMITS).open()) {
-                        if (communicator.rank() == 0) {
-                            expectRefusal(buffer);
-                        } else {
-                            done.await();
-                            buffer.dispatch(plan());
+        DispatchPlan plan = SmallExchange.plan().build();
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator -> {
+                        try (Buffer buffer = SmallExchange.builder(communicator).open()) {
+                            if (communicator.rank() == 0) {
+                                expectRefusal(buffer, plan);
+                            } else {
+                                done.await();
+                                buffer.dispatch(plan);
+                            }
+                            buffer.dispatch(plan);
                         }
-                        buffer.dispatch(plan());
-                    }
-                });
+                    });
+        }
     }
 
-    private void expectRefusal(Buffer buffer) throws Exception {
-        DispatchPlan plan = plan();
+    private void expectRefusal(Buffer buffer, DispatchPlan plan) throws Exception {
         FutureTask<Integer> waits = new FutureTask<>(() -> buffer.dispatch(plan).numRecvTokens());
         Thread other = new Thread(waits, "waits");
         other.start();
@@ -62,7 +46,7 @@ class OneThreadTest {
             Thread.onSpinWait();
         }
         IllegalStateException refused =
-                catchThrowableOfType(IllegalStateException.class, () -> buffer.dispatch(plan()));
+                catchThrowableOfType(IllegalStateException.class, () -> buffer.dispatch(plan));
         IllegalStateException refusedToo =
                 catchThrowableOfType(IllegalStateException.class, buffer::rejoin);
         done.countDown();

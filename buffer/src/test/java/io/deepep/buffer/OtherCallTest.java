@@ -9,7 +9,6 @@ import io.deepep.DType;
 import io.deepep.InProcessGroup;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyLimits;
-import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.error.RankMismatchException;
 import io.deepep.spi.NodeSize;
@@ -26,7 +25,7 @@ class OtherCallTest {
     private static final Duration LONG = Duration.ofSeconds(30);
 
     private static Buffer.Builder builder(Communicator communicator) {
-        return Buffer.builder(communicator).normal(NormalLimits.of(4, 128, 1, 2)).timeout(LONG);
+        return SmallExchange.builder(communicator).timeout(LONG);
     }
 
     private static void requireNamed(String call, int other, ThrowingCallable action) {

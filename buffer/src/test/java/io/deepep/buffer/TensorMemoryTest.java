@@ -1,7 +1,6 @@
 package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
@@ -23,11 +22,9 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
-import io.deepep.host.HostStream;
 import java.lang.foreign.Arena;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CountDownLatch;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -219,20 +216,16 @@ class TensorMemoryTest {
     void memoryThatGoesDuringACallIsNamed() throws InterruptedException {
         run(
                 (buffer, _, shared) -> {
-                    CountDownLatch gate = new CountDownLatch(1);
+                    Runnable release;
                     CombineResult combined;
                     try (Arena brief = Arena.ofShared()) {
                         CombinePlan plan =
                                 CombinePlan.builder(x(brief), dispatch(buffer, shared).handle())
                                         .build();
-                        ((HostStream) buffer.communicationStream())
-                                .submit(
-                                        () ->
-                                                assertThatCode(gate::await)
-                                                        .doesNotThrowAnyException());
+                        release = HostTestStream.hold(buffer.communicationStream());
                         combined = buffer.combine(plan, CallOptions.async());
                     }
-                    gate.countDown();
+                    release.run();
                     for (ThrowingCallable call :
                             List.<ThrowingCallable>of(
                                     combined.event()::synchronize,
