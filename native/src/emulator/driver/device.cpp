@@ -1,4 +1,5 @@
 // Devices, primary contexts, error names.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -102,6 +103,8 @@ constexpr Name kNames[] = {
 };
 #undef DEEPEP_STATUS
 
+std::atomic<bool> is_started = false;
+
 // CUdevice_attribute
 int attribute(int which) {
     switch (which) {
@@ -140,11 +143,17 @@ int attribute(int which) {
 
 }  // namespace
 
-EMULATED cuInit(unsigned) { return contexts().empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS; }
+EMULATED cuInit(unsigned) {
+    is_started = true;
+    return contexts().empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+}
 
 EMULATED cuDriverGetVersion(int* version) { return *version = 13000, CUDA_SUCCESS; }
 
-EMULATED cuDeviceGetCount(int* count) { return *count = static_cast<int>(contexts().size()), CUDA_SUCCESS; }
+EMULATED cuDeviceGetCount(int* count) {
+    if (!is_started) return CUDA_ERROR_NOT_INITIALIZED;
+    return *count = static_cast<int>(contexts().size()), CUDA_SUCCESS;
+}
 
 EMULATED cuDeviceGet(CUdevice* device, int ordinal) { return *device = ordinal, CUDA_SUCCESS; }
 

@@ -59,6 +59,14 @@ public final class CudaDriver {
         }
     }
 
+    /**
+     * Whether another library of this process started the driver first: it then has as many
+     * hardware queues as the environment said at that time, 8 if it said nothing.
+     */
+    public static boolean wasStartedBefore() {
+        return CuLibrary.wasStartedBefore();
+    }
+
     /** The newest CUDA version the driver supports, as 1000 × major + 10 × minor. */
     public static int version() {
         return (int) DRIVER_GET_VERSION.ask();

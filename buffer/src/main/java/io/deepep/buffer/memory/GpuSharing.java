@@ -5,6 +5,7 @@ import io.deepep.Communicator;
 import io.deepep.Config;
 import io.deepep.NormalDefaults;
 import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.GpuShare;
 import io.deepep.error.DeepEpUnavailableException;
@@ -24,6 +25,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /**
  * The ranks that share a GPU, as threads or processes. They share its multiprocessors: a kernel
@@ -105,36 +107,63 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
      */
     record Gpu(String uuid, int numSms, String name) {}
 
+    /** What limits the ranks of a process whose kernels can run on a GPU at once. */
+    enum Limit {
+        NONE("", ""),
+        BLOCKING("CUDA_LAUNCH_BLOCKING=1", "leave the variable out"),
+        QUEUES("CUDA_DEVICE_MAX_CONNECTIONS=%s", "leave the variable out"),
+        EARLIER_START(
+                "the %s hardware queues of a driver that another library started first",
+                "set CUDA_DEVICE_MAX_CONNECTIONS=32 for the process");
+
+        private final String text;
+        private final String cure;
+
+        Limit(String text, String cure) {
+            this.text = text;
+            this.cure = cure;
+        }
+    }
+
     /**
      * How a rank launches its kernels.
      *
      * @param onDefaultStream of the GPU, where kernels of other ranks wait for them
      * @param mostRanks of the process whose kernels can run on a GPU at once
-     * @param variable that limits {@code mostRanks}, and its value
+     * @param limit why no more
      */
-    record Launches(boolean onDefaultStream, int mostRanks, String variable) {
+    record Launches(boolean onDefaultStream, int mostRanks, Limit limit) {
         /** Fewer than the 32 that a process has unless it asks for less. */
         private static final String FEWER_QUEUES = "[1-9]|[12]\\d|3[01]";
 
+        /** Of a driver that starts without the variable. */
+        private static final int DEFAULT_QUEUES = 8;
+
         private static final int ANY_NUMBER = 999_999_999;
 
-        static Launches of(BufferOptions options, Map<String, String> variables) {
+        /**
+         * Those of a rank.
+         *
+         * @param startedBefore whether another library had started the driver
+         */
+        static Launches of(
+                BufferOptions options, Map<String, String> variables, boolean startedBefore) {
             boolean onDefaultStream =
                     options.communicationStream() instanceof CudaStream given && given.isDefault();
             if (!variables.getOrDefault("CUDA_LAUNCH_BLOCKING", "0").equals("0")) {
-                return new Launches(onDefaultStream, 1, "CUDA_LAUNCH_BLOCKING=1");
+                return new Launches(onDefaultStream, 1, Limit.BLOCKING);
             }
-            String queues = variables.getOrDefault("CUDA_DEVICE_MAX_CONNECTIONS", "");
-            return queues.matches(FEWER_QUEUES)
-                    ? new Launches(
-                            onDefaultStream,
-                            Integer.parseInt(queues),
-                            "CUDA_DEVICE_MAX_CONNECTIONS=" + queues)
+            String queues = variables.get("CUDA_DEVICE_MAX_CONNECTIONS");
+            if (queues == null && startedBefore) {
+                return new Launches(onDefaultStream, DEFAULT_QUEUES, Limit.EARLIER_START);
+            }
+            return queues != null && queues.matches(FEWER_QUEUES)
+                    ? new Launches(onDefaultStream, Integer.parseInt(queues), Limit.QUEUES)
                     : unlimited(onDefaultStream);
         }
 
         static Launches unlimited(boolean onDefaultStream) {
-            return new Launches(onDefaultStream, ANY_NUMBER, "-");
+            return new Launches(onDefaultStream, ANY_NUMBER, Limit.NONE);
         }
     }
 
@@ -147,7 +176,11 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
         private static final String THIS_PROCESS = UUID.randomUUID().toString();
         private static final Pattern SAID =
                 Pattern.compile(
-                        "(\\S+) (\\d{1,9}) (\\S+) (\\d{1,9}) (true|false) (\\d{1,9}) (\\S+) (.*)");
+                        "(\\S+) (\\d{1,9}) (\\S+) (\\d{1,9}) (true|false) (\\d{1,9}) (%s) (.*)"
+                                .formatted(
+                                        Stream.of(Limit.values())
+                                                .map(Limit::name)
+                                                .collect(Collectors.joining("|"))));
 
         static Seat of(CudaDevice device, int numSms, Launches launches) {
             Gpu gpu = new Gpu(device.uuid(), numSms, device.name());
@@ -163,7 +196,7 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
                             percent,
                             launches.onDefaultStream(),
                             launches.mostRanks(),
-                            launches.variable(),
+                            launches.limit(),
                             gpu.name())
                     .getBytes(StandardCharsets.UTF_8);
         }
@@ -180,7 +213,7 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
                     new Launches(
                             Boolean.parseBoolean(said.group(5)),
                             Integer.parseInt(said.group(6)),
-                            said.group(7)));
+                            Limit.valueOf(said.group(7))));
         }
     }
 
@@ -196,7 +229,8 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
      */
     public static GpuSharing agree(
             Communicator communicator, BufferOptions options, CudaDevice device, int numSms) {
-        Seat own = Seat.of(device, numSms, Launches.of(options, System.getenv()));
+        Launches launches = Launches.of(options, System.getenv(), CudaDriver.wasStartedBefore());
+        Seat own = Seat.of(device, numSms, launches);
         List<Seat> seats =
                 Meeting.gather(communicator, own.encode(), options.meetingTimeout(), Seat::decode);
         if (options.normal() == null) {
@@ -268,12 +302,16 @@ public record GpuSharing(int mostRanksPerGpu, GpuShare share, List<Integer> gpuI
                 ranks.stream()
                         .filter(rank -> seats.get(rank).process().equals(seat.process()))
                         .toList();
-        if (together.size() > seat.launches().mostRanks()) {
+        Launches launches = seat.launches();
+        if (together.size() > launches.mostRanks()) {
             throw new DeepEpUnavailableException(
                     "with %s, the kernels of the ranks %s, which are of one process and share one %s, cannot run at once"
                             .formatted(
-                                    seat.launches().variable(), named(together), seat.gpu().name()),
-                    "leave the variable out, or start one process for each rank or one rank for each GPU");
+                                    launches.limit().text.formatted(launches.mostRanks()),
+                                    named(together),
+                                    seat.gpu().name()),
+                    launches.limit().cure
+                            + ", or start one process for each rank or one rank for each GPU");
         }
     }
 

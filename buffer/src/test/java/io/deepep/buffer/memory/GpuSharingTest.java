@@ -13,6 +13,7 @@ import io.deepep.NormalLimits;
 import io.deepep.buffer.Placed;
 import io.deepep.buffer.memory.GpuSharing.Gpu;
 import io.deepep.buffer.memory.GpuSharing.Launches;
+import io.deepep.buffer.memory.GpuSharing.Limit;
 import io.deepep.buffer.memory.GpuSharing.Seat;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.GpuShare;
@@ -34,7 +35,7 @@ class GpuSharingTest {
     private static final Gpu A = new Gpu("a", 132, "NVIDIA H200");
     private static final Launches CONCURRENT = Launches.unlimited(false);
     private static final Launches ON_DEFAULT_STREAM = Launches.unlimited(true);
-    private static final Launches BLOCKING = new Launches(false, 1, "CUDA_LAUNCH_BLOCKING=1");
+    private static final Launches BLOCKING = new Launches(false, 1, Limit.BLOCKING);
     private static final Gpu B = new Gpu("b", 132, "NVIDIA H200");
 
     private static Map<String, Integer> each(int dispatch, int combine) {
@@ -157,7 +158,7 @@ class GpuSharingTest {
     /** Kernels of the third rank may be in a queue behind one that waits for them. */
     @Test
     void ranksOfAProcessNeedAQueueEach() {
-        Launches two = new Launches(false, 2, "CUDA_DEVICE_MAX_CONNECTIONS=2");
+        Launches two = new Launches(false, 2, Limit.QUEUES);
         List<Seat> seats =
                 Stream.of("one", "two", "two", "one", "two")
                         .map(process -> new Seat(A, process, 50, two))
@@ -165,26 +166,47 @@ class GpuSharingTest {
         assertThatThrownBy(() -> GpuSharing.of(seats, each(24, 24), 2))
                 .isInstanceOf(DeepEpUnavailableException.class)
                 .hasMessageContaining(
-                        "with CUDA_DEVICE_MAX_CONNECTIONS=2, the kernels of the ranks [1, 2, 4]");
+                        "with CUDA_DEVICE_MAX_CONNECTIONS=2, the kernels of the ranks [1, 2, 4]")
+                .hasMessageContaining("leave the variable out, or start one process");
         assertThat(GpuSharing.of(seats.subList(0, 4), each(24, 24), 2).mostRanksPerGpu())
                 .isEqualTo(4);
     }
 
     @Test
+    void aDriverThatSomebodyElseStartedHasFewQueues() {
+        Seat seat = new Seat(A, "one", 100, new Launches(false, 8, Limit.EARLIER_START));
+        assertThatThrownBy(() -> GpuSharing.of(Collections.nCopies(9, seat), each(2, 2), 2))
+                .isInstanceOf(DeepEpUnavailableException.class)
+                .hasMessageStartingWith(
+                        "with the 8 hardware queues of a driver that another library started first, the kernels of the ranks")
+                .hasMessageContaining("set CUDA_DEVICE_MAX_CONNECTIONS=32 for the process, or");
+        assertThat(GpuSharing.of(Collections.nCopies(8, seat), each(2, 2), 2).mostRanksPerGpu())
+                .isEqualTo(8);
+    }
+
+    @Test
     void variablesLimitLaunches() {
+        assertThat(launches(Map.of(), false)).isEqualTo(CONCURRENT);
+        assertThat(launches(Map.of(), true)).isEqualTo(new Launches(false, 8, Limit.EARLIER_START));
+        for (boolean startedBefore : new boolean[] {false, true}) {
+            assertThat(launches(Map.of("CUDA_LAUNCH_BLOCKING", "1"), startedBefore))
+                    .isEqualTo(BLOCKING);
+            String queues = "CUDA_DEVICE_MAX_CONNECTIONS";
+            for (int fewer : new int[] {1, 8, 10, 31}) {
+                assertThat(launches(Map.of(queues, "" + fewer), startedBefore))
+                        .isEqualTo(new Launches(false, fewer, Limit.QUEUES));
+            }
+            for (String other : List.of("", "0", "many", "1 2", "32", "100")) {
+                assertThat(launches(Map.of(queues, other), startedBefore)).isEqualTo(CONCURRENT);
+            }
+        }
+        assertThat(launches(Map.of("CUDA_LAUNCH_BLOCKING", "0"), false)).isEqualTo(CONCURRENT);
+    }
+
+    private static Launches launches(Map<String, String> variables, boolean startedBefore) {
         BufferOptions options =
                 options(new Placed(0, 2, 2), Config.recommended(2), NormalDefaults.recommended(2));
-        assertThat(Launches.of(options, Map.of())).isEqualTo(CONCURRENT);
-        assertThat(Launches.of(options, Map.of("CUDA_LAUNCH_BLOCKING", "0"))).isEqualTo(CONCURRENT);
-        assertThat(Launches.of(options, Map.of("CUDA_LAUNCH_BLOCKING", "1"))).isEqualTo(BLOCKING);
-        String queues = "CUDA_DEVICE_MAX_CONNECTIONS";
-        for (int fewer : new int[] {1, 8, 10, 31}) {
-            assertThat(Launches.of(options, Map.of(queues, "" + fewer)))
-                    .isEqualTo(new Launches(false, fewer, queues + "=" + fewer));
-        }
-        for (String other : List.of("", "0", "many", "1 2", "32", "100")) {
-            assertThat(Launches.of(options, Map.of(queues, other))).isEqualTo(CONCURRENT);
-        }
+        return Launches.of(options, variables, startedBefore);
     }
 
     @Test
@@ -196,8 +218,8 @@ class GpuSharingTest {
                         "",
                         "join",
                         "a b c d e f",
-                        "a 1 one 100 true one - b",
-                        "a 1 one 100 true 9999999999 - b")) {
+                        "a 1 one 100 true 8 queues b",
+                        "a 1 one 100 true 9999999999 NONE b")) {
             assertThatThrownBy(() -> Seat.decode(1, other.getBytes(StandardCharsets.UTF_8)))
                     .isInstanceOf(RankMismatchException.class)
                     .hasMessageStartingWith("open: rank 1 makes a different call");

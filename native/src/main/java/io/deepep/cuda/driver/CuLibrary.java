@@ -1,5 +1,6 @@
 package io.deepep.cuda.driver;
 
+import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import io.deepep.error.DeepEpUnavailableException;
@@ -33,6 +34,7 @@ public final class CuLibrary {
     private static final DeepEpUnavailableException FAILURE;
 
     private static final SymbolLookup SYMBOLS;
+    private static final boolean STARTED_BEFORE;
 
     static {
         SymbolLookup symbols = _ -> Optional.empty();
@@ -48,6 +50,7 @@ public final class CuLibrary {
         }
         SYMBOLS = symbols;
         FAILURE = failure;
+        STARTED_BEFORE = failure == null && isStarted();
     }
 
     private static MethodHandle throwUnavailableHandle() {
@@ -64,6 +67,23 @@ public final class CuLibrary {
     /** Why the library cannot be called; empty if it is loaded. */
     public static Optional<DeepEpUnavailableException> failure() {
         return Optional.ofNullable(FAILURE);
+    }
+
+    /**
+     * Whether another library of this process had started the driver before this class was loaded.
+     */
+    public static boolean wasStartedBefore() {
+        return STARTED_BEFORE;
+    }
+
+    /** Nothing can be asked of a driver before it has been started. */
+    private static boolean isStarted() {
+        MethodHandle getCount = bind("cuDeviceGetCount", new Linker.Option[0], ADDRESS);
+        try (Arena arena = Arena.ofConfined()) {
+            return (int) getCount.invokeExact(arena.allocate(JAVA_INT)) == CuError.SUCCESS;
+        } catch (Throwable failure) {
+            throw CuCall.rethrow(failure);
+        }
     }
 
     /** A handle that returns CUresult; where the function is missing, one that throws. */
