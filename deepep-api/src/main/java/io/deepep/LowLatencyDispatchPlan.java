@@ -22,8 +22,8 @@ public final class LowLatencyDispatchPlan extends LowLatencyPlan {
      * Starts a plan.
      *
      * @param x BF16 [T,H], rows contiguous; T is 0 to {@link LowLatencyLimits#maxTokens} and may
-     *     differ between ranks. H is a multiple of 128 up to {@link LowLatencyLimits#hidden}, in
-     *     format BF16 also a multiple of 8; the same on all ranks
+     *     differ between ranks. H is at most {@link LowLatencyLimits#hidden}, a multiple of 128 (in
+     *     format BF16, of 8), and the same on all ranks
      * @param topkIdx I64 [T,K] global expert indices, contiguous, -1 for no selection. An expert
      *     that a token names twice counts as two selections; if a rank selects an expert more than
      *     {@code maxTokens} times, all ranks get a {@code RoutingException}

@@ -9,15 +9,10 @@ import io.deepep.spi.KernelEnum;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 
-/**
- * How rows travel, as headers say it and ranks compare it: a format, whether the call has weights
- * to sum before a combine, and the hidden size.
- */
+/** How rows travel, as headers say it and ranks compare it: a format, an option and their size. */
 public final class LowLatencyFormats {
-    /**
-     * Of a dispatch: rows have weights. Of a combine: ranks sum a token's rows before they send.
-     */
-    private static final int REDUCED = 4;
+    /** Of a dispatch: rows have weights. Of a combine: it is pre-reduced. */
+    private static final int OPTION = 4;
 
     private static final int HIDDEN_SHIFT = 3;
 
@@ -43,7 +38,7 @@ public final class LowLatencyFormats {
     /** What it is called in messages. */
     static String dispatchName(long code) {
         return name(LowLatencyFormat.values(), code)
-                + ((code & REDUCED) != 0 ? " with weights" : "");
+                + ((code & OPTION) != 0 ? " with weights" : "");
     }
 
     /** What travels in a combine: rows of each selection or of each rank's sum. */
@@ -53,7 +48,7 @@ public final class LowLatencyFormats {
 
     /** What it is called in messages. */
     static String combineName(long code) {
-        return ((code & REDUCED) != 0 ? "pre-reduced " : "") + name(CombineFormat.values(), code);
+        return ((code & OPTION) != 0 ? "pre-reduced " : "") + name(CombineFormat.values(), code);
     }
 
     /** The hidden size in a code. */
@@ -61,12 +56,12 @@ public final class LowLatencyFormats {
         return code >>> HIDDEN_SHIFT;
     }
 
-    private static int code(Enum<?> format, boolean isReduced, LowLatencyPlan plan) {
-        return format.ordinal() | (isReduced ? REDUCED : 0) | plan.hidden() << HIDDEN_SHIFT;
+    private static int code(Enum<?> format, boolean option, LowLatencyPlan plan) {
+        return format.ordinal() | (option ? OPTION : 0) | plan.hidden() << HIDDEN_SHIFT;
     }
 
     private static String name(Enum<?>[] formats, long code) {
-        int format = (int) (code & REDUCED - 1);
+        int format = (int) (code & OPTION - 1);
         return format < formats.length ? formats[format].name() : "format " + format;
     }
 
