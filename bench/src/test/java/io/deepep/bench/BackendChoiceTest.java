@@ -38,10 +38,8 @@ final class BackendChoiceTest {
             })
     void autoTakesTheHostAndSaysWhy(String command) {
         String reason = whyNoCuda();
-        Outcome outcome = runLine(command + SMALL);
-        assertThat(outcome.outLines().getFirst()).contains("HOST backend (auto: " + reason + ")");
-        assertThat(outcome.errLines()).isEmpty();
-        assertThat(outcome.exitCode()).isZero();
+        assertThat(runLine(command + SMALL).requirePassed().outLines().getFirst())
+                .contains("HOST backend (auto: " + reason + ")");
     }
 
     @ParameterizedTest

@@ -11,9 +11,7 @@ import org.junit.jupiter.api.Test;
 class DoctorCommandTest {
     @Test
     void everyMachineHasAReport() {
-        Outcome outcome = runLine("doctor");
-        outcome.requirePassed();
-        assertThat(outcome.out())
+        assertThat(runLine("doctor").requirePassed().out())
                 .contains("Checks", "GPU", "NVSHMEM")
                 .containsPattern("host backend +\\| yes +\\| on the CPU");
     }

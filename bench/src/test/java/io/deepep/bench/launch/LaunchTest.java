@@ -170,28 +170,19 @@ class LaunchTest {
 
     @Test
     void saysWhatIsWrong() {
-        Outcome unknown = runLine("launch -n 2 -- /no/such/command");
-        assertThat(unknown.exitCode()).isEqualTo(2);
-        assertThat(unknown.errLines())
-                .singleElement()
-                .asString()
-                .contains("cannot start /no/such/command");
+        runLine("launch -n 2 -- /no/such/command").requireRefused("cannot start /no/such/command");
         Path folder = Path.of("src").toAbsolutePath();
         run("launch", "-n", 1, folder)
                 .requireComplaint("deepep: launch: cannot start " + folder + ": it is a folder");
         run("launch", "-n", 1, "./pom.xml")
                 .requireComplaint(
                         "deepep: launch: cannot start ./pom.xml: it is not executable; chmod +x it");
-        assertThat(runLine("launch -n 0 -- true").errLines())
-                .containsExactly("deepep: --ranks=0 is not in [1, 2048]");
+        runLine("launch -n 0 -- true").requireComplaint("deepep: --ranks=0 is not in [1, 2048]");
         assertThat(runLine("launch -n 2").exitCode()).isEqualTo(2);
         runLine("launch -n 1 -n 2 -- true")
                 .requireComplaint(
                         "deepep: option '-n' (N) should be specified only once; see deepep launch --help");
-        assertThat(runLine("launch -- true").errLines())
-                .singleElement()
-                .asString()
-                .contains("--nproc-per-node");
+        runLine("launch -- true").requireRefused("--nproc-per-node");
     }
 
     @Test
@@ -240,11 +231,7 @@ class LaunchTest {
         Path file = Files.createDirectories(folder.resolve("attempt-0/rank-1.err"));
         Outcome outcome = launch("-n 2 --log-dir=" + folder, "echo x");
         assertThat(outcome.outLines()).isEmpty();
-        assertThat(outcome.errLines())
-                .singleElement()
-                .asString()
-                .startsWith("deepep: --log-dir: cannot write " + file + ": ");
-        assertThat(outcome.exitCode()).isEqualTo(2);
+        outcome.requireRefused("deepep: --log-dir: cannot write " + file + ": ");
         launch("-n 2 --log-dir=/proc/logs", "echo x")
                 .requireComplaint(
                         "deepep: --log-dir: cannot make /proc/logs/attempt-0: NoSuchFileException");
@@ -320,20 +307,17 @@ class LaunchTest {
 
     @Test
     void severalHostsNeedMore() {
-        assertThat(runLine("launch -n 1 --nnodes=2 -- true").errLines())
-                .containsExactly(
+        runLine("launch -n 1 --nnodes=2 -- true")
+                .requireComplaint(
                         "deepep: --node-rank is missing; give the number of this host, from 0");
-        assertThat(runLine("launch -n 3 --nnodes=700 --node-rank=0 -- true").errLines())
-                .containsExactly(
+        runLine("launch -n 3 --nnodes=700 --node-rank=0 -- true")
+                .requireComplaint(
                         "deepep: --nnodes=700 x --ranks=3 exceed the 2048 ranks that a group can have; lower one of them");
-        assertThat(runLine("launch -n 1 --nnodes=2 --node-rank=2 -- true").errLines())
-                .containsExactly("deepep: --node-rank=2 is not from 0 to 1");
-        assertThat(
-                        runLine("launch -n 1 --nnodes=2 --node-rank=1 --master-addr=a -- true")
-                                .errLines())
-                .singleElement()
-                .asString()
-                .contains("MASTER_ADDR=a", "neither DEEPEP_SECRET_FILE nor DEEPEP_SECRET is set; ");
+        runLine("launch -n 1 --nnodes=2 --node-rank=2 -- true")
+                .requireComplaint("deepep: --node-rank=2 is not from 0 to 1");
+        runLine("launch -n 1 --nnodes=2 --node-rank=1 --master-addr=a -- true")
+                .requireRefused(
+                        "MASTER_ADDR=a", "neither DEEPEP_SECRET_FILE nor DEEPEP_SECRET is set; ");
         runLine("launch -n 1 --nnodes=2 --node-rank=1 --master-addr=node0:29500 -- true")
                 .requireComplaint(
                         "deepep: --master-addr=node0:29500 has a port behind the host; give it by --master-port");
@@ -372,7 +356,7 @@ class LaunchTest {
         String options = "--node-rank=0 --master-addr=node0 --master-port=29500";
         assertThat(runLine("launch -n 1 --nnodes=1 " + options + " -- echo x").outLines())
                 .containsExactly("[0] x");
-        assertThat(runLine("launch -n 1 --nnodes=1 --node-rank=1 -- true").errLines())
-                .containsExactly("deepep: --node-rank=1 is not from 0 to 0");
+        runLine("launch -n 1 --nnodes=1 --node-rank=1 -- true")
+                .requireComplaint("deepep: --node-rank=1 is not from 0 to 0");
     }
 }

@@ -136,9 +136,7 @@ class ReadmeCommandTest {
             throws IOException {
         Path root = checkout(folder, block.replace('~', '\n'));
         String before = Files.readString(root.resolve("README.md"));
-        Outcome outcome = run("report", "readme", "--root", root);
-        assertThat(outcome.exitCode()).isEqualTo(2);
-        assertThat(outcome.err()).startsWith("deepep: " + complaint);
+        run("report", "readme", "--root", root).requireRefused("deepep: " + complaint);
         assertThat(Files.readString(root.resolve("README.md"))).isEqualTo(before);
     }
 
@@ -190,10 +188,9 @@ class ReadmeCommandTest {
         Path record = root.resolve("docs/measurements/run/r.json");
         Files.writeString(
                 record, Files.readString(record).replaceAll("\"ceilingShare\" *: *[^,]+,", ""));
-        Outcome outcome = run("report", "readme", "--root", root);
-        assertThat(outcome.exitCode()).isEqualTo(2);
-        assertThat(outcome.err())
-                .contains("what=share needs a ceiling, which run/r.json lacks; use what=time");
+        run("report", "readme", "--root", root)
+                .requireRefused(
+                        "what=share needs a ceiling, which run/r.json lacks; use what=time");
         assertThat(root.resolve("p.svg")).doesNotExist();
     }
 

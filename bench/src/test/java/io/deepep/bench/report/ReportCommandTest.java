@@ -95,8 +95,7 @@ class ReportCommandTest {
         assertThat(counts.rows()).hasSize(NUM_RANKS);
         assertThat(counts.expertTokens()).hasSize(NUM_EXPERTS);
         assertThat(run.records().stream().skip(1)).allMatch(each -> each.routing() == null);
-        FlightSummary flight = new FlightSummary(0);
-        flight.add(folder.resolve("host.jfr"));
+        FlightSummary flight = flight(0);
         FlightSummary.Calls combines = flight.calls.get("normal combine bf16");
         assertThat(combines.failed).isZero();
         assertThat(combines.hostMicros(50)).isPositive();
@@ -123,6 +122,12 @@ class ReportCommandTest {
             assertThat(experts[expert] * counts.expertTokens().getFirst())
                     .isEqualTo(experts[0] * counts.expertTokens().get(expert));
         }
+    }
+
+    private static FlightSummary flight(int warmups) {
+        FlightSummary flight = new FlightSummary(warmups);
+        flight.add(folder.resolve("host.jfr"));
+        return flight;
     }
 
     private static OperationRecord lastCombine(BenchRun run, String dtype) {
@@ -180,15 +185,11 @@ class ReportCommandTest {
     /** Half of a rank's calls stay. */
     @Test
     void firstCallsAreLeftOut() {
-        FlightSummary all = new FlightSummary(0);
-        all.add(folder.resolve("host.jfr"));
+        FlightSummary all = flight(0);
         assertThat(all.skipped()).isZero();
-        FlightSummary most = new FlightSummary(1000);
-        most.add(folder.resolve("host.jfr"));
         long calls = all.calls.values().stream().mapToLong(each -> each.count).sum();
-        assertThat(most.skipped()).isBetween(calls / 3, calls / 2);
-        FlightSummary one = new FlightSummary(1);
-        one.add(folder.resolve("host.jfr"));
+        assertThat(flight(1000).skipped()).isBetween(calls / 3, calls / 2);
+        FlightSummary one = flight(1);
         assertThat(one.skipped()).isEqualTo((long) NUM_RANKS * one.calls.size());
         assertThat(one.calls.keySet())
                 .allSatisfy(
@@ -201,8 +202,7 @@ class ReportCommandTest {
     void theTimelineHasEveryCall() throws IOException {
         JsonNode trace =
                 new ObjectMapper().readTree(folder.resolve("report/timeline.json").toFile());
-        FlightSummary flight = new FlightSummary(0);
-        flight.add(folder.resolve("host.jfr"));
+        FlightSummary flight = flight(0);
         long calls = flight.calls.values().stream().mapToLong(each -> each.count).sum();
         assertThat(trace.get("traceEvents"))
                 .filteredOn(event -> event.get("ph").asText().equals("X"))
@@ -251,8 +251,8 @@ class ReportCommandTest {
         assertThat(Files.readString(other.resolve("report.html")))
                 .contains("normal compared with before-normal", "after / before", "32e272ee01bc");
         assertThat(other.resolve("normal-comparison.svg")).exists();
-        Outcome one = run("report", "--compare", folder.resolve("host.json"), "--out", other);
-        assertThat(one.err()).contains("--compare needs the records of two runs, and there are 1");
+        run("report", "--compare", folder.resolve("host.json"), "--out", other)
+                .requireRefused("--compare needs the records of two runs, and there are 1");
     }
 
     @Test
