@@ -156,18 +156,7 @@ final class BenchCommandTest {
                 RoutingFiles.npyI64(
                         folder.resolve("r.npy"),
                         new long[] {2, 3, 2},
-                        0,
-                        -1,
-                        1,
-                        2,
-                        3,
-                        4,
-                        5,
-                        -1,
-                        6,
-                        7,
-                        1,
-                        2);
+                        new long[] {0, -1, 1, 2, 3, 4, 5, -1, 6, 7, 1, 2});
         CommandLines.runLine(
                         "bench low-latency --ranks 2 --backend host --hidden 256 --num-experts 8"
                                 + " --warmups 0 --repeats 1 --operations ll-dispatch"

@@ -9,7 +9,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
-import picocli.CommandLine;
 
 /** The command line of {@code deepep}: run here, without what it starts, or as a process. */
 public final class CommandLines {
@@ -39,11 +38,15 @@ public final class CommandLines {
         return out.toString();
     }
 
+    /** A console of which nobody reads anything. */
+    public static Console silent() {
+        PrintWriter nowhere = new PrintWriter(Writer.nullWriter());
+        return new Console(nowhere, nowhere, false);
+    }
+
     /** Fails if {@code args} are not a command with options that it has. */
     public static void parse(String... args) {
-        PrintWriter nowhere = new PrintWriter(Writer.nullWriter());
-        CommandLine command = DeepEpCommand.create(new Console(nowhere, nowhere, false));
-        command.parseArgs(args);
+        DeepEpCommand.create(silent()).parseArgs(args);
     }
 
     /**

@@ -13,11 +13,9 @@ import io.deepep.bench.run.Job;
 import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.RankSource;
 import io.deepep.testkit.routing.RoutingSpec;
-import java.io.PrintWriter;
-import java.io.StringWriter;
-import java.io.Writer;
 import java.time.Duration;
 import java.util.List;
+import java.util.function.Predicate;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import picocli.CommandLine;
@@ -29,16 +27,11 @@ import picocli.CommandLine;
 final class CudaHostsTest {
     private static final RoutingSpec RECIPE = RoutingSpec.of(4, 5, 8, 2);
 
-    private final StringWriter out = new StringWriter();
     private final OperationOptions options = new OperationOptions();
 
     @BeforeEach
     void needsCuda() {
         CudaLowLatencySoakTest.requireCuda();
-    }
-
-    private Console console() {
-        return new Console(new PrintWriter(out, true), new PrintWriter(Writer.nullWriter()), false);
     }
 
     private Job job(int sms, String... operations) {
@@ -60,8 +53,8 @@ final class CudaHostsTest {
                 List.of(sms));
     }
 
-    private void requireNoCopies() {
-        assertThat(out.toString())
+    private static void requireNoCopies(Predicate<Console> bench) {
+        assertThat(CommandLines.printed(console -> assertThat(bench.test(console)).isTrue()))
                 .contains("on 2 hosts", "no bare copy", "links GB/s", " passed, 0 failed")
                 .doesNotContain("of best copy", "of copy, same sms");
     }
@@ -69,15 +62,16 @@ final class CudaHostsTest {
     @Test
     void normalMode() {
         Job job = job(4, "dispatch-cached", "combine-zero-copy");
-        assertThat(NormalBench.run(console(), job, options, null, RankSource::inProcess)).isTrue();
-        requireNoCopies();
+        requireNoCopies(
+                console -> NormalBench.run(console, job, options, null, RankSource::inProcess));
     }
 
     @Test
     void lowLatencyMode() {
         Job job = job(2, "ll-dispatch", "ll-combine-zero-copy");
-        assertThat(LowLatencyBench.run(console(), job, List.of(5), options, RankSource::inProcess))
-                .isTrue();
-        requireNoCopies();
+        requireNoCopies(
+                console ->
+                        LowLatencyBench.run(
+                                console, job, List.of(5), options, RankSource::inProcess));
     }
 }

@@ -96,16 +96,12 @@ class ChaosNetworkTest {
         return record.get("report");
     }
 
-    private static int count(JsonNode report, String of) {
-        return report.get("tallies").valueStream().mapToInt(kind -> kind.get(of).asInt()).sum();
-    }
-
     @Test
     void threadsOverCards() throws Exception {
         requireCard();
         JsonNode report = overCards("--ranks-are threads --actions throw,leave --seed 25");
-        assertThat(count(report, "verified")).isEqualTo(2);
-        assertThat(count(report, "named")).isPositive();
+        assertThat(ChaosTest.sum(report, "verified")).isEqualTo(2);
+        assertThat(ChaosTest.sum(report, "named")).isPositive();
     }
 
     @Test
@@ -113,7 +109,7 @@ class ChaosNetworkTest {
         requireCard();
         JsonNode report =
                 overCards("--ranks-are processes --actions kill --return replace --seed 50");
-        assertThat(count(report, "verified")).isEqualTo(2);
-        assertThat(count(report, "replacedInPlace")).isEqualTo(2);
+        assertThat(ChaosTest.sum(report, "verified")).isEqualTo(2);
+        assertThat(ChaosTest.sum(report, "replacedInPlace")).isEqualTo(2);
     }
 }

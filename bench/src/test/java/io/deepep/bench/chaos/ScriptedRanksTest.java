@@ -4,12 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Network;
-import io.deepep.bench.run.Console;
+import io.deepep.bench.CommandLines;
 import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.UsageException;
 import io.deepep.planner.Mode;
-import java.io.PrintWriter;
-import java.io.Writer;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -49,9 +47,8 @@ class ScriptedRanksTest {
         AtomicInteger started = new AtomicInteger();
         RankRun run =
                 new RankRun(Placement.host(""), NUM_RANKS, Network.auto(), Duration.ofSeconds(10));
-        PrintWriter nowhere = new PrintWriter(Writer.nullWriter());
         return new Chaos(
-                new Console(nowhere, nowhere, false),
+                CommandLines.silent(),
                 Return.GROUP,
                 place -> "--from " + place,
                 model ->

@@ -1,7 +1,6 @@
 package io.deepep.bench.docs;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatCode;
 
 import io.deepep.bench.CommandLines;
 import io.deepep.bench.Outcome;
@@ -99,8 +98,7 @@ class DocumentationTest {
     @ParameterizedTest
     @MethodSource("commands")
     void commandsExistAsWritten(String command) {
-        String[] args = command.isEmpty() ? new String[0] : command.split(" +");
-        assertThatCode(() -> CommandLines.parse(args)).doesNotThrowAnyException();
+        CommandLines.parse(command.isEmpty() ? new String[0] : command.split(" +"));
     }
 
     /** Those that are quick and need nothing are really run. */

@@ -16,7 +16,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
-import java.util.stream.StreamSupport;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -171,9 +170,7 @@ class ReportPageBrowserTest {
     }
 
     private static List<Double> numbers(String field) {
-        return StreamSupport.stream(seen.get(field).spliterator(), false)
-                .map(JsonNode::asDouble)
-                .toList();
+        return seen.get(field).valueStream().map(JsonNode::asDouble).toList();
     }
 
     @Test
@@ -204,7 +201,7 @@ class ReportPageBrowserTest {
 
     @Test
     void timesHaveUnits() {
-        assertThat(StreamSupport.stream(seen.get("units").spliterator(), false))
+        assertThat(seen.get("units").valueStream())
                 .extracting(JsonNode::asText)
                 .allMatch(time -> time.matches("[\\d.]+ (µs|ms)"));
     }
@@ -215,9 +212,7 @@ class ReportPageBrowserTest {
         assertThat(ascending).hasSize(36).isSorted();
         assertThat(numbers("descending")).isEqualTo(ascending.reversed());
         assertThat(seen.get("sort").asText()).isEqualTo("descending");
-        assertThat(StreamSupport.stream(seen.get("names").spliterator(), false))
-                .extracting(JsonNode::asText)
-                .isSorted();
+        assertThat(seen.get("names").valueStream()).extracting(JsonNode::asText).isSorted();
     }
 
     @Test

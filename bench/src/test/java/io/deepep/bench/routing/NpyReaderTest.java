@@ -1,11 +1,13 @@
 package io.deepep.bench.routing;
 
 import static io.deepep.bench.routing.RoutingFiles.dictionary;
+import static io.deepep.bench.routing.RoutingFiles.i64;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import org.assertj.core.api.AbstractThrowableAssert;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -15,15 +17,21 @@ final class NpyReaderTest {
         return NpyReader.read("f.npy", ByteBuffer.wrap(file));
     }
 
+    private static NamedArray read(int version, String dictionary, byte[] data) {
+        return read(RoutingFiles.npy(version, dictionary, data));
+    }
+
+    private static AbstractThrowableAssert<?, ?> assertRefused(
+            int version, String dictionary, byte[] data) {
+        return assertThatThrownBy(() -> read(version, dictionary, data))
+                .isInstanceOf(RoutingFileException.class);
+    }
+
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 3})
     void allVersionsAreRead(int version) {
-        NamedArray array =
-                read(
-                        RoutingFiles.npy(
-                                version,
-                                dictionary("<i8", "False", "(2, 3)"),
-                                RoutingFiles.i64(5, -1, 1L << 40, 7, 8, 9)));
+        byte[] data = i64(5, -1, 1L << 40, 7, 8, 9);
+        NamedArray array = read(version, dictionary("<i8", "False", "(2, 3)"), data);
         assertThat(array.shape()).containsExactly(2, 3);
         assertThat(array.type()).isEqualTo(NamedArray.Type.I64);
         assertThat(array.integerAt(1)).isEqualTo(-1);
@@ -33,18 +41,11 @@ final class NpyReaderTest {
 
     @Test
     void shortIntegersAndFloatsAreRead() {
-        NamedArray ints =
-                read(
-                        RoutingFiles.npy(
-                                1, dictionary("<i4", "False", "(2,)"), RoutingFiles.i32(3, -1)));
+        NamedArray ints = read(1, dictionary("<i4", "False", "(2,)"), RoutingFiles.i32(3, -1));
         assertThat(ints.integerAt(0)).isEqualTo(3);
         assertThat(ints.integerAt(1)).isEqualTo(-1);
-        NamedArray floats =
-                read(
-                        RoutingFiles.npy(
-                                1,
-                                dictionary("<f4", "False", "(1, 2)"),
-                                RoutingFiles.f32(0.25f, -2f)));
+        byte[] numbers = RoutingFiles.f32(0.25f, -2f);
+        NamedArray floats = read(1, dictionary("<f4", "False", "(1, 2)"), numbers);
         assertThat(floats.floatAt(0)).isEqualTo(0.25f);
         assertThat(floats.floatAt(1)).isEqualTo(-2f);
     }
@@ -52,14 +53,12 @@ final class NpyReaderTest {
     @Test
     void emptyArraysAndPaddedHeadersAreRead() {
         String padded = dictionary("<i8", "False", "(0, 8)") + " ".repeat(40);
-        assertThat(read(RoutingFiles.npy(1, padded, new byte[0])).shape()).containsExactly(0, 8);
+        assertThat(read(1, padded, new byte[0]).shape()).containsExactly(0, 8);
     }
 
     @Test
     void fortranOrderIsRefusedWithTheCure() {
-        byte[] file = RoutingFiles.npy(1, dictionary("<i8", "True", "(1, 1)"), RoutingFiles.i64(1));
-        assertThatThrownBy(() -> read(file))
-                .isInstanceOf(RoutingFileException.class)
+        assertRefused(1, dictionary("<i8", "True", "(1, 1)"), i64(1))
                 .hasMessage(
                         "f.npy: fortran_order=True is not supported; save numpy.ascontiguousarray(array)");
     }
@@ -67,27 +66,19 @@ final class NpyReaderTest {
     @ParameterizedTest
     @ValueSource(strings = {">i8", "<f8", "|b1", "<u4", "|O"})
     void otherTypesAreRefused(String descr) {
-        byte[] file =
-                RoutingFiles.npy(1, dictionary(descr, "False", "(1, 1)"), RoutingFiles.i64(1));
-        assertThatThrownBy(() -> read(file))
-                .isInstanceOf(RoutingFileException.class)
+        assertRefused(1, dictionary(descr, "False", "(1, 1)"), i64(1))
                 .hasMessageContaining("dtype '" + descr + "' is not one of");
     }
 
     @Test
     void dataThatDoesNotFitTheShapeIsRefused() {
-        byte[] file =
-                RoutingFiles.npy(
-                        1, dictionary("<i8", "False", "(2, 2)"), RoutingFiles.i64(1, 2, 3));
-        assertThatThrownBy(() -> read(file))
-                .isInstanceOf(RoutingFileException.class)
+        assertRefused(1, dictionary("<i8", "False", "(2, 2)"), i64(1, 2, 3))
                 .hasMessageContaining("f.npy: I64[2, 2] needs 32 bytes of data, the file has 24");
     }
 
     @Test
     void brokenFilesAreRefusedWhereverTheyEnd() {
-        byte[] file =
-                RoutingFiles.npy(2, dictionary("<i8", "False", "(1, 1)"), RoutingFiles.i64(1));
+        byte[] file = RoutingFiles.npy(2, dictionary("<i8", "False", "(1, 1)"), i64(1));
         for (int length = 0; length < file.length; length++) {
             byte[] cut = Arrays.copyOf(file, length);
             assertThatThrownBy(() -> read(cut)).isInstanceOf(RoutingFileException.class);
@@ -96,17 +87,11 @@ final class NpyReaderTest {
 
     @Test
     void otherVersionsAndHeadersAreRefused() {
-        byte[] newer =
-                RoutingFiles.npy(4, dictionary("<i8", "False", "(1, 1)"), RoutingFiles.i64(1));
-        assertThatThrownBy(() -> read(newer))
+        assertRefused(4, dictionary("<i8", "False", "(1, 1)"), i64(1))
                 .hasMessageContaining(".npy version 4 is not one of 1, 2, 3");
-        byte[] noShape =
-                RoutingFiles.npy(
-                        1, "{'descr': '<i8', 'fortran_order': False}", RoutingFiles.i64(1));
-        assertThatThrownBy(() -> read(noShape))
+        assertRefused(1, "{'descr': '<i8', 'fortran_order': False}", i64(1))
                 .hasMessageContaining("the header has no valid 'shape'");
-        byte[] words =
-                RoutingFiles.npy(1, dictionary("<i8", "False", "(one, 1)"), RoutingFiles.i64(1));
-        assertThatThrownBy(() -> read(words)).hasMessageContaining("is not a tuple of numbers");
+        assertRefused(1, dictionary("<i8", "False", "(one, 1)"), i64(1))
+                .hasMessageContaining("is not a tuple of numbers");
     }
 }
