@@ -7,7 +7,6 @@ import java.nio.file.Path;
 import java.util.List;
 import jdk.jfr.Event;
 import jdk.jfr.Name;
-import jdk.jfr.Recording;
 import jdk.jfr.StackTrace;
 import jdk.jfr.Timespan;
 import org.junit.jupiter.api.Test;
@@ -69,7 +68,7 @@ class FlightAnswersTest {
         int tokens;
     }
 
-    private static Load load(int rank, int expert, int tokens) {
+    static Load load(int rank, int expert, int tokens) {
         Load load = new Load();
         load.rank = rank;
         load.expert = expert;
@@ -98,20 +97,8 @@ class FlightAnswersTest {
     }
 
     private FlightSummary recorded(Event... events) throws IOException {
-        Path file = folder.resolve("x.jfr");
-        try (Recording recording = new Recording()) {
-            for (String name : List.of("Operation", "Peer", "ExpertLoad")) {
-                recording.enable("io.deepep." + name).withoutThreshold();
-            }
-            recording.start();
-            for (Event event : events) {
-                event.commit();
-            }
-            recording.stop();
-            recording.dump(file);
-        }
         FlightSummary flight = new FlightSummary(0);
-        flight.add(file);
+        flight.add(ReportFixture.recording(folder.resolve("x.jfr"), events));
         return flight;
     }
 

@@ -1,7 +1,10 @@
 package io.deepep.bench.report;
 
 import io.deepep.bench.CommandLines;
+import java.io.IOException;
 import java.nio.file.Path;
+import jdk.jfr.Event;
+import jdk.jfr.Recording;
 
 /** Makes the records and the page that the tests look at. */
 final class ReportFixture {
@@ -27,6 +30,22 @@ final class ReportFixture {
                                 + " --jfr "
                                 + folder.resolve("host.jfr"))
                 .requirePassed();
+    }
+
+    /** A flight recording of these events. */
+    static Path recording(Path file, Event... events) throws IOException {
+        try (Recording recording = new Recording()) {
+            for (Event event : events) {
+                recording.enable(event.getClass()).withoutThreshold();
+            }
+            recording.start();
+            for (Event event : events) {
+                event.commit();
+            }
+            recording.stop();
+            recording.dump(file);
+        }
+        return file;
     }
 
     /** The page about that run and one on GPUs, and its plots. */
