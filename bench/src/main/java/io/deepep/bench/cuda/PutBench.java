@@ -162,8 +162,8 @@ public final class PutBench {
     private void bandwidth(int size) {
         int warps = request.sms() * WARPS;
         int rows = Math.clamp(BYTES_PER_RUN / warps / size, 2, MAX_ROWS);
-        PutLoad load = new PutLoad(Pattern.BANDWIDTH, 2, request.sms(), WARPS, rows, size, 0, size);
-        PutLoad sender = new PutLoad(load.pattern(), 1, load.blocks(), WARPS, rows, size, 0, size);
+        PutLoad load = new PutLoad(Pattern.BANDWIDTH, 2, request.sms(), WARPS, rows, size, 0);
+        PutLoad sender = new PutLoad(load.pattern(), 1, load.blocks(), WARPS, rows, size, 0);
         Samples samples = samples(sender, 1);
         team.run(
                 rank -> {
@@ -176,7 +176,7 @@ public final class PutBench {
     }
 
     private void latency(int size) {
-        PutLoad load = new PutLoad(Pattern.LATENCY, 2, 1, 1, ROUND_TRIPS, size, 0, size);
+        PutLoad load = new PutLoad(Pattern.LATENCY, 2, 1, 1, ROUND_TRIPS, size, 0);
         // Each sample is a mean, of which a percentile says nothing about messages.
         report(load, 1, size, samples(load, 2 * ROUND_TRIPS), false);
     }
@@ -191,7 +191,6 @@ public final class PutBench {
                         WARPS,
                         rows,
                         DISPATCHED_BYTES,
-                        COMBINED_BYTES,
                         COMBINED_BYTES);
         Samples samples = samples(load, 1);
         long toPeers = (long) rows * (request.ranks() - 1);

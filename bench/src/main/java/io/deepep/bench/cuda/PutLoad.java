@@ -12,7 +12,6 @@ import java.lang.foreign.Arena;
  * @param rows messages, of a warp or to a peer
  * @param rowBytes of a message
  * @param returnBytes of an answer
- * @param slotBytes of a slot
  */
 record PutLoad(
         Pattern pattern,
@@ -21,8 +20,7 @@ record PutLoad(
         int warps,
         int rows,
         long rowBytes,
-        long returnBytes,
-        long slotBytes) {
+        long returnBytes) {
     private static final int WARP = 32;
     private static final long MIN_BYTES = 16;
 
@@ -48,7 +46,12 @@ record PutLoad(
 
     /** The least that a pattern can be, with so many messages. */
     static PutLoad small(Pattern pattern, int ranks, int rows) {
-        return new PutLoad(pattern, ranks, 1, 1, rows, MIN_BYTES, MIN_BYTES, MIN_BYTES);
+        return new PutLoad(pattern, ranks, 1, 1, rows, MIN_BYTES, MIN_BYTES);
+    }
+
+    /** Of a slot, which holds a message or an answer. */
+    long slotBytes() {
+        return Math.max(rowBytes, returnBytes);
     }
 
     LaunchConfig launch(Arena arena) {
