@@ -1,8 +1,7 @@
 package io.deepep.bench.cuda;
 
 import io.deepep.cuda.CudaDriver;
-import java.io.IOException;
-import java.nio.file.Files;
+import io.deepep.spi.posix.SysFiles;
 import java.nio.file.Path;
 
 /** The NVIDIA driver in a few words, for records. */
@@ -17,10 +16,6 @@ public final class DriverText {
      */
     public static String get() {
         String cuda = "CUDA " + CudaDriver.versionName(CudaDriver.version());
-        try {
-            return cuda + ", driver " + Files.readString(MODULE_VERSION).strip();
-        } catch (IOException untold) {
-            return cuda;
-        }
+        return SysFiles.text(MODULE_VERSION).map(own -> cuda + ", driver " + own).orElse(cuda);
     }
 }

@@ -3,6 +3,7 @@ package io.deepep.bench.launch;
 import io.deepep.bench.run.UsageException;
 import io.deepep.cuda.topology.HostTopology;
 import io.deepep.cuda.topology.PciDevice;
+import io.deepep.spi.posix.SysFiles;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -66,14 +67,11 @@ record NumaBinding(List<String> processors) {
             return true;
         }
         Path facts = driver.resolve(gpu.address().toString()).resolve("information");
-        try {
-            return Files.readAllLines(facts).stream()
-                    .filter(line -> line.startsWith(MINOR))
-                    .map(line -> "dev/nvidia" + line.substring(MINOR.length()).strip())
-                    .anyMatch(file -> Files.isReadable(root.resolve(file)));
-        } catch (IOException hidden) {
-            return false;
-        }
+        return SysFiles.text(facts).stream()
+                .flatMap(String::lines)
+                .filter(line -> line.startsWith(MINOR))
+                .map(line -> "dev/nvidia" + line.substring(MINOR.length()).strip())
+                .anyMatch(file -> Files.isReadable(root.resolve(file)));
     }
 
     /**

@@ -1,9 +1,9 @@
 package io.deepep.bench.launch;
 
 import io.deepep.bench.run.UsageException;
+import io.deepep.spi.posix.SysFiles;
 import java.io.File;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -167,12 +167,9 @@ final class RankProcess {
 
     /** One that nobody waits for, as its parent has ended too, may stay as a zombie. */
     private static boolean runs(ProcessHandle handle) {
-        try {
-            String stat = Files.readString(Path.of("/proc/" + handle.pid() + "/stat"));
-            return handle.isAlive() && stat.charAt(stat.lastIndexOf(')') + 2) != 'Z';
-        } catch (IOException ended) {
-            return false;
-        }
+        return SysFiles.text(Path.of("/proc/" + handle.pid() + "/stat"))
+                .filter(stat -> handle.isAlive() && stat.charAt(stat.lastIndexOf(')') + 2) != 'Z')
+                .isPresent();
     }
 
     /** Ends those that were asked to end and have not, and what they have started since. */
