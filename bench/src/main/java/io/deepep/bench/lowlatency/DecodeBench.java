@@ -50,8 +50,7 @@ public final class DecodeBench {
                     records.add(record);
                 }
             }
-            BenchReport.compare(
-                    console, options, records.stream().map(DecodeRecord::asFigure).toList());
+            options.compare(console, records.stream().map(DecodeRecord::asFigure).toList());
             if (options.json() != null) {
                 BenchReport.write(options.json(), records);
             }

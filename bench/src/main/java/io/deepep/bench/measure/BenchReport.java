@@ -114,17 +114,9 @@ public final class BenchReport {
             List<OperationRecord> records,
             ComparedOptions options) {
         print(console, records);
-        compare(console, options, records.stream().map(OperationRecord::asFigure).toList());
+        options.compare(console, records.stream().map(OperationRecord::asFigure).toList());
         if (options.json() != null && session.writesResults()) {
             write(options.json(), records);
-        }
-    }
-
-    /** Prints another library's figures beside {@code ours}, where that is asked for. */
-    public static void compare(
-            Console console, ComparedOptions options, List<PeerFigures.Figure> ours) {
-        if (options.peers() != null) {
-            options.peers().print(console, ours);
         }
     }
 

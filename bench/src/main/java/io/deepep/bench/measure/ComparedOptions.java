@@ -1,6 +1,8 @@
 package io.deepep.bench.measure;
 
+import io.deepep.bench.run.Console;
 import java.nio.file.Path;
+import java.util.List;
 import picocli.CommandLine.Option;
 
 /** {@link BenchOptions} of a command whose figures other libraries have too. */
@@ -21,8 +23,10 @@ public class ComparedOptions extends BenchOptions {
         peers = peer == null ? null : PeerFigures.read(peer);
     }
 
-    /** Another library's figures, or null. */
-    public final PeerFigures peers() {
-        return peers;
+    /** Prints another library's figures beside {@code ours}, where that is asked for. */
+    public final void compare(Console console, List<PeerFigures.Figure> ours) {
+        if (peers != null) {
+            peers.print(console, ours);
+        }
     }
 }
