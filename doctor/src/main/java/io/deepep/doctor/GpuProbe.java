@@ -23,7 +23,6 @@ public final class GpuProbe {
      */
     public static GpuFacts read(boolean measure) {
         try {
-            CudaDriver.ensureAvailable();
             return ask(CudaDriver.devices(), measure);
         } catch (DeepEpUnavailableException e) {
             return GpuFacts.unavailable(e.reason(), e.cure());

@@ -2,7 +2,6 @@ package io.deepep.doctor;
 
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
-import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.ibgda.IbgdaTrial;
 import io.deepep.cuda.rdma.Gid;
 import io.deepep.cuda.rdma.RdmaDevice;
@@ -10,7 +9,6 @@ import io.deepep.cuda.rdma.RdmaFacts;
 import io.deepep.cuda.rdma.RdmaPort;
 import io.deepep.error.DeepEpException;
 import java.util.List;
-import java.util.Optional;
 import java.util.stream.IntStream;
 
 /** Reads the facts about network cards. */
@@ -68,10 +66,6 @@ public final class NicProbe {
         }
         if (!device.facts().missing().isEmpty()) {
             return NicFacts.Trial.none("kernels cannot drive this card");
-        }
-        Optional<String> noCuda = CudaDriver.unavailabilityReason();
-        if (noCuda.isPresent()) {
-            return NicFacts.Trial.none(noCuda.get());
         }
         try {
             CudaContext context = CudaContext.shared(CudaDevice.of(0));

@@ -11,6 +11,7 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -55,13 +56,7 @@ final class FlightSummary {
     }
 
     /** What one call took. */
-    private record Span(Instant start, long hostNanos, long deviceNanos)
-            implements Comparable<Span> {
-        @Override
-        public int compareTo(Span other) {
-            return start.compareTo(other.start);
-        }
-    }
+    private record Span(Instant start, long hostNanos, long deviceNanos) {}
 
     /** Calls that times leave out, of all operations and ranks. */
     long skipped() {
@@ -97,8 +92,9 @@ final class FlightSummary {
 
         /** All but the first of each rank. */
         private Stream<Span> spans() {
+            Comparator<Span> byStart = Comparator.comparing(Span::start);
             return byRank.values().stream()
-                    .flatMap(all -> all.stream().sorted().skip(skipped(all)));
+                    .flatMap(all -> all.stream().sorted(byStart).skip(skipped(all)));
         }
 
         /** Half of the calls stay, however few there are. */

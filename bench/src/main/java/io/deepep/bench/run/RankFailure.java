@@ -8,18 +8,11 @@ import io.deepep.error.DeepEpUnavailableException;
  */
 public final class RankFailure extends RuntimeException {
     private static final long serialVersionUID = 1L;
-    private final int rank;
 
     RankFailure(int rank, Throwable cause) {
         super(
                 "rank " + rank + ": " + (cause.getMessage() == null ? cause : cause.getMessage()),
                 cause);
-        this.rank = rank;
-    }
-
-    /** The rank that failed. */
-    public int rank() {
-        return rank;
     }
 
     /** What the library refuses as the user's mistake; this, if it is none. */
