@@ -133,11 +133,16 @@ final class FixtureMachine {
     /** The cards of the H20 host, as good as GPUs want them. */
     static List<NicFacts> cards() {
         return IntStream.range(0, 4)
-                .mapToObj(i -> card("mlx5_bond_" + i, 262144, 32768, List.of(), TRIED))
+                .mapToObj(i -> card("mlx5_bond_" + i, List.of(), TRIED))
                 .toList();
     }
 
     static final NicFacts.Trial TRIED = new NicFacts.Trial("cuda:0", "", "", "", "", "");
+
+    /** With as many queue pairs, and as long ones, as GPUs want. */
+    static NicFacts card(String hca, List<String> lacks, NicFacts.Trial trial) {
+        return card(hca, 262144, 32768, lacks, trial);
+    }
 
     static NicFacts card(
             String hca, long queuePairs, long entries, List<String> lacks, NicFacts.Trial trial) {

@@ -27,8 +27,10 @@ class IbgdaCheckTest {
         return machine.examine(FixtureMachine.gpus(true), cards);
     }
 
-    private static NicFacts tried(NicFacts.Trial trial) {
-        return FixtureMachine.card(OTHER, 262144, 32768, List.of(), trial);
+    /** Each of the texts says what does not work. */
+    private static NicFacts tried(String dmaBuf, String peerMem, String queues, String doorbells) {
+        NicFacts.Trial trial = new NicFacts.Trial("cuda:0", "", dmaBuf, peerMem, queues, doorbells);
+        return FixtureMachine.card(OTHER, List.of(), trial);
     }
 
     private static Finding finding(DoctorReport report, String item) {
@@ -60,14 +62,9 @@ class IbgdaCheckTest {
 
     @Test
     void aCardThatKernelsCannotDriveStopsIt() {
+        NicFacts.Trial none = NicFacts.Trial.none("kernels cannot drive this card");
         DoctorReport report =
-                with(
-                        FixtureMachine.card(
-                                OTHER,
-                                262144,
-                                32768,
-                                List.of("no extended atomics"),
-                                NicFacts.Trial.none("kernels cannot drive this card")));
+                with(FixtureMachine.card(OTHER, List.of("no extended atomics"), none));
         assertStops(report, "cards");
         assertThat(finding(report, "cards").detail()).isEqualTo(OTHER + " no extended atomics");
     }
@@ -99,15 +96,10 @@ class IbgdaCheckTest {
 
     @Test
     void eitherWayToGpuMemoryWillDo() {
-        DoctorReport oneWay =
-                with(tried(new NicFacts.Trial("cuda:0", "", "none is made", "", "", "")));
+        DoctorReport oneWay = with(tried("none is made", "", "", ""));
         assertThat(finding(oneWay, "GPU memory").detail()).contains(OTHER + " by nvidia-peermem");
         assertThat(ownWay(oneWay).possible()).isTrue();
-        DoctorReport neither =
-                with(
-                        tried(
-                                new NicFacts.Trial(
-                                        "cuda:0", "", "none is made", "Bad address", "", "")));
+        DoctorReport neither = with(tried("none is made", "Bad address", "", ""));
         assertStops(neither, "GPU memory");
         assertThat(finding(neither, "GPU memory").detail())
                 .isEqualTo(OTHER + " dma-buf: none is made; nvidia-peermem: Bad address");
@@ -116,8 +108,7 @@ class IbgdaCheckTest {
     /** It runs, but the CPU or its memory takes part. */
     @Test
     void whatIsOnlySlowerIsAWarning() {
-        DoctorReport report =
-                with(tried(new NicFacts.Trial("cuda:0", "", "", "", "no memory", "not mapped")));
+        DoctorReport report = with(tried("", "", "no memory", "not mapped"));
         assertThat(finding(report, "queues").status()).isEqualTo(Finding.Status.WARN);
         assertThat(finding(report, "queues").detail()).contains(OTHER + " no memory");
         assertThat(finding(report, "doorbells").status()).isEqualTo(Finding.Status.WARN);
@@ -136,10 +127,7 @@ class IbgdaCheckTest {
         NicFacts.Trial none = NicFacts.Trial.none("not asked for");
         List<NicFacts> cards =
                 FixtureMachine.cards().stream()
-                        .map(
-                                card ->
-                                        FixtureMachine.card(
-                                                card.hca(), 262144, 32768, List.of(), none))
+                        .map(card -> FixtureMachine.card(card.hca(), List.of(), none))
                         .toList();
         DoctorReport report = machine.examine(FixtureMachine.gpus(true), cards);
         assertThat(finding(report, "GPU").detail()).isEqualTo("not tried: not asked for");
@@ -151,7 +139,7 @@ class IbgdaCheckTest {
     void cardsThatAreNotOpenedOrServeNoGpuAreNotSpokenOf() {
         NicFacts good = FixtureMachine.cards().get(1);
         NicFacts idle =
-                FixtureMachine.card("mlx5_9", 1, 1, List.of("no atomics"), NicFacts.Trial.none(""));
+                FixtureMachine.card("mlx5_9", List.of("no atomics"), NicFacts.Trial.none(""));
         NicFacts closed = NicFacts.unknown(FixtureMachine.cards().getFirst().hca(), "no access");
         DoctorReport report =
                 machine.examine(FixtureMachine.gpus(true), List.of(closed, good, idle));

@@ -12,6 +12,15 @@ import org.junit.jupiter.params.provider.CsvSource;
 final class ModePlanTest {
     private static final EpTopology TWO_NODES = new EpTopology(0, 4, 2);
 
+    private static TokenSource drawn(Shape shape, int numRanks) {
+        return TokenSource.drawn(new Gate.Uniform(), shape, numRanks, 1);
+    }
+
+    private static ModePlan plan(Mode mode, Shape shape, DType dtype, TokenSource source) {
+        Cluster cluster = new Cluster(TWO_NODES, KnownProfile.H200, 400, 1, 0);
+        return ModePlan.of(mode, cluster, shape, dtype, RowRule.ONCE_PER_RANK, source);
+    }
+
     @ParameterizedTest
     @CsvSource({
         "NORMAL, 16, 2880, 8, FP8_E4M3, hidden=2880 is not a multiple of 128",
@@ -23,20 +32,7 @@ final class ModePlanTest {
     void refused(
             Mode mode, int numTokens, int hidden, int numExperts, DType dtype, String mentions) {
         Shape shape = new Shape(numTokens, hidden, 2, numExperts);
-        Cluster cluster = new Cluster(TWO_NODES, KnownProfile.H200, 400, 1, 0);
-        assertThatThrownBy(
-                        () ->
-                                ModePlan.of(
-                                        mode,
-                                        cluster,
-                                        shape,
-                                        dtype,
-                                        RowRule.ONCE_PER_RANK,
-                                        TokenSource.drawn(
-                                                new Gate.Uniform(),
-                                                shape,
-                                                TWO_NODES.numRanks(),
-                                                1)))
+        assertThatThrownBy(() -> plan(mode, shape, dtype, drawn(shape, TWO_NODES.numRanks())))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining(mentions);
     }
@@ -51,19 +47,9 @@ final class ModePlanTest {
     })
     void tokensOfAnotherGroupAreRefused(
             int numRanks, int numTokens, int numExperts, String mentions) {
-        Cluster cluster = new Cluster(TWO_NODES, KnownProfile.H200, 400, 1, 0);
-        TokenSource other =
-                TokenSource.drawn(
-                        new Gate.Uniform(), new Shape(numTokens, 256, 2, numExperts), numRanks, 1);
-        assertThatThrownBy(
-                        () ->
-                                ModePlan.of(
-                                        Mode.NORMAL,
-                                        cluster,
-                                        new Shape(16, 256, 2, 8),
-                                        DType.BF16,
-                                        RowRule.ONCE_PER_RANK,
-                                        other))
+        TokenSource other = drawn(new Shape(numTokens, 256, 2, numExperts), numRanks);
+        Shape shape = new Shape(16, 256, 2, 8);
+        assertThatThrownBy(() -> plan(Mode.NORMAL, shape, DType.BF16, other))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining(mentions);
     }
