@@ -116,11 +116,11 @@ public final class LinkCeiling {
 
     private double bytesPerSecond(
             PerRank<BenchModule> modules, PeerMemory memory, int sms, boolean pull) {
-        List<Exchange> exchanges =
-                team.ask(rank -> new Exchange(modules.get(rank), memory, rank, sms, pull));
+        List<Runnable> launches =
+                team.ask(rank -> launch(modules.get(rank), memory, rank, sms, pull));
         CollectiveCall exchange =
                 (rank, options) -> {
-                    exchanges.get(rank).enqueue();
+                    launches.get(rank).run();
                     return stopwatch.stream(rank).record();
                 };
         double micros = stopwatch.measure(exchange, WARMUPS, REPEATS).work().percentileMicros(50);
@@ -128,34 +128,25 @@ public final class LinkCeiling {
     }
 
     /** One rank's launch. */
-    private final class Exchange {
-        private final BenchModule module;
-        private final int rank;
-        private final KernelStruct.Params params;
-        private final LaunchConfig launch;
-
-        Exchange(BenchModule module, PeerMemory memory, int rank, int sms, boolean pull) {
-            this.module = module;
-            this.rank = rank;
-            Arena arena = Arena.ofAuto();
-            CudaContext context = stopwatch.stream(rank).context();
-            int warps = Math.min(mostRowBytes(context) / rowBytes, BenchStructs.MAX_WARPS);
-            int sharedBytes = warps * BenchStructs.STAGES * rowBytes;
-            module.function().setMaxDynamicSharedBytes(sharedBytes);
-            launch = new LaunchConfig(arena, sms, 32 * warps).sharedBytes(sharedBytes);
-            params = BenchStructs.EXCHANGE.allocate(arena);
-            params.set("memory", memory.table(rank))
-                    .set("target_offset", halfBytes)
-                    .setInt("rank", rank)
-                    .setInt("num_ranks", team.size())
-                    .setInt("rows", rows)
-                    .setInt("row_bytes", rowBytes)
-                    .setInt("pull", pull ? 1 : 0);
-        }
-
-        void enqueue() {
-            module.function().launch(launch, params.memory(), stopwatch.stream(rank));
-        }
+    private Runnable launch(
+            BenchModule module, PeerMemory memory, int rank, int sms, boolean pull) {
+        Arena arena = Arena.ofAuto();
+        CudaStream stream = stopwatch.stream(rank);
+        int warps = Math.min(mostRowBytes(stream.context()) / rowBytes, BenchStructs.MAX_WARPS);
+        int sharedBytes = warps * BenchStructs.STAGES * rowBytes;
+        module.function().setMaxDynamicSharedBytes(sharedBytes);
+        LaunchConfig launch = new LaunchConfig(arena, sms, 32 * warps).sharedBytes(sharedBytes);
+        KernelStruct.Params params =
+                BenchStructs.EXCHANGE
+                        .allocate(arena)
+                        .set("memory", memory.table(rank))
+                        .set("target_offset", halfBytes)
+                        .setInt("rank", rank)
+                        .setInt("num_ranks", team.size())
+                        .setInt("rows", rows)
+                        .setInt("row_bytes", rowBytes)
+                        .setInt("pull", pull ? 1 : 0);
+        return () -> module.function().launch(launch, params.memory(), stream);
     }
 
     /** Every word of a rank's source half says whose it is; the target half is empty. */
