@@ -144,7 +144,7 @@ final class BenchCommand implements Runnable {
         }
 
         @Override
-        public Integer call() throws Exception {
+        public Integer call() {
             LaunchedGroup.refuse("bench decode");
             bench.validate();
             UsageException.requireIn("--layers", layers, 1, 10_000);
@@ -209,7 +209,7 @@ final class BenchCommand implements Runnable {
         }
 
         @Override
-        public Integer call() throws Exception {
+        public Integer call() {
             bench.validate();
             Network carries = network.network();
             if (carries instanceof Network.Ibgda) {

@@ -36,7 +36,7 @@ abstract class JobCommand implements Callable<Integer> {
     abstract boolean run(Console report, Job job, IntFunction<RankSource> ranks);
 
     @Override
-    public final Integer call() throws Exception {
+    public final Integer call() {
         validate();
         recorder.validate();
         return LaunchedGroup.run(

@@ -12,6 +12,7 @@ import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
+import java.util.function.Predicate;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
@@ -95,38 +96,32 @@ final class JobOptions {
     }
 
     /**
-     * Makes the job and does it. With {@link BackendName#AUTO} on GPUs if they can be used and have
-     * what it takes, else on the host; the job says why.
+     * Makes the job and does its work. With {@link BackendName#AUTO} on GPUs if they can be used
+     * and have what it takes, else on the host; the job says why.
      *
+     * @param work whether all went well
      * @return the exit code
      * @throws UsageException if the options do not go together
      */
-    int run(GroupOptions group, Work work) throws Exception {
+    int run(GroupOptions group, Predicate<Job> work) {
         return passed(group, work) ? Main.EXIT_PASSED : Main.EXIT_FAILED;
     }
 
-    private boolean passed(GroupOptions group, Work work) throws Exception {
+    private boolean passed(GroupOptions group, Predicate<Job> work) {
         if (backend == BackendName.HOST) {
             network.requireUnnamed();
-            return work.run(job(gpus.host(), group));
+            return work.test(job(gpus.host(), group));
         }
         try {
-            return work.run(job(gpus.cuda(), group));
+            return work.test(job(gpus.cuda(), group));
         } catch (UsageException | DeepEpUnavailableException refused) {
             Throwable cause = refused instanceof UsageException ? refused.getCause() : refused;
             if (backend == BackendName.CUDA || !(cause instanceof DeepEpUnavailableException)) {
                 throw refused;
             }
             String why = "auto: " + cause.getMessage().replace('\n', ' ');
-            return work.run(job(Placement.host(why), group));
+            return work.test(job(Placement.host(why), group));
         }
-    }
-
-    /** What is done with a job. */
-    @FunctionalInterface
-    interface Work {
-        /** Does it; whether all went well. */
-        boolean run(Job job) throws Exception;
     }
 
     /** How long a rank waits for another, also until all have started. */

@@ -90,7 +90,7 @@ class NetworkBytesTest {
     }
 
     @Test
-    void lowLatency() throws Exception {
+    void lowLatency() {
         // Without NVLink, each rank is a node of its own.
         EpTopology topology = isNvshmem() ? new EpTopology(0, 4, 1) : TOPOLOGY;
         LaunchedGroup.run(
@@ -117,7 +117,7 @@ class NetworkBytesTest {
     }
 
     @Test
-    void normal() throws Exception {
+    void normal() {
         LaunchedGroup.run(
                 launched -> {
                     Job job = job();

@@ -14,7 +14,7 @@ class NvshmemLowLatencySoakTest {
     private static final int HIDDEN = 512;
 
     @Test
-    void everyRowAndSumIsRight() throws Exception {
+    void everyRowAndSumIsRight() {
         int ranks = LaunchedGroup.size().orElse(1);
         Assumptions.assumeTrue(
                 ranks > RANKS_PER_NODE && ranks % RANKS_PER_NODE == 0,

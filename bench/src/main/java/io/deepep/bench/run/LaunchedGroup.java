@@ -9,6 +9,7 @@ import java.io.Writer;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Function;
 
 /** The processes among which a launcher started this one, if any. */
 public final class LaunchedGroup {
@@ -23,33 +24,26 @@ public final class LaunchedGroup {
         this.communicator = communicator;
     }
 
-    /** What processes do together. */
-    @FunctionalInterface
-    public interface Work<T> {
-        /** This process's part. */
-        T run(LaunchedGroup group) throws Exception;
-    }
-
     /**
-     * Joins the others, does {@code work} and leaves; collective. What it throws is known to the
-     * others at once.
+     * Joins the others, does this process's part of {@code work} and leaves; collective. What it
+     * throws is known to the others at once.
      *
      * @throws UsageException if the launcher's variables do not allow it, or the others do not come
      */
-    public static <T> T run(Work<T> work) throws Exception {
+    public static <T> T run(Function<LaunchedGroup, T> work) {
         return run(START, work);
     }
 
     /** The same, where ranks wait so long for one another, if that is longer than usual. */
-    public static <T> T run(Duration timeout, Work<T> work) throws Exception {
+    public static <T> T run(Duration timeout, Function<LaunchedGroup, T> work) {
         return run(join(timeout.compareTo(START) > 0 ? timeout : START), work);
     }
 
-    /** {@link #run(Work)} in a group that was joined, and is left. */
-    static <T> T run(Communicator joined, Work<T> work) throws Exception {
+    /** {@link #run(Function)} in a group that was joined, and is left. */
+    static <T> T run(Communicator joined, Function<LaunchedGroup, T> work) {
         try (joined) {
             try {
-                return work.run(new LaunchedGroup(joined));
+                return work.apply(new LaunchedGroup(joined));
             } catch (Throwable failure) {
                 if (joined != null) {
                     joined.fail(failure);

@@ -8,6 +8,7 @@ import io.deepep.Communicator;
 import io.deepep.InProcessGroup;
 import io.deepep.error.DeepEpTimeoutException;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
@@ -27,7 +28,7 @@ class LaunchedGroupTest {
                     communicator -> {
                         if (communicator.rank() == 1) {
                             assertThatThrownBy(() -> failingWork(communicator))
-                                    .isInstanceOf(IOException.class);
+                                    .isInstanceOf(UncheckedIOException.class);
                             seen.await();
                             return;
                         }
@@ -42,11 +43,11 @@ class LaunchedGroupTest {
         }
     }
 
-    private static void failingWork(Communicator communicator) throws Exception {
+    private static void failingWork(Communicator communicator) {
         LaunchedGroup.run(
                 communicator,
                 _ -> {
-                    throw new IOException("disk full");
+                    throw new UncheckedIOException(new IOException("disk full"));
                 });
     }
 
