@@ -4,7 +4,7 @@ import static io.deepep.bench.CommandLines.runLine;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.bench.run.Console;
-import java.io.BufferedReader;
+import io.deepep.testkit.Programs;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -193,13 +193,11 @@ final class CommandLineTest {
         ProcessBuilder builder =
                 CommandLines.process(command + " --backend host --ranks 2 --num-experts 8");
         builder.environment().put("JAVA_TOOL_OPTIONS", "-XX:MaxDirectMemorySize=8m");
-        Process process = builder.start();
-        try (BufferedReader out = process.inputReader()) {
-            assertThat(out.lines())
-                    .anyMatch(line -> line.startsWith("deepep: out of memory (Cannot reserve"))
-                    .noneMatch(line -> line.startsWith("\tat "));
-        }
-        assertThat(process.waitFor()).isEqualTo(2);
+        Programs.Ended ended = Programs.run(builder);
+        assertThat(ended.output().lines())
+                .anyMatch(line -> line.startsWith("deepep: out of memory (Cannot reserve"))
+                .noneMatch(line -> line.startsWith("\tat "));
+        assertThat(ended.status()).isEqualTo(2);
     }
 
     @Test

@@ -5,14 +5,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.deepep.bench.CommandLines;
-import io.deepep.bench.Main;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.rdma.RdmaDevice;
 import io.deepep.cuda.topology.HostTopology;
 import io.deepep.testkit.CardFolder;
+import io.deepep.testkit.Programs;
 import io.deepep.testkit.conformance.RequiredBackends;
 import java.nio.file.Path;
-import java.util.List;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -83,14 +82,7 @@ class ChaosNetworkTest {
                         "--json=" + file);
         // Not in this process: ranks get the options of the process that starts them.
         command.command().add(1, "-Ddeepep.sysfs=" + HostTopology.SYSFS);
-        Process process = command.start();
-        try {
-            List<String> said = process.inputReader().lines().toList();
-            assertThat(said).anyMatch(line -> line.contains("2 to a node over ibgda, "));
-            assertThat(process.waitFor()).as("%s", said).isEqualTo(Main.EXIT_PASSED);
-        } finally {
-            process.destroyForcibly();
-        }
+        assertThat(Programs.run(command).requireSuccess()).contains("2 to a node over ibgda, ");
         JsonNode record = new ObjectMapper().readTree(file.toFile());
         assertThat(record.get("network").asText()).isEqualTo("ibgda");
         return record.get("report");

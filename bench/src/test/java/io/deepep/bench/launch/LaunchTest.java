@@ -8,7 +8,6 @@ import io.deepep.bench.CommandLines;
 import io.deepep.bench.Outcome;
 import io.deepep.testkit.Programs;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -292,12 +291,10 @@ class LaunchTest {
                                     + " $MASTER_ADDR:$MASTER_PORT $DEEPEP_SECRET_FILE");
             builder.environment().put("DEEPEP_SECRET_FILE", secret.toString());
             builder.environment().put("MASTER_PORT", node == 0 ? "" : " 29500");
-            Process process = builder.start();
-            List<String> lines = process.inputReader(StandardCharsets.UTF_8).lines().toList();
-            assertThat(process.waitFor()).as(lines.toString()).isZero();
+            String output = Programs.run(builder).requireSuccess();
             int first = 2 * node;
             String meeting = " " + node + " node0:29500 " + secret;
-            assertThat(lines)
+            assertThat(output.lines())
                     .containsExactlyInAnyOrder(
                             "[" + first + "] " + first + "/4 0/2" + meeting,
                             "[" + (first + 1) + "] " + (first + 1) + "/4 1/2" + meeting);

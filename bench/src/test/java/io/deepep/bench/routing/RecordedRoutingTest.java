@@ -139,21 +139,17 @@ final class RecordedRoutingTest {
         assertThatThrownBy(() -> RecordedRouting.read(numpy, null))
                 .hasMessageContaining("needs 39614081257132168796771975168 bytes of data");
         Path tensors =
-                Files.write(
-                        folder.resolve("h.safetensors"),
-                        RoutingFiles.safetensors(
-                                """
+                safetensors(
+                        """
                         {"topk_idx": {"dtype": "I32", "shape": [18446744073709551617, 1], "data_offsets": [0, 4]}}""",
-                                RoutingFiles.i32(1)));
+                        RoutingFiles.i32(1));
         assertThatThrownBy(() -> RecordedRouting.read(tensors, null))
                 .hasMessageContaining(tensors + ": topk_idx: I32[-1, 1] has a negative size");
         Path vector =
-                Files.write(
-                        folder.resolve("v.safetensors"),
-                        RoutingFiles.safetensors(
-                                """
+                safetensors(
+                        """
                         {"topk_idx": {"dtype": "I32", "shape": [1], "data_offsets": [0, 4]}}""",
-                                RoutingFiles.i32(1)));
+                        RoutingFiles.i32(1));
         assertThatThrownBy(() -> RecordedRouting.read(vector, null))
                 .hasMessage(
                         "--routing: " + vector + ": topk_idx: I32[1] is neither [T,K] nor [R,T,K]");
