@@ -2,7 +2,6 @@ package io.deepep.bench;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.Network;
 import io.deepep.bench.lowlatency.LowLatencyBench;
@@ -42,7 +41,7 @@ final class CudaHostsTest {
                 "--operations=" + String.join(",", operations));
         options.validate();
         return new Job(
-                new Placement(Device.Kind.CUDA, 1, 2, ""),
+                new Placement(1, 2, ""),
                 new EpTopology(0, 4, 2),
                 Network.peerMemory(),
                 RECIPE.generate(),

@@ -97,7 +97,7 @@ public record OperationRecord(
             GpuFigures gpu,
             RoutingCounts routing) {
         return new OperationRecord(
-                job.placement().kind().name().toLowerCase(Locale.ROOT),
+                job.placement().device(0).kind().name().toLowerCase(Locale.ROOT),
                 job.numRanks(),
                 job.topology().numRdmaRanks(),
                 network,

@@ -10,15 +10,14 @@ import java.util.stream.LongStream;
 /**
  * Who moves the bytes, and on which GPU each rank lives: the ranks of a host go round its GPUs.
  *
- * @param kind of the devices of all ranks
  * @param numGpus GPUs in use on each host, 0 for ranks without
  * @param hostSize the most ranks that a host has; those of a job are numbered host by host
  * @param note why it is this backend, if somebody should know; else empty
  */
-public record Placement(Device.Kind kind, int numGpus, int hostSize, String note) {
+public record Placement(int numGpus, int hostSize, String note) {
     /** Ranks without GPUs. */
     public static Placement host(String note) {
-        return new Placement(Device.Kind.HOST, 0, launchedHere(), note);
+        return new Placement(0, launchedHere(), note);
     }
 
     /**
@@ -34,7 +33,7 @@ public record Placement(Device.Kind kind, int numGpus, int hostSize, String note
             throw new UsageException(
                     "--gpus=" + wanted + " is not in [1, " + found + "], the GPUs visible here");
         }
-        return new Placement(Device.Kind.CUDA, wanted == 0 ? found : wanted, launchedHere(), "");
+        return new Placement(wanted == 0 ? found : wanted, launchedHere(), "");
     }
 
     /** Ranks that a launcher did not start are all threads of this process. */
@@ -44,7 +43,7 @@ public record Placement(Device.Kind kind, int numGpus, int hostSize, String note
 
     /** Whether ranks live on GPUs. */
     public boolean isCuda() {
-        return kind == Device.Kind.CUDA;
+        return numGpus > 0;
     }
 
     /** Where a rank lives, by its number among those of its host. */
@@ -139,6 +138,6 @@ public record Placement(Device.Kind kind, int numGpus, int hostSize, String note
     /** The backend in a few words, for the first line of a report. */
     public String describe() {
         String where = isCuda() ? " on " + numGpus + " x " + gpu().name() : "";
-        return kind + " backend" + where + (note.isEmpty() ? "" : " (" + note + ")");
+        return device(0).kind() + " backend" + where + (note.isEmpty() ? "" : " (" + note + ")");
     }
 }

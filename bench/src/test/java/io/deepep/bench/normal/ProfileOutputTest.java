@@ -3,7 +3,6 @@ package io.deepep.bench.normal;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.Device;
 import io.deepep.MachineProfile;
 import io.deepep.bench.measure.OperationOptions;
 import io.deepep.bench.measure.OperationRecord;
@@ -77,7 +76,7 @@ class ProfileOutputTest {
     @Test
     void ranksThatShareGpusDoNotMeasureLinks() {
         ProfileOutput output = new ProfileOutput(Path.of("p"));
-        Placement two = new Placement(Device.Kind.CUDA, 2, 8, "");
+        Placement two = new Placement(2, 8, "");
         output.requireOwnGpus(two, 2);
         assertThatThrownBy(() -> output.requireOwnGpus(two, 3))
                 .isInstanceOf(UsageException.class)

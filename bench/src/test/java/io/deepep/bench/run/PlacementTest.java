@@ -12,7 +12,7 @@ final class PlacementTest {
     };
 
     private static Placement gpus(int numGpus, int hostSize) {
-        return new Placement(Device.Kind.CUDA, numGpus, hostSize, "");
+        return new Placement(numGpus, hostSize, "");
     }
 
     @Test
