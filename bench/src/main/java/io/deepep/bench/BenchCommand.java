@@ -60,10 +60,7 @@ final class BenchCommand implements Runnable {
         private Path profile;
 
         Normal(Console console) {
-            super(
-                    console,
-                    new JobOptions(new ShapeDefaults(1024, 4096, 256), new SmsOptions.Normal()),
-                    new GroupOptions.AnyNodes(1));
+            super(console, JobOptions.normal(1024), new GroupOptions.AnyNodes(1));
         }
 
         @Override

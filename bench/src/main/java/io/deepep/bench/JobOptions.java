@@ -77,29 +77,49 @@ final class JobOptions {
 
     @Mixin private SmsOptions sms;
 
-    private final ShapeDefaults defaults;
+    /** Tokens of each rank unless the user says otherwise. */
+    private final int hostTokens;
 
-    JobOptions(ShapeDefaults defaults, SmsOptions sms) {
-        this.defaults = defaults;
-        this.numExperts = defaults.numExperts();
+    private final int cudaTokens;
+
+    private JobOptions(int hostTokens, int cudaTokens, int numExperts, SmsOptions sms) {
+        this.hostTokens = hostTokens;
+        this.cudaTokens = cudaTokens;
+        this.numExperts = numExperts;
         this.sms = sms;
+    }
+
+    /**
+     * For normal mode.
+     *
+     * @param hostTokens tokens of each rank on the host backend: so few that a test with all its
+     *     checks ends within a minute on two cores
+     */
+    static JobOptions normal(int hostTokens) {
+        return new JobOptions(hostTokens, 4096, 256, new SmsOptions.Normal());
     }
 
     /** For low-latency mode. */
     static JobOptions lowLatency() {
-        return new JobOptions(new ShapeDefaults(128, 128, 288), new SmsOptions.LowLatency());
+        return new JobOptions(128, 128, 288, new SmsOptions.LowLatency());
     }
 
     /** What the help says at its end. */
     String footer() {
-        return "Tokens per rank without --num-tokens and --routing: " + defaults.tokensText() + ".";
+        String tokens =
+                hostTokens == cudaTokens
+                        ? Integer.toString(hostTokens)
+                        : ("%s on the host backend (so that all checks take less than a minute on two cores),"
+                                        + " %s on GPUs")
+                                .formatted(hostTokens, cudaTokens);
+        return "Tokens per rank without --num-tokens and --routing: " + tokens + ".";
     }
 
     /**
-     * Makes the job and does its work. With {@link BackendName#AUTO} on GPUs if they can be used
-     * and have what it takes, else on the host; the job says why.
+     * Makes the job and does it. With {@link BackendName#AUTO} on GPUs if they can be used and have
+     * what it takes, else on the host; the job says why.
      *
-     * @param work whether all went well
+     * @param work does the job; whether all went well
      * @return the exit code
      * @throws UsageException if the options do not go together
      */
@@ -152,7 +172,8 @@ final class JobOptions {
     }
 
     private Job random(Placement placement, EpTopology topology) {
-        int tokens = numTokens != null ? numTokens : defaults.numTokens(placement);
+        int usual = placement.isCuda() ? cudaTokens : hostTokens;
+        int tokens = numTokens != null ? numTokens : usual;
         if (tokens < 1) {
             throw new UsageException("--num-tokens=" + tokens + " must be at least 1");
         }

@@ -20,10 +20,7 @@ final class TestCommand {
             mixinStandardHelpOptions = true)
     static final class Intranode extends JobCommand {
         Intranode(Console console) {
-            super(
-                    console,
-                    new JobOptions(new ShapeDefaults(128, 4096, 256), new SmsOptions.Normal()),
-                    new GroupOptions());
+            super(console, JobOptions.normal(128), new GroupOptions());
         }
 
         @Override
@@ -40,10 +37,7 @@ final class TestCommand {
             mixinStandardHelpOptions = true)
     static final class Internode extends JobCommand {
         Internode(Console console) {
-            super(
-                    console,
-                    new JobOptions(new ShapeDefaults(64, 4096, 256), new SmsOptions.Normal()),
-                    new GroupOptions.AnyNodes(2));
+            super(console, JobOptions.normal(64), new GroupOptions.AnyNodes(2));
         }
 
         @Override
