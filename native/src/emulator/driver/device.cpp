@@ -81,6 +81,7 @@ constexpr Name kNames[] = {
     DEEPEP_STATUS(CUDA_SUCCESS, "no error"),
     DEEPEP_STATUS(CUDA_ERROR_INVALID_VALUE, "invalid argument"),
     DEEPEP_STATUS(CUDA_ERROR_OUT_OF_MEMORY, "out of memory"),
+    DEEPEP_STATUS(CUDA_ERROR_NOT_INITIALIZED, "initialization error"),
     DEEPEP_STATUS(CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected"),
     DEEPEP_STATUS(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal"),
     DEEPEP_STATUS(CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid"),
