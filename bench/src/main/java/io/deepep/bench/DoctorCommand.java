@@ -8,6 +8,7 @@ import io.deepep.doctor.DoctorReport;
 import io.deepep.doctor.GpuFacts;
 import io.deepep.doctor.GpuProbe;
 import io.deepep.doctor.Machine;
+import io.deepep.doctor.NicFacts;
 import io.deepep.doctor.NicProbe;
 import io.deepep.doctor.Requirement;
 import io.deepep.lowlatency.cuda.LowLatencyGpu;
@@ -89,15 +90,11 @@ final class DoctorCommand implements Callable<Integer> {
     private DoctorReport examine(boolean networkKernels) {
         Build build = Build.current();
         String version = build.version() + " (" + build.commit() + ")";
+        Machine machine = Machine.current();
         GpuFacts gpus = GpuProbe.read(!noBandwidth);
+        List<NicFacts> nics = NicProbe.read(!noBandwidth);
         try {
-            return DoctorReport.of(
-                    Machine.current(),
-                    version,
-                    networkKernels,
-                    gpus,
-                    NicProbe.read(!noBandwidth),
-                    nicMapping);
+            return DoctorReport.of(machine, version, networkKernels, gpus, nics, nicMapping);
         } catch (IllegalArgumentException wrong) {
             throw new UsageException("--nic-mapping: " + wrong.getMessage());
         }
