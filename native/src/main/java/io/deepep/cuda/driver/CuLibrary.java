@@ -81,6 +81,8 @@ public final class CuLibrary {
         MethodHandle getCount = bind("cuDeviceGetCount", new Linker.Option[0], ADDRESS);
         try (Arena arena = Arena.ofConfined()) {
             return (int) getCount.invokeExact(arena.allocate(JAVA_INT)) == CuError.SUCCESS;
+        } catch (DeepEpUnavailableException noSuchFunction) {
+            return false; // whoever needs it will say so
         } catch (Throwable failure) {
             throw CuCall.rethrow(failure);
         }
