@@ -26,10 +26,10 @@ public final class LowLatencyCombinePlan extends LowLatencyPlan {
      * Starts a plan.
      *
      * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous. H is at
-     *     most {@link LowLatencyLimits#hidden}, a multiple of 128, and the same on all ranks; it
-     *     need not be that of the dispatched rows. Any memory of the device will do; that of {@link
-     *     Buffer#getLowLatencyCombineBuffer}, or the received view itself, needs no memory besides
-     *     the buffer
+     *     most {@link LowLatencyLimits#hidden}, a multiple of 128 (in format BF16, of 8), and the
+     *     same on all ranks; it need not be that of the dispatched rows. Any memory of the device
+     *     will do; that of {@link Buffer#getLowLatencyCombineBuffer}, or the received view itself,
+     *     needs no memory besides the buffer
      * @param topkIdx I64 [T,K], the indices that were dispatched
      * @param topkWeights F32 [T,K], contiguous
      * @param handle the handle of the dispatch whose tokens are combined

@@ -1,5 +1,6 @@
 package io.deepep.lowlatency;
 
+import io.deepep.CombineFormat;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.EpTopology;
@@ -44,7 +45,7 @@ public final class LowLatencyChecks {
     public void dispatch(LowLatencyDispatchPlan plan) {
         Tensor x = plan.x();
         rows("x", x, TensorChecks.ANY, TensorChecks.ANY);
-        requireHidden(plan.format().isFp8() ? DType.FP8_E4M3 : DType.BF16, plan.hidden());
+        requireHidden(plan.format().isFp8(), plan.hidden());
         if (x.size(0) > limits.maxTokens()) {
             throw new IllegalArgumentException(
                     "x has %s tokens, but the buffer was opened for maxTokens=%s; raise LowLatencyLimits.maxTokens"
@@ -71,8 +72,7 @@ public final class LowLatencyChecks {
         long numTokens = plan.handle().numTokens();
         int numTopk = plan.handle().numTopk();
         rows("x", plan.x(), numLocalExperts, numSlots, TensorChecks.ANY);
-        // Rows of any format end with whole groups of channels.
-        requireHidden(DType.FP8_E4M3, plan.hidden());
+        requireHidden(plan.format() != CombineFormat.BF16, plan.hidden());
         contiguous("topkIdx", plan.topkIdx(), DType.I64, numTokens, numTopk);
         optional("topkWeights", plan.topkWeights(), DType.F32, numTokens, numTopk);
         if (plan.isPreReduced() && !weighted) {
@@ -86,8 +86,9 @@ public final class LowLatencyChecks {
         optional("waitCostStats", plan.waitCostStats(), DType.I64, numRanks);
     }
 
-    private void requireHidden(DType dtype, int hidden) {
-        RowFormat.requireHidden(dtype, hidden);
+    /** Rows that are cast end with a whole group of channels. */
+    private void requireHidden(boolean areCast, int hidden) {
+        RowFormat.requireHidden(areCast ? DType.FP8_E4M3 : DType.BF16, hidden);
         if (hidden > limits.hidden()) {
             throw new IllegalArgumentException(
                     "hidden=%s exceeds LowLatencyLimits.hidden=%s; raise the limit"

@@ -33,16 +33,16 @@ public interface ExpertExchange extends AutoCloseable {
      * In low-latency mode, for decoding: fixed slots, the FP8 cast in the kernel, weights applied
      * where the token came from.
      *
-     * @param buffer opened with {@code lowLatency} limits, which have the {@link #paddedHidden} of
-     *     the tokens
+     * @param buffer opened with {@code lowLatency} limits that have the {@link #paddedHidden} of
+     *     the tokens, or more
      */
     static ExpertExchange lowLatency(Buffer buffer, Transport transport) {
         return new LowLatencyExchange(buffer, transport);
     }
 
     /**
-     * The hidden size that tokens of H channels have in low-latency mode, and as FP8: the next
-     * multiple of 128. The exchange adds zeros to tokens, and takes them away from results.
+     * The hidden size that tokens of H channels have as FP8, and that low-latency limits are for:
+     * the next multiple of 128. The exchange adds zeros to tokens where FP8 needs them.
      */
     static int paddedHidden(int hidden) {
         return Math.ceilDiv(hidden, LowLatencyLimits.HIDDEN_MULTIPLE)

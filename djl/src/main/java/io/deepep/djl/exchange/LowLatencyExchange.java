@@ -36,7 +36,7 @@ final class LowLatencyExchange extends StagedExchange {
 
     /** The tokens as BF16, and the plan over them. */
     private final class LowLatencyStaging extends Staging {
-        /** Of those that travel, the tokens' own channels; zeros are behind them. */
+        /** Of those that travel, the tokens' own channels; with FP8, zeros may be behind them. */
         private final Tensor tokens;
 
         private final LowLatencyDispatchPlan dispatch;
@@ -45,8 +45,8 @@ final class LowLatencyExchange extends StagedExchange {
         private final Map<LowLatencyHandle, LowLatencyCombinePlan> combines = new HashMap<>();
 
         LowLatencyStaging(Shapes shapes, NDManager manager) {
-            super(shapes, ExpertExchange.paddedHidden(shapes.hidden()), manager);
-            Tensor travelling = allocate(DType.BF16, (int) out.size(1));
+            super(shapes, manager);
+            Tensor travelling = allocate(DType.BF16, channels(shapes.hidden()));
             clear(travelling, manager);
             tokens = travelling.slice(1, 0, shapes.hidden());
             LowLatencyFormat format =
@@ -71,7 +71,7 @@ final class LowLatencyExchange extends StagedExchange {
                             received,
                             order.isCapturing(),
                             inUse,
-                            combine.x().slice(2, 0, shapes.hidden()),
+                            combine.x(),
                             x.getDataType(),
                             scope);
             runExperts(experts, rows);
@@ -91,7 +91,7 @@ final class LowLatencyExchange extends StagedExchange {
             if (combines.size() == MOST_COMBINES) {
                 combines.clear(); // a dispatch that was not combined has another handle next time
             }
-            Tensor outputs = buffer.getLowLatencyCombineBuffer(handle);
+            Tensor outputs = buffer.getLowLatencyCombineBuffer(handle).slice(2, 0, shapes.hidden());
             LowLatencyCombinePlan plan =
                     LowLatencyCombinePlan.builder(outputs, topkIdx, topkWeights, handle)
                             .out(out)

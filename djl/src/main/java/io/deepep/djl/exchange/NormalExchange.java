@@ -1,6 +1,5 @@
 package io.deepep.djl.exchange;
 
-import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import io.deepep.Buffer;
@@ -39,7 +38,7 @@ final class NormalExchange extends StagedExchange {
         private final DispatchPlan dispatch;
 
         NormalStaging(Shapes shapes, NDManager manager) {
-            super(shapes, channels(shapes.hidden()), manager);
+            super(shapes, manager);
             boolean fp8 = transport == Transport.FP8;
             int channels = channels(shapes.hidden());
             tokens = allocate(fp8 ? DType.FP8_E4M3 : DType.BF16, channels);
@@ -57,9 +56,8 @@ final class NormalExchange extends StagedExchange {
             DispatchResult received = order.dispatch(options -> buffer.dispatch(dispatch, options));
             counters.sent(x.getShape().get(0));
             order.afterDispatch(received.event(), meanwhile);
-            Tensor results = outputs(received.recvX(), x.getDevice());
-            Tensor own = results.slice(1, 0, shapes.hidden());
-            ExpertRows rows = ExpertRows.packed(received, own, x.getDataType(), scope);
+            Tensor results = outputs(received.recvX().size(0), shapes);
+            ExpertRows rows = ExpertRows.packed(received, results, x.getDataType(), scope);
             runExperts(experts, rows);
             counters.rows(rows.counts());
             CombinePlan plan = CombinePlan.builder(results, received.handle()).out(out).build();
@@ -80,11 +78,6 @@ final class NormalExchange extends StagedExchange {
         }
     }
 
-    /** Of tokens as they travel. */
-    private int channels(int hidden) {
-        return transport == Transport.FP8 ? ExpertExchange.paddedHidden(hidden) : hidden;
-    }
-
     @Override
     int maxTokens() {
         var limits = buffer.options().normal();
@@ -97,12 +90,11 @@ final class NormalExchange extends StagedExchange {
     }
 
     /** Memory for the results of rows. */
-    private Tensor outputs(Tensor rows, Device device) {
-        long count = rows.size(0);
-        long hidden = rows.size(1);
+    private Tensor outputs(long count, Shapes shapes) {
+        int hidden = shapes.hidden();
         if (outputs == null || outputs.size(0) < count || outputs.size(1) != hidden) {
             free();
-            outputsOwner = NDManager.newBaseManager(device, "PyTorch");
+            outputsOwner = NDManager.newBaseManager(shapes.device(), "PyTorch");
             outputs =
                     TorchTensors.borrow(
                             TorchTensors.empty(

@@ -48,28 +48,21 @@ abstract class StagedExchange implements ExpertExchange {
         final Tensor topkIdx;
         final Tensor topkWeights;
 
-        /** What a combine writes, and of that, the tokens' own channels. */
+        /** What a combine writes. */
         final Tensor out;
 
-        private final Tensor results;
         private final Tensor noExperts;
 
         /** Tokens of the call before; the indices behind them are all {@link #NO_EXPERT}. */
         private int numTaken;
 
-        /**
-         * Staging memory.
-         *
-         * @param channels of tokens as they travel, H or more
-         */
-        Staging(Shapes shapes, int channels, NDManager manager) {
+        Staging(Shapes shapes, NDManager manager) {
             this.shapes = shapes;
             this.manager = manager;
             int numTokens = shapes.numTokens();
             topkIdx = allocate(DType.I64, shapes.numTopk());
             topkWeights = allocate(DType.F32, shapes.numTopk());
-            out = allocate(DType.BF16, channels);
-            results = out.slice(1, 0, shapes.hidden());
+            out = allocate(DType.BF16, shapes.hidden());
             Shape indices = new Shape(numTokens, shapes.numTopk());
             noExperts = TorchTensors.borrow(manager.zeros(indices, DataType.INT64).add(NO_EXPERT));
             numTaken = numTokens;
@@ -127,7 +120,7 @@ abstract class StagedExchange implements ExpertExchange {
                     stagings.computeIfAbsent(shapesOf(x, topkIdx, numExperts), this::staged);
             staging.take(topkIdx, topkWeights, scope);
             staging.run(x, experts, meanwhile, scope);
-            NDArray home = home(staging.results, x, scope);
+            NDArray home = home(staging.out, x, scope);
             counters.ended(System.nanoTime() - start);
             return home;
         } catch (RuntimeException | Error failure) {
@@ -213,6 +206,11 @@ abstract class StagedExchange implements ExpertExchange {
                             .formatted(numTokens, most));
         }
         return (int) Math.min(most, nextPowerOfTwo(numTokens));
+    }
+
+    /** Of tokens as they travel: FP8 has a scale for each whole block of channels. */
+    final int channels(int hidden) {
+        return transport == Transport.FP8 ? ExpertExchange.paddedHidden(hidden) : hidden;
     }
 
     /** Tokens that a rank may send at once. */

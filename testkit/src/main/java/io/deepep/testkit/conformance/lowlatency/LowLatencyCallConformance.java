@@ -173,6 +173,8 @@ public record LowLatencyCallConformance(TestBackend backend) {
         LowLatencyRank narrow = shape.rankOf(context, 128 * Math.ceilDiv(shape.hidden(), 256));
         LowLatencyHandle packedHandle = packed.dispatchWeighted(LowLatencyFormat.BF16).handle();
         LowLatencyHandle wideHandle = wide.dispatchWeighted(LowLatencyFormat.BF16).handle();
+        packed.combine(wideHandle);
+        packed.combinePreReduced(wideHandle);
         for (CombineFormat format : CombineFormat.values()) {
             wide.combine(packedHandle, format);
             narrow.combine(wideHandle, format);

@@ -6,6 +6,7 @@ import static io.deepep.DType.FP8_E4M3;
 import static io.deepep.DType.I32;
 import static io.deepep.DType.I64;
 
+import io.deepep.CombineFormat;
 import io.deepep.DType;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyDispatchPlan;
@@ -176,7 +177,11 @@ final class LowLatencyMisuses extends Misuses<LowLatencyMisuses.Rank> {
         combine("combined rows of too few experts", "x", r -> r.home(r.bf16(1, ROWS, 128)));
         combine("too few combined rows", "x", r -> r.home(r.bf16(EXPERTS, ROWS - 1, 128)));
         combine("combined rows are too wide", "256", r -> r.home(r.bf16(EXPERTS, ROWS, 256)));
-        combine("combined rows have an odd size", "64", r -> r.home(r.bf16(EXPERTS, ROWS, 64)));
+        combine("combined rows have an odd size", "12", r -> r.home(r.bf16(EXPERTS, ROWS, 12)));
+        combine(
+                "combined rows to cast have an odd size",
+                "hidden=64",
+                r -> r.home(r.bf16(EXPERTS, ROWS, 64)).format(CombineFormat.FP8));
         combine("combined rows are F32", "x", r -> r.home(r.f32(EXPERTS, ROWS, 128)));
         combine("combined rows lie elsewhere", "x", r -> r.home(r.elsewhere(r.outputs())));
         combine(
