@@ -46,6 +46,19 @@ public record RowFormat(DType dtype, int hidden) {
         }
     }
 
+    /**
+     * Demands that they have no more than a buffer has room for.
+     *
+     * @param limit what the limit is called
+     * @throws IllegalArgumentException if they have
+     */
+    public static void requireWithin(long hidden, String limit, int most) {
+        if (hidden > most) {
+            throw new IllegalArgumentException(
+                    "hidden=%s exceeds %s=%s; raise the limit".formatted(hidden, limit, most));
+        }
+    }
+
     /** BF16 rows. */
     public static RowFormat bf16(int hidden) {
         return new RowFormat(DType.BF16, hidden);

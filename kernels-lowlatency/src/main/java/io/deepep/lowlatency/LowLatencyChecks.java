@@ -89,11 +89,7 @@ public final class LowLatencyChecks {
     /** Rows that are cast end with a whole group of channels. */
     private void requireHidden(boolean areCast, int hidden) {
         RowFormat.requireHidden(areCast ? DType.FP8_E4M3 : DType.BF16, hidden);
-        if (hidden > limits.hidden()) {
-            throw new IllegalArgumentException(
-                    "hidden=%s exceeds LowLatencyLimits.hidden=%s; raise the limit"
-                            .formatted(hidden, limits.hidden()));
-        }
+        RowFormat.requireWithin(hidden, "LowLatencyLimits.hidden", limits.hidden());
     }
 
     private void rows(String name, Tensor tensor, long... shape) {

@@ -236,11 +236,7 @@ public final class NormalChecks {
     }
 
     private void requireHidden(long hidden) {
-        if (hidden > limits.hidden()) {
-            throw new IllegalArgumentException(
-                    "hidden=%s exceeds NormalLimits.hidden=%s; raise the limit"
-                            .formatted(hidden, limits.hidden()));
-        }
+        RowFormat.requireWithin(hidden, "NormalLimits.hidden", limits.hidden());
     }
 
     private void requireTopk(long numTopk) {
