@@ -70,7 +70,11 @@ class ExchangeGraphTest {
         }
 
         void run() {
-            y = exchange.exchange(x, topkIdx, topkWeights, Moe.EXPERTS, experts, () -> {});
+            y = run(experts);
+        }
+
+        NDArray run(LocalExperts others) {
+            return exchange.exchange(x, topkIdx, topkWeights, Moe.EXPERTS, others, () -> {});
         }
     }
 
@@ -131,13 +135,7 @@ class ExchangeGraphTest {
                                                     manager.getDevice(),
                                                     () -> {
                                                         layer.run();
-                                                        exchange.exchange(
-                                                                layer.x,
-                                                                layer.topkIdx,
-                                                                layer.topkWeights,
-                                                                Moe.EXPERTS,
-                                                                asking,
-                                                                () -> {});
+                                                        layer.run(asking);
                                                     }))
                             .isInstanceOf(IllegalStateException.class)
                             .hasMessageContaining("once before the capture");
@@ -147,15 +145,7 @@ class ExchangeGraphTest {
                     assertThatThrownBy(
                                     () ->
                                             exchange.capture(
-                                                    manager.getDevice(),
-                                                    () ->
-                                                            exchange.exchange(
-                                                                    layer.x,
-                                                                    layer.topkIdx,
-                                                                    layer.topkWeights,
-                                                                    Moe.EXPERTS,
-                                                                    asking,
-                                                                    () -> {})))
+                                                    manager.getDevice(), () -> layer.run(asking)))
                             .isInstanceOf(IllegalStateException.class)
                             .hasMessageContaining("compute all slots");
                     for (int i = 0; i < 4; i++) {

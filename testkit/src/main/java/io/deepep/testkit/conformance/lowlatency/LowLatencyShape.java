@@ -4,7 +4,6 @@ import io.deepep.Buffer;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
-import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.ExchangeShape;
 import io.deepep.testkit.conformance.RankContext;
@@ -12,7 +11,6 @@ import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.LowLatencyWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.Arrays;
-import java.util.Random;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.params.provider.Arguments;
@@ -114,17 +112,13 @@ public record LowLatencyShape(
 
     /** The same with tokens of any bits, and of a size that no limit has. */
     LowLatencyRank packedRank(RankContext context) {
-        return share(
-                context,
-                context.shared(
-                        "packed",
-                        _ -> {
-                            LowLatencyWorld world = ofRows(hidden / 2 + 8);
-                            Random random = new Random(7);
-                            world.tokens()
-                                    .forEach(tokens -> HostTensors.randomBytes(tokens.x(), random));
-                            return world;
-                        }));
+        return share(context, context.shared("packed", _ -> packed()));
+    }
+
+    private LowLatencyWorld packed() {
+        LowLatencyWorld world = ofRows(hidden / 2 + 8);
+        world.scramble();
+        return world;
     }
 
     private LowLatencyWorld ofRows(int rowSize) {

@@ -21,7 +21,6 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.Tokens;
 import java.util.List;
-import java.util.Random;
 
 /** Normal-mode combine in all its forms. */
 @BackendSuite
@@ -125,8 +124,7 @@ public record NormalCombineConformance(TestBackend backend) {
     /** Rows of any bytes. */
     private static NormalWorld packed(NormalShape shape) {
         NormalWorld world = NormalWorld.of(shape.spec(), NARROW, shape.dtype());
-        Random random = new Random(7);
-        world.tokens().forEach(tokens -> HostTensors.randomBytes(tokens.x(), random));
+        world.scramble();
         return world;
     }
 
