@@ -23,11 +23,15 @@ import org.junit.jupiter.api.parallel.Resources;
 @Execution(ExecutionMode.CONCURRENT)
 @ResourceLock(providers = BesideOthers.AloneOnGpus.class)
 public @interface BesideOthers {
-    /** Keeps everything else away from the class if a backend on GPUs can be used. */
+    /**
+     * Keeps everything else away from the class if a backend on GPUs can be used. It does not ask
+     * whether one is required: what it throws ends the run without its message.
+     */
     final class AloneOnGpus implements ResourceLocksProvider {
         private final boolean alone =
-                TestBackends.load().usable().stream()
-                        .anyMatch(backend -> backend.kind() == Device.Kind.CUDA);
+                TestBackends.load().all().stream()
+                        .filter(backend -> backend.kind() == Device.Kind.CUDA)
+                        .anyMatch(backend -> backend.unavailabilityReason().isEmpty());
 
         @Override
         public Set<Lock> provideForClass(Class<?> testClass) {
