@@ -116,7 +116,9 @@ compile() { # SOURCE: writes the fatbin in one step, so that a build that was cu
     part=$output_dir/$name.fatbin.part.$$
     # A fatbin is as old as the moment its compilation began: what is saved meanwhile is compiled next time.
     touch "$work_dir/$name.began"
-    if ! "$nvcc" "${flags[@]}" -gencode "$(targets "$name")" -MD -MF "$work_dir/$name.d" -o "$part" "$source" >"$work_dir/$name.ptxas" 2>&1; then
+    # The preprocessor lists what it reads: nvcc's own -MD would run it again for that.
+    if ! "$nvcc" "${flags[@]}" -gencode "$(targets "$name")" -Xcompiler -MMD,-MF,/dev/fd/3 -o "$part" "$source" \
+        3>"$work_dir/$name.d" >"$work_dir/$name.ptxas" 2>&1; then
         grep -v '^ptxas info' "$work_dir/$name.ptxas" >&2 || true
         rm -f "$part" "$work_dir/$name.began"
         return 1

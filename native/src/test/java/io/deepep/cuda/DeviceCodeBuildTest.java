@@ -26,7 +26,7 @@ class DeviceCodeBuildTest {
             [ "$1" = --version ] && { echo pretended; exit; }
             while [ $# -gt 0 ]; do
                 case $1 in
-                    -MF) list=$2; shift ;;
+                    -MMD,-MF,*) list=${1##*,} ;;
                     -o) output=$2; shift ;;
                     -gencode) target=$2; shift ;;
                     *.cu) source=$1 ;;
