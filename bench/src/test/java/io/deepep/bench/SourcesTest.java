@@ -7,6 +7,12 @@ import static java.util.stream.Collectors.mapping;
 import static java.util.stream.Collectors.toCollection;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.sun.source.tree.CompilationUnitTree;
+import com.sun.source.tree.MethodTree;
+import com.sun.source.util.JavacTask;
+import com.sun.source.util.SourcePositions;
+import com.sun.source.util.TreeScanner;
+import com.sun.source.util.Trees;
 import io.deepep.bench.docs.Checkout;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -16,13 +22,22 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Stream;
+import javax.tools.JavaCompiler;
+import javax.tools.StandardJavaFileManager;
+import javax.tools.ToolProvider;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** What neither the formatter nor the compiler asks of the sources. */
 @Tag("checkout")
 class SourcesTest {
-    private static final int COLUMNS = 120;
+    private static final int DEVICE_COLUMNS = 120;
+
+    /** The formatter wraps code at 100; this bounds what it cannot wrap: messages and diagrams. */
+    private static final int JAVA_COLUMNS = 145;
+
+    private static final int FILE_LINES = 450;
+    private static final int METHOD_LINES = 90;
     private static final int SIBLINGS = 25;
 
     /**
@@ -51,9 +66,85 @@ class SourcesTest {
         List<Path> files = sources("cu|cuh|cpp|h").toList();
         assertThat(files).hasSizeGreaterThan(50);
         for (Path file : files) {
-            assertThat(Files.readAllLines(ROOT.resolve(file)))
-                    .as("lines of %s, each of at most %d characters", file, COLUMNS)
-                    .allMatch(line -> line.codePointCount(0, line.length()) <= COLUMNS);
+            requireColumns(file, Files.readAllLines(ROOT.resolve(file)), DEVICE_COLUMNS);
+        }
+    }
+
+    @Test
+    void javaFitsItsLines() throws IOException {
+        List<Path> files = sources("java").toList();
+        assertThat(files).hasSizeGreaterThan(1000);
+        for (Path file : files) {
+            List<String> lines = Files.readAllLines(ROOT.resolve(file));
+            assertThat(lines).as("lines of %s", file).hasSizeLessThanOrEqualTo(FILE_LINES);
+            requireColumns(
+                    file,
+                    lines.stream()
+                            .filter(line -> !line.matches("(package|import) .*|.*https?://.*"))
+                            .toList(),
+                    JAVA_COLUMNS);
+        }
+    }
+
+    private static void requireColumns(Path file, List<String> lines, int columns) {
+        assertThat(lines)
+                .as("lines of %s, each of at most %d characters", file, columns)
+                .allMatch(line -> line.codePointCount(0, line.length()) <= columns);
+    }
+
+    @Test
+    void methodsAreShort() throws IOException {
+        JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
+        try (StandardJavaFileManager files = compiler.getStandardFileManager(null, null, null)) {
+            List<Path> sources = sources("java").map(ROOT::resolve).toList();
+            JavacTask task =
+                    (JavacTask)
+                            compiler.getTask(
+                                    null,
+                                    files,
+                                    null,
+                                    List.of("-proc:none"),
+                                    null,
+                                    files.getJavaFileObjectsFromPaths(sources));
+            MethodLines lines = new MethodLines(Trees.instance(task).getSourcePositions());
+            task.parse().forEach(unit -> unit.accept(lines, unit));
+            assertThat(lines.numMethods).isGreaterThan(5000);
+        }
+    }
+
+    /** Looks at every method of a file. */
+    private static final class MethodLines extends TreeScanner<Void, CompilationUnitTree> {
+        private final SourcePositions positions;
+        private int numMethods;
+
+        MethodLines(SourcePositions positions) {
+            this.positions = positions;
+        }
+
+        @Override
+        public Void visitMethod(MethodTree method, CompilationUnitTree unit) {
+            if (method.getBody() != null) {
+                numMethods++;
+                long first = lineOf(unit, positions.getStartPosition(unit, method.getBody()));
+                long last = lineOf(unit, positions.getEndPosition(unit, method.getBody()));
+                assertThat(last - first + 1)
+                        .as("lines of %s in %s", method.getName(), unit.getSourceFile().getName())
+                        .isLessThanOrEqualTo(METHOD_LINES);
+            }
+            return super.visitMethod(method, unit);
+        }
+
+        private static long lineOf(CompilationUnitTree unit, long position) {
+            return unit.getLineMap().getLineNumber(position);
+        }
+    }
+
+    /** AssertJ's need byte-buddy, which bundles leave out. */
+    @Test
+    void assumptionsAreJUnits() throws IOException {
+        String others = "org.assertj.core.api." + "Assumptions";
+        for (Path file : sources("java").toList()) {
+            assertThat(Files.readString(ROOT.resolve(file))).as("%s", file).doesNotContain(others);
         }
     }
 
