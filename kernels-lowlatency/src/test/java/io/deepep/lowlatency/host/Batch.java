@@ -5,40 +5,50 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.deepep.Bf16;
 import io.deepep.DType;
 import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
-import java.lang.foreign.Arena;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.oracle.LowLatencyCheck;
+import io.deepep.testkit.oracle.LowLatencyOracle;
+import io.deepep.testkit.routing.Routing;
+import io.deepep.testkit.routing.Tokens;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
 
-/**
- * The tokens and the routing of all ranks, and what must come of them, by plain loops over the
- * whole. Every value of a token tells its rank and index.
- */
-final class Batch {
-    private final int numRanks;
-    private final int numLocalExperts;
-    private final LowLatencyLimits limits;
-    private final Tensor[] x;
-    private final Tensor[] topkIdx;
-    private final Tensor[] weights;
-
+/** The tokens and the routing of all ranks, and what must come of them. */
+record Batch(LowLatencyOracle oracle, List<Tokens> tokens, LowLatencyLimits limits) {
     /** How a selection is drawn. */
     interface Gate {
         long expert(Random random, int rank, int token, int k);
     }
 
-    Batch(LowLatencyLimits limits, int[] numTokens, int numTopk, long seed, Gate gate) {
-        this.limits = limits;
-        this.numRanks = numTokens.length;
-        this.numLocalExperts = limits.numLocalExperts(numRanks);
-        x = new Tensor[numRanks];
-        topkIdx = new Tensor[numRanks];
-        weights = new Tensor[numRanks];
+    private static Batch of(
+            LowLatencyLimits limits, int[] numTokens, int numTopk, long seed, Gate gate) {
+        int numRanks = numTokens.length;
+        long[][][] topkIdx = new long[numRanks][][];
+        float[][][] weights = new float[numRanks][][];
+        List<Tokens> tokens = new ArrayList<>();
         Random random = new Random(seed);
         for (int rank = 0; rank < numRanks; rank++) {
-            fill(rank, numTokens[rank], numTopk, random, gate);
+            topkIdx[rank] = new long[numTokens[rank]][numTopk];
+            weights[rank] = new float[numTokens[rank]][numTopk];
+            Tensor x = HostTensors.allocate(DType.BF16, numTokens[rank], limits.hidden());
+            for (int token = 0; token < numTokens[rank]; token++) {
+                for (int c = 0; c < limits.hidden(); c++) {
+                    x.setFloat((float) random.nextGaussian() + rank, token, c);
+                }
+                for (int k = 0; k < numTopk; k++) {
+                    topkIdx[rank][token][k] = gate.expert(random, rank, token, k);
+                    weights[rank][token][k] = random.nextFloat();
+                }
+            }
+            tokens.add(new Tokens(x, null));
         }
+        Routing routing = Routing.of(limits.numExperts(), numTopk, topkIdx, weights);
+        return new Batch(new LowLatencyOracle(routing), tokens, limits);
     }
 
     /** Random token counts and routing: a fifth of the selections empty, some repeated. */
@@ -50,7 +60,7 @@ final class Batch {
         }
         int[] count = new int[limits.numExperts()];
         int[] last = {-1};
-        return new Batch(
+        return of(
                 limits,
                 numTokens,
                 numTopk,
@@ -78,7 +88,7 @@ final class Batch {
     static Batch cyclic(LowLatencyLimits limits, int numRanks, int numTokens, int numTopk) {
         int[] all = new int[numRanks];
         Arrays.fill(all, numTokens);
-        return new Batch(
+        return of(
                 limits,
                 all,
                 numTopk,
@@ -86,81 +96,39 @@ final class Batch {
                 (random, rank, token, k) -> (token + rank + k) % limits.numExperts());
     }
 
-    private void fill(int rank, int numTokens, int numTopk, Random random, Gate gate) {
-        Arena arena = Arena.ofAuto();
-        x[rank] = Tensor.allocate(arena, DType.BF16, numTokens, limits.hidden());
-        topkIdx[rank] = Tensor.allocate(arena, DType.I64, numTokens, numTopk);
-        weights[rank] = Tensor.allocate(arena, DType.F32, numTokens, numTopk);
-        for (int token = 0; token < numTokens; token++) {
-            for (int c = 0; c < limits.hidden(); c++) {
-                x[rank].setFloat((float) random.nextGaussian() + rank, token, c);
-            }
-            for (int k = 0; k < numTopk; k++) {
-                topkIdx[rank].setLong(gate.expert(random, rank, token, k), token, k);
-                weights[rank].setFloat(random.nextFloat(), token, k);
-            }
-        }
-    }
-
-    int numTokens(int rank) {
-        return (int) x[rank].size(0);
+    private Routing routing() {
+        return oracle.routing();
     }
 
     Tensor x(int rank) {
-        return x[rank];
+        return tokens.get(rank).x();
     }
 
     Tensor topkIdx(int rank) {
-        return topkIdx[rank];
+        return routing().topkIdxTensor(rank);
     }
 
     Tensor weights(int rank) {
-        return weights[rank];
+        return routing().weightsTensor(rank);
     }
 
-    /** A BF16 dispatch. */
-    void verifyDispatch(int rank, LowLatencyDispatchResult result) {
-        for (int expert = 0; expert < numLocalExperts; expert++) {
-            int row = 0;
-            for (int source = 0; source < numRanks; source++) {
-                int begin = row;
-                row = verifySource(rank, expert, source, row, result);
-                assertThat(result.handle().layoutRange().getLong(expert, source))
-                        .isEqualTo(((long) begin << 32) | (row - begin));
-            }
-            assertThat(result.recvCount().getLong(expert)).isEqualTo(row);
-        }
-    }
-
-    private int verifySource(
-            int rank, int expert, int source, int firstRow, LowLatencyDispatchResult result) {
-        int row = firstRow;
-        Tensor topk = topkIdx[source];
-        for (int token = 0; token < numTokens(source); token++) {
-            for (int k = 0; k < topk.size(1); k++) {
-                if (topk.getLong(token, k) == (long) rank * numLocalExperts + expert) {
-                    assertThat(result.handle().srcInfo().getLong(expert, row)).isEqualTo(token);
-                    Tensor got = result.recvX().select(0, expert).select(0, row);
-                    Tensor sent = x[source].select(0, token);
-                    assertThat(
-                                    got.segment()
-                                            .asSlice(0, 2L * limits.hidden())
-                                            .mismatch(
-                                                    sent.segment()
-                                                            .asSlice(0, 2L * limits.hidden())))
-                            .as("rank %s expert %s row %s", rank, expert, row)
-                            .isEqualTo(-1);
-                    row++;
-                }
+    /** A dispatch; here empty ranges too have a place. */
+    void verifyDispatch(int rank, LowLatencyFormat format, LowLatencyDispatchResult result) {
+        new LowLatencyCheck(oracle, tokens, format, limits.maxTokens())
+                .checkDispatch(rank, result, tensor -> tensor);
+        for (int expert = 0; expert < routing().numLocalExperts(); expert++) {
+            for (int source = 0; source < routing().numRanks(); source++) {
+                assertThat(result.handle().layoutRange().getLong(expert, source) >> 32)
+                        .isEqualTo(oracle.beginOf(rank, expert, source));
             }
         }
-        return row;
     }
 
     /** The sum when every expert returns what it got. */
     void verifyEcho(int rank, Tensor combined) {
-        assertThat(combined.shape()).containsExactly(numTokens(rank), limits.hidden());
-        for (int token = 0; token < numTokens(rank); token++) {
+        int numTokens = routing().numTokens(rank);
+        assertThat(combined.shape()).containsExactly(numTokens, limits.hidden());
+        for (int token = 0; token < numTokens; token++) {
             for (int c = 0; c < limits.hidden(); c++) {
                 assertThat(combined.getFloat(token, c)).isEqualTo(echo(rank, token, c));
             }
@@ -169,10 +137,9 @@ final class Batch {
 
     private float echo(int rank, int token, int c) {
         float sum = 0;
-        for (int k = 0; k < topkIdx[rank].size(1); k++) {
-            long expert = topkIdx[rank].getLong(token, k);
-            if (expert >= 0) {
-                sum += weights[rank].getFloat(token, k) * x[rank].getFloat(token, c);
+        for (int k = 0; k < routing().numTopk(); k++) {
+            if (routing().expert(rank, token, k) >= 0) {
+                sum += routing().weight(rank, token, k) * x(rank).getFloat(token, c);
             }
         }
         return Bf16.toFloat(Bf16.fromFloat(sum));

@@ -8,19 +8,14 @@ import io.deepep.Bf16;
 import io.deepep.CombineFormat;
 import io.deepep.DType;
 import io.deepep.Event;
-import io.deepep.Fp8E4m3;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
-import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
-import io.deepep.Ue8m0;
-import io.deepep.host.RowMath;
 import io.deepep.lowlatency.DispatchFlagWord;
 import io.deepep.spi.Operation;
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
@@ -88,9 +83,13 @@ class ChainTest {
                                 second.complete();
                                 if (i % 100 == 0) {
                                     a.verifyDispatch(
-                                            rank.rank(), first.result(Event.completed(), null));
+                                            rank.rank(),
+                                            LowLatencyFormat.BF16,
+                                            first.result(Event.completed(), null));
                                     b.verifyDispatch(
-                                            rank.rank(), second.result(Event.completed(), null));
+                                            rank.rank(),
+                                            LowLatencyFormat.BF16,
+                                            second.result(Event.completed(), null));
                                 }
                             }
                         });
@@ -106,9 +105,7 @@ class ChainTest {
                             var dispatch = rank.dispatch(batch, LowLatencyFormat.BF16);
                             List<LowLatencyDispatchResult> seen = new ArrayList<>();
                             for (int i = 0; i < 6; i++) {
-                                dispatch.begin();
-                                dispatch.complete();
-                                var result = dispatch.result(Event.completed(), null);
+                                var result = Group.Rank.run(dispatch);
                                 seen.add(result);
                                 if (i < 3) {
                                     rank.combined(rank.home(batch, result.recvX(), result));
@@ -145,17 +142,14 @@ class ChainTest {
                             }
                             List<Operation<?>> combines = new ArrayList<>();
                             for (int i = 0; i < 2; i++) {
-                                dispatch.begin();
-                                dispatch.complete();
-                                var received = dispatch.result(Event.completed(), null);
+                                var received = Group.Rank.run(dispatch);
                                 combines.add(
                                         rank.kernels()
                                                 .prepareCombine(
                                                         rank.home(batch, outputs, received)
                                                                 .format(home)
                                                                 .build()));
-                                combines.get(i).begin();
-                                combines.get(i).complete();
+                                Group.Rank.run(combines.get(i));
                             }
                             long before = 0;
                             int warm = 30_000;
@@ -164,13 +158,8 @@ class ChainTest {
                                 if (i == warm) {
                                     before = threads.getCurrentThreadAllocatedBytes();
                                 }
-                                dispatch.begin();
-                                dispatch.complete();
-                                dispatch.result(Event.completed(), null);
-                                Operation<?> combine = combines.get(i % 2);
-                                combine.begin();
-                                combine.complete();
-                                combine.result(Event.completed(), null);
+                                Group.Rank.run(dispatch);
+                                Group.Rank.run(combines.get(i % 2));
                             }
                             long allocated = threads.getCurrentThreadAllocatedBytes() - before;
                             assertThat(allocated).isLessThan(8L * measured);
@@ -191,60 +180,11 @@ class ChainTest {
                             rank -> {
                                 // Twice each parity: stale scales must not survive.
                                 for (int i = 0; i < 4; i++) {
-                                    verifyFp8(
-                                            rank.rank(),
-                                            batch,
-                                            rank.dispatched(batch, format),
-                                            format);
+                                    batch.verifyDispatch(
+                                            rank.rank(), format, rank.dispatched(batch, format));
                                 }
                             });
         }
-    }
-
-    private static void verifyFp8(
-            int rank, Batch batch, LowLatencyDispatchResult result, LowLatencyFormat format) {
-        int hidden = (int) result.recvX().size(2);
-        int groups = hidden / Fp8E4m3.CHANNELS_PER_SCALE;
-        Tensor scales = result.recvScales();
-        boolean packed = format == LowLatencyFormat.FP8_UE8M0;
-        assertThat(scales.shape()).containsExactly(2, 10, packed ? (groups + 3) / 4 : groups);
-        assertThat(scales.stride(1)).isEqualTo(1);
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment fp8 = arena.allocate(hidden);
-            MemorySegment wanted = arena.allocate(4L * groups, 4);
-            for (int expert = 0; expert < 2; expert++) {
-                for (int row = 0; row < result.recvCount().getLong(expert); row++) {
-                    long range0 = result.handle().layoutRange().getLong(expert, 0);
-                    int source = row < LowLatencyHandle.rangeCount(range0) ? 0 : 1;
-                    Tensor sent =
-                            batch.x(source)
-                                    .select(0, result.handle().srcInfo().getLong(expert, row));
-                    boolean power = format != LowLatencyFormat.FP8;
-                    RowMath.castFp8(sent.segment(), 0, fp8, 0, wanted, 0, hidden, power);
-                    Tensor got = result.recvX().select(0, expert).select(0, row);
-                    assertThat(got.segment().asSlice(0, hidden).mismatch(fp8)).isEqualTo(-1);
-                    for (int column = 0; column < scales.size(2); column++) {
-                        long bits = scales.getLong(expert, row, column) & 0xffffffffL;
-                        assertThat(bits)
-                                .as("rank %s expert %s row %s column %s", rank, expert, row, column)
-                                .isEqualTo(
-                                        packed
-                                                ? packedScale(wanted, column, groups)
-                                                : wanted.getAtIndex(ValueLayout.JAVA_INT, column)
-                                                        & 0xffffffffL);
-                    }
-                }
-            }
-        }
-    }
-
-    private static long packedScale(MemorySegment scales, int column, int groups) {
-        long packed = 0;
-        for (int j = 0; j < 4 && 4 * column + j < groups; j++) {
-            float scale = scales.getAtIndex(ValueLayout.JAVA_FLOAT, 4L * column + j);
-            packed |= (Ue8m0.fromPowerOfTwo(scale) & 0xffL) << (8 * j);
-        }
-        return packed;
     }
 
     /** The same routing home as LogFMT: half a code step off for each selection at most. */
@@ -298,10 +238,8 @@ class ChainTest {
                                                             .cumulativeStats(stats)
                                                             .build());
                             for (int round = 1; round <= 3; round++) {
-                                dispatch.begin();
-                                dispatch.complete();
-                                var got = dispatch.result(Event.completed(), null);
-                                batch.verifyDispatch(me, got);
+                                var got = Group.Rank.run(dispatch);
+                                batch.verifyDispatch(me, LowLatencyFormat.BF16, got);
                                 for (int expert = 0; expert < 2; expert++) {
                                     assertThat(stats.getLong(expert))
                                             .isEqualTo(

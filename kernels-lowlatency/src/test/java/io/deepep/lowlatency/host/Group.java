@@ -83,11 +83,15 @@ final class Group {
                             .build());
         }
 
-        LowLatencyDispatchResult dispatched(Batch batch, LowLatencyFormat format) {
-            Operation<LowLatencyDispatchResult> operation = dispatch(batch, format);
+        /** Runs both halves. */
+        static <R> R run(Operation<R> operation) {
             operation.begin();
             operation.complete();
             return operation.result(Event.completed(), null);
+        }
+
+        LowLatencyDispatchResult dispatched(Batch batch, LowLatencyFormat format) {
+            return run(dispatch(batch, format));
         }
 
         LowLatencyCombinePlan.Builder home(
@@ -96,18 +100,15 @@ final class Group {
                     outputs, batch.topkIdx(rank), batch.weights(rank), result.handle());
         }
 
-        /** Runs both halves and returns the sum. */
+        /** Combines; returns the sum. */
         Tensor combined(LowLatencyCombinePlan.Builder plan) {
-            var operation = kernels.prepareCombine(plan.build());
-            operation.begin();
-            operation.complete();
-            return operation.result(Event.completed(), null).x();
+            return run(kernels.prepareCombine(plan.build())).x();
         }
 
         /** Dispatches as BF16, checks it, sends rows back as they came, and checks the sums. */
         void roundTrip(Batch batch) {
             LowLatencyDispatchResult result = dispatched(batch, LowLatencyFormat.BF16);
-            batch.verifyDispatch(rank, result);
+            batch.verifyDispatch(rank, LowLatencyFormat.BF16, result);
             batch.verifyEcho(rank, combined(home(batch, result.recvX(), result)));
         }
     }
