@@ -7,8 +7,7 @@ import io.deepep.Device;
 import io.deepep.DispatchPlan;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
-import io.deepep.Tensor;
-import java.lang.foreign.Arena;
+import io.deepep.testkit.HostTensors;
 import org.junit.jupiter.api.Test;
 
 /** Limits of the expanded layout that no group in a test has the memory for. */
@@ -19,17 +18,13 @@ class NormalChecksTest {
     private static void check(int maxRows, int numTopk, int alignment, int worstRows) {
         NormalLimits limits = new NormalLimits(4, 128, 8, EXPERTS, maxRows);
         DispatchPlan plan =
-                DispatchPlan.builder(tensor(DType.BF16, 3, 128))
-                        .topk(tensor(DType.I64, 3, numTopk), null, EXPERTS)
+                DispatchPlan.builder(HostTensors.allocate(DType.BF16, 3, 128))
+                        .topk(HostTensors.allocate(DType.I64, 3, numTopk), null, EXPERTS)
                         .expanded(true)
                         .expertAlignment(alignment)
                         .numWorstTokens(worstRows)
                         .build();
         new NormalChecks(limits, new EpTopology(0, 2, 2), Device.host()).dispatch(plan);
-    }
-
-    private static Tensor tensor(DType dtype, long... shape) {
-        return Tensor.allocate(Arena.ofAuto(), dtype, shape);
     }
 
     @Test

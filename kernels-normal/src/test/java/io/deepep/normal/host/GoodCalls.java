@@ -8,7 +8,7 @@ import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
-import java.lang.foreign.Arena;
+import io.deepep.testkit.HostTensors;
 
 /** Small calls that are right, for tests to spoil. */
 final class GoodCalls {
@@ -19,13 +19,13 @@ final class GoodCalls {
     private GoodCalls() {}
 
     static DispatchPlan.Builder plan(int rank, int numRanks, int numExperts) {
-        Tensor x = Tensor.allocate(Arena.ofAuto(), DType.BF16, NUM_TOKENS, HIDDEN);
+        Tensor x = HostTensors.allocate(DType.BF16, NUM_TOKENS, HIDDEN);
         return DispatchPlan.builder(x).topk(topkIdx(rank, numRanks), null, numExperts);
     }
 
     /** Token t selects the first expert of rank t and of the rank after. */
     static Tensor topkIdx(int rank, int numRanks) {
-        Tensor topkIdx = Tensor.allocate(Arena.ofAuto(), DType.I64, NUM_TOKENS, NUM_TOPK);
+        Tensor topkIdx = HostTensors.allocate(DType.I64, NUM_TOKENS, NUM_TOPK);
         for (int token = 0; token < NUM_TOKENS; token++) {
             topkIdx.setLong((token + rank) % numRanks * 2L, token, 0);
             topkIdx.setLong((token + rank + 1) % numRanks * 2L, token, 1);

@@ -56,8 +56,7 @@ class HostNormalBlameTest {
         group(numNodes, numNvlRanks)
                 .run(
                         rank -> {
-                            Operation<DispatchResult> operation =
-                                    rank.kernels().prepareDispatch(rank.plan(world).build());
+                            Operation<?> operation = rank.prepare(rank.plan(world));
                             operation.begin();
                             if (rank.rank() != CULPRIT) {
                                 requireCulprit(operation, rank.rank());
@@ -75,10 +74,7 @@ class HostNormalBlameTest {
                         rank -> {
                             DispatchResult got = rank.dispatch(rank.plan(world));
                             Operation<?> operation =
-                                    rank.kernels()
-                                            .prepareCombine(
-                                                    CombinePlan.builder(got.recvX(), got.handle())
-                                                            .build());
+                                    rank.prepare(CombinePlan.builder(got.recvX(), got.handle()));
                             operation.begin();
                             if (rank.rank() != CULPRIT) {
                                 requireCulprit(operation, rank.rank());

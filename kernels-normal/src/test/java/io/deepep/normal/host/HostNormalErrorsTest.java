@@ -25,9 +25,10 @@ import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.spi.Operation;
-import java.lang.foreign.Arena;
+import io.deepep.testkit.HostTensors;
 import java.time.Duration;
 import java.util.function.Consumer;
+import java.util.function.IntFunction;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -39,23 +40,19 @@ class HostNormalErrorsTest {
      * everywhere.
      */
     private static <E extends Throwable> void expectEverywhere(
-            NormalLimits limits, FaultyPlans faulty, Class<E> type, Consumer<E> check)
+            NormalLimits limits, IntFunction<DispatchPlan> faulty, Class<E> type, Consumer<E> check)
             throws Exception {
         RankGroup group = RankGroup.of(2, 2, limits);
         group.run(
                 rank -> {
                     expectWorks(rank, 4);
                     Operation<DispatchResult> operation =
-                            rank.kernels().prepareDispatch(faulty.of(rank.rank()));
+                            rank.kernels().prepareDispatch(faulty.apply(rank.rank()));
                     E failure = catchThrowableOfType(type, operation::begin);
                     assertThat(failure).isNotNull();
                     check.accept(failure);
                     expectWorks(rank, 4);
                 });
-    }
-
-    private interface FaultyPlans {
-        DispatchPlan of(int rank);
     }
 
     @ParameterizedTest
@@ -112,11 +109,8 @@ class HostNormalErrorsTest {
                 limits(),
                 rank ->
                         DispatchPlan.builder(
-                                        Tensor.allocate(
-                                                Arena.ofAuto(),
-                                                DType.BF16,
-                                                NUM_TOKENS,
-                                                rank == 1 ? 32 : HIDDEN))
+                                        HostTensors.allocate(
+                                                DType.BF16, NUM_TOKENS, rank == 1 ? 32 : HIDDEN))
                                 .topk(topkIdx(rank, 4), null, 8)
                                 .build(),
                 RankMismatchException.class,
@@ -166,7 +160,7 @@ class HostNormalErrorsTest {
                 rank -> {
                     Tensor topkIdx = topkIdx(rank.rank(), 4);
                     DispatchLayout layout = rank.kernels().layout(topkIdx, 8, Event.completed());
-                    Tensor x = Tensor.allocate(Arena.ofAuto(), DType.BF16, NUM_TOKENS, HIDDEN);
+                    Tensor x = HostTensors.allocate(DType.BF16, NUM_TOKENS, HIDDEN);
                     DispatchPlan byLayout = DispatchPlan.builder(x).layout(layout).build();
                     DispatchResult got = rank.dispatch(byLayout);
                     assertThat(got.numRecvTokens()).isEqualTo(12);
@@ -201,12 +195,11 @@ class HostNormalErrorsTest {
         group.run(
                 rank -> {
                     DispatchResult got = rank.dispatch(plan(rank.rank(), 4, 8));
-                    CombinePlan combine = CombinePlan.builder(got.recvX(), got.handle()).build();
+                    CombinePlan.Builder combine = CombinePlan.builder(got.recvX(), got.handle());
                     Operation<?> operation =
                             rank.rank() == 2
-                                    ? rank.kernels().prepareCombine(combine)
-                                    : rank.kernels()
-                                            .prepareDispatch(plan(rank.rank(), 4, 8).build());
+                                    ? rank.prepare(combine)
+                                    : rank.prepare(plan(rank.rank(), 4, 8));
                     assertThatThrownBy(operation::begin)
                             .isInstanceOf(RankMismatchException.class)
                             .hasMessageContaining("rank 0 has dispatch, rank 2 has combine");
@@ -222,9 +215,7 @@ class HostNormalErrorsTest {
                     DispatchResult first = rank.dispatch(plan(rank.rank(), 2, 4));
                     DispatchResult second = rank.dispatch(plan(rank.rank(), 2, 4));
                     DispatchResult mine = rank.rank() == 0 ? first : second;
-                    Tensor rows =
-                            Tensor.allocate(
-                                    Arena.ofAuto(), DType.BF16, mine.numRecvTokens(), HIDDEN);
+                    Tensor rows = HostTensors.allocate(DType.BF16, mine.numRecvTokens(), HIDDEN);
                     assertThatThrownBy(() -> rank.combine(CombinePlan.builder(rows, mine.handle())))
                             .isInstanceOf(RankMismatchException.class)
                             .hasMessageContaining(
@@ -247,8 +238,8 @@ class HostNormalErrorsTest {
         group.run(
                 rank -> {
                     int numTokens = rank.rank() == 0 ? 1 : 0;
-                    Tensor x = Tensor.allocate(Arena.ofAuto(), DType.BF16, numTokens, hidden);
-                    Tensor topkIdx = Tensor.allocate(Arena.ofAuto(), DType.I64, numTokens, experts);
+                    Tensor x = HostTensors.allocate(DType.BF16, numTokens, hidden);
+                    Tensor topkIdx = HostTensors.allocate(DType.I64, numTokens, experts);
                     for (int k = 0; k < numTokens * experts; k++) {
                         topkIdx.setLong(experts + k, 0, k);
                     }

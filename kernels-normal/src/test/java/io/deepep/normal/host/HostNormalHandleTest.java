@@ -16,7 +16,7 @@ import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.normal.host.routing.HostDispatchHandle;
 import io.deepep.spi.Operation;
-import java.lang.foreign.Arena;
+import io.deepep.testkit.HostTensors;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -58,10 +58,7 @@ class HostNormalHandleTest {
                 .run(
                         rank -> {
                             Operation<DispatchResult> dispatch =
-                                    rank.kernels()
-                                            .prepareDispatch(
-                                                    plan(rank.rank(), numRanks, 2 * numRanks)
-                                                            .build());
+                                    rank.prepare(plan(rank.rank(), numRanks, 2 * numRanks));
                             HostDispatchHandle handle =
                                     (HostDispatchHandle) Rank.run(dispatch).handle();
                             assertThat(handle.isValid()).isTrue();
@@ -81,11 +78,8 @@ class HostNormalHandleTest {
                             DispatchPlan plan = plan(rank.rank(), numRanks, 2 * numRanks).build();
                             DispatchResult got = rank.dispatch(plan);
                             Operation<?> cached =
-                                    rank.kernels()
-                                            .prepareDispatch(
-                                                    DispatchPlan.builder(plan.x())
-                                                            .cached(got.handle())
-                                                            .build());
+                                    rank.prepare(
+                                            DispatchPlan.builder(plan.x()).cached(got.handle()));
                             failWithoutTheLast(cached, rank, numRanks);
                             assertThat(((HostDispatchHandle) got.handle()).isValid()).isTrue();
                         });
@@ -104,15 +98,15 @@ class HostNormalHandleTest {
                         Duration.ofSeconds(20));
         group.run(
                 rank -> {
-                    Tensor topk = Tensor.allocate(Arena.ofAuto(), DType.I64, numTokens, 2);
-                    Tensor weights = Tensor.allocate(Arena.ofAuto(), DType.F32, numTokens, 2);
+                    Tensor topk = HostTensors.allocate(DType.I64, numTokens, 2);
+                    Tensor weights = HostTensors.allocate(DType.F32, numTokens, 2);
                     for (int token = 0; token < numTokens; token++) {
                         for (int k = 0; k < 2; k++) {
                             topk.setLong(2L * k, token, k);
                             weights.setFloat(token + k, token, k);
                         }
                     }
-                    Tensor x = Tensor.allocate(Arena.ofAuto(), DType.BF16, numTokens, HIDDEN);
+                    Tensor x = HostTensors.allocate(DType.BF16, numTokens, HIDDEN);
                     DispatchResult got =
                             rank.dispatch(DispatchPlan.builder(x).topk(topk, weights, 4));
                     Tensor home =

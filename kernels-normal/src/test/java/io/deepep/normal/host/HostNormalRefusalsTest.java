@@ -16,14 +16,14 @@ import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.RankFailedException;
 import io.deepep.Tensor;
-import java.lang.foreign.Arena;
+import io.deepep.testkit.HostTensors;
 import org.junit.jupiter.api.Test;
 
 /** What is refused before anything starts. */
 class HostNormalRefusalsTest {
     /** As many tokens that all select expert 0. */
     private static Tensor experts(int numTokens) {
-        return Tensor.allocate(Arena.ofAuto(), DType.I64, numTokens, NUM_TOPK);
+        return HostTensors.allocate(DType.I64, numTokens, NUM_TOPK);
     }
 
     @Test
@@ -127,18 +127,18 @@ class HostNormalRefusalsTest {
     }
 
     private static Tensor tokens(int numTokens, int hidden) {
-        return Tensor.allocate(Arena.ofAuto(), DType.BF16, numTokens, hidden);
+        return HostTensors.allocate(DType.BF16, numTokens, hidden);
     }
 
     private static void refuse(Rank rank, DispatchPlan.Builder plan, String message) {
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> rank.kernels().prepareDispatch(plan.build()))
+                .isThrownBy(() -> rank.prepare(plan))
                 .withMessageContaining(message);
     }
 
     private static void refuse(Rank rank, CombinePlan.Builder plan, String message) {
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> rank.kernels().prepareCombine(plan.build()))
+                .isThrownBy(() -> rank.prepare(plan))
                 .withMessageContaining(message);
     }
 
@@ -147,16 +147,8 @@ class HostNormalRefusalsTest {
         DispatchResult[] foreign = new DispatchResult[1];
         RankGroup group = RankGroup.of(1, 1, limits());
         group.run(rank -> foreign[0] = rank.dispatch(plan(0, 1, 2)));
-        assertThatThrownBy(
-                        () ->
-                                group.run(
-                                        rank ->
-                                                rank.kernels()
-                                                        .prepareCombine(
-                                                                CombinePlan.builder(
-                                                                                tokens(6, HIDDEN),
-                                                                                foreign[0].handle())
-                                                                        .build())))
+        CombinePlan.Builder plan = CombinePlan.builder(tokens(6, HIDDEN), foreign[0].handle());
+        assertThatThrownBy(() -> group.run(rank -> rank.prepare(plan)))
                 .isInstanceOf(RankFailedException.class)
                 .hasMessageContaining("the handle comes from another buffer");
     }

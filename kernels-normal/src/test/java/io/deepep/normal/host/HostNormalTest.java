@@ -17,7 +17,6 @@ import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.RoutingSpec;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Random;
@@ -82,9 +81,7 @@ class HostNormalTest {
         group.run(
                 rank -> {
                     DispatchResult got = rank.dispatch(rank.plan(world));
-                    Tensor x =
-                            Tensor.allocate(
-                                    Arena.ofAuto(), DType.BF16, got.numRecvTokens(), HIDDEN);
+                    Tensor x = HostTensors.allocate(DType.BF16, got.numRecvTokens(), HIDDEN);
                     Random random = new Random(rank.rank());
                     for (int row = 0; row < got.numRecvTokens(); row++) {
                         for (int h = 0; h < HIDDEN; h++) {
@@ -114,18 +111,14 @@ class HostNormalTest {
         group.run(
                 rank -> {
                     Operation<DispatchResult> operation =
-                            rank.kernels()
-                                    .prepareDispatch(
-                                            rank.plan(world)
-                                                    .numWorstTokens(4 * MAX_TOKENS)
-                                                    .receive(DispatchPlan.Receive.COPY)
-                                                    .build());
+                            rank.prepare(
+                                    rank.plan(world)
+                                            .numWorstTokens(4 * MAX_TOKENS)
+                                            .receive(DispatchPlan.Receive.COPY));
                     DispatchResult before = operation.result(Event.completed(), null);
                     Tensor x = outputs.get(rank.rank());
                     Operation<CombineResult> home =
-                            rank.kernels()
-                                    .prepareCombine(
-                                            CombinePlan.builder(x, before.handle()).build());
+                            rank.prepare(CombinePlan.builder(x, before.handle()));
                     assertThat(Rank.run(operation)).isSameAs(before);
                     rank.verify(check, before);
                     CombineResult sums = Rank.run(home);

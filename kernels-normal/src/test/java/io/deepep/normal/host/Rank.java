@@ -29,15 +29,19 @@ record Rank(EpTopology topology, HostNormalKernels kernels) {
     }
 
     DispatchResult dispatch(DispatchPlan.Builder plan) {
-        return dispatch(plan.build());
+        return run(prepare(plan));
     }
 
-    CombineResult combine(CombinePlan plan) {
-        return run(kernels.prepareCombine(plan));
+    Operation<DispatchResult> prepare(DispatchPlan.Builder plan) {
+        return kernels.prepareDispatch(plan.build());
     }
 
     CombineResult combine(CombinePlan.Builder plan) {
-        return combine(plan.build());
+        return run(prepare(plan));
+    }
+
+    Operation<CombineResult> prepare(CombinePlan.Builder plan) {
+        return kernels.prepareCombine(plan.build());
     }
 
     static <R> R run(Operation<R> operation) {
