@@ -77,11 +77,11 @@ final class InternodeState {
 
     private CallKernels kernels(CudaNormalState state, String kind) {
         if (heaps.queues() != 0) {
-            return CallKernels.overQueues(state.context, state.structs, kind);
+            return state.kernels.acrossNodes(state.structs, kind + CallKernels.QUEUES);
         }
         return heaps.library()
                 .map(library -> CallKernels.over(library, state.context, state.structs, kind))
-                .orElseGet(() -> state.kernels.overPeerMemory(state.structs, kind));
+                .orElseGet(() -> state.kernels.acrossNodes(state.structs, kind));
     }
 
     /** Whether ranks can be masked: this one reaches their stand-ins. */

@@ -7,8 +7,6 @@ import io.deepep.cuda.DeviceCode;
 import io.deepep.cuda.NetworkLibrary;
 import io.deepep.cuda.kernel.KernelHeader;
 import java.net.URL;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 
 /** The kernels of calls within a node, or across nodes for one way to reach them. */
@@ -22,14 +20,11 @@ public record CallKernels(CudaFunction dispatch, CudaFunction combine, CudaFunct
     /** The same of kernels for large nodes, which have a header of each rank there. */
     private static final int WIDE_RESERVED_SHARED_BYTES = 20480;
 
-    /** What kernels were built with, and the GPU that they are loaded onto. */
-    private record Loaded(NormalStructs structs, String kind, int gpu) {}
-
     /** Of names: those that know masks. */
     public static final String MASKED = "masked_";
 
-    /** Kept: to load kernels is to wait for those of the GPU. */
-    private static final Map<Loaded, CallKernels> OVER_QUEUES = new ConcurrentHashMap<>();
+    /** The same of those that write queues of a network card themselves; comes last. */
+    public static final String QUEUES = "ibgda_";
 
     /** Those of one node. */
     static CallKernels ofOneNode(CudaContext context, NormalStructs structs) {
@@ -50,16 +45,6 @@ public record CallKernels(CudaFunction dispatch, CudaFunction combine, CudaFunct
                 structs.internodeHeader(),
                 call -> prefix("internode_", structs) + kind + call + "_nvshmem",
                 name -> library.load(name, find(name)));
-    }
-
-    /**
-     * Those across nodes that write queues of a network card themselves; {@code kind}: as in their
-     * names.
-     */
-    public static CallKernels overQueues(CudaContext context, NormalStructs structs, String kind) {
-        return OVER_QUEUES.computeIfAbsent(
-                new Loaded(structs, kind, context.cudaDevice().ordinal()),
-                _ -> acrossNodes(context, structs, kind + "ibgda_"));
     }
 
     /** Those that need no library; {@code kind}: what their names have before the call. */

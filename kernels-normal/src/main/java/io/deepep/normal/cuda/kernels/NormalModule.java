@@ -10,14 +10,16 @@ import java.util.concurrent.ConcurrentHashMap;
 /**
  * The kernels of normal mode, loaded onto one GPU. All buffers of this process share them, until it
  * ends: to load or unload kernels is to wait for every kernel of the GPU, also for those of ranks
- * that wait for this one. Loaded whole when the first buffer opens: a first launch must not wait
- * behind a kernel that waits for it.
+ * that wait for this one. Loaded when the first buffer opens, but for those that write queues,
+ * which the first buffer that has some loads: a first launch must not wait behind a kernel that
+ * waits for it.
  */
 public final class NormalModule {
     private static final Map<CudaContext, NormalModule> LOADED = new ConcurrentHashMap<>();
 
+    private final CudaContext context;
     private final Map<NormalStructs, CallKernels> oneNode = new HashMap<>();
-    private final Map<OverPeerMemory, CallKernels> overPeerMemory = new HashMap<>();
+    private final Map<Variant, CallKernels> acrossNodes = new ConcurrentHashMap<>();
     public final CudaFunction expand;
     public final CudaFunction stage;
     public final CudaFunction cast;
@@ -26,9 +28,10 @@ public final class NormalModule {
     /** Dynamic shared memory that a block of those four can have. */
     public final int sharedBytes;
 
-    private record OverPeerMemory(NormalStructs structs, String kind) {}
+    private record Variant(NormalStructs structs, String kind) {}
 
     private NormalModule(CudaContext context) {
+        this.context = context;
         expand = load(context, "normal_expand");
         stage = load(context, "normal_stage");
         cast = load(context, "normal_cast");
@@ -39,9 +42,7 @@ public final class NormalModule {
         for (NormalStructs structs : List.of(NormalStructs.NARROW, NormalStructs.WIDE)) {
             oneNode.put(structs, CallKernels.ofOneNode(context, structs));
             for (String kind : List.of("", CallKernels.MASKED)) {
-                overPeerMemory.put(
-                        new OverPeerMemory(structs, kind),
-                        CallKernels.acrossNodes(context, structs, kind));
+                acrossNodes(structs, kind);
             }
         }
     }
@@ -56,9 +57,10 @@ public final class NormalModule {
         return oneNode.get(structs);
     }
 
-    /** Those of several nodes whose memory is mapped; {@code kind}: as in their names. */
-    public CallKernels overPeerMemory(NormalStructs structs, String kind) {
-        return overPeerMemory.get(new OverPeerMemory(structs, kind));
+    /** Those of several nodes that need no library; {@code kind}: as in their names. */
+    public CallKernels acrossNodes(NormalStructs structs, String kind) {
+        return acrossNodes.computeIfAbsent(
+                new Variant(structs, kind), _ -> CallKernels.acrossNodes(context, structs, kind));
     }
 
     private static CudaFunction load(CudaContext context, String name) {
