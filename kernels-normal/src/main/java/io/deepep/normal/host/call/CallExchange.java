@@ -3,14 +3,11 @@ package io.deepep.normal.host.call;
 import io.deepep.EpTopology;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.Departure;
-import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
 import io.deepep.host.HostWait;
 import io.deepep.normal.DoneWord;
 import io.deepep.normal.FaultMessages;
 import io.deepep.normal.Masks;
-import io.deepep.normal.NormalNvlLayout;
-import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.spi.Fault;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
@@ -60,25 +57,20 @@ public final class CallExchange {
     /**
      * Of one rank.
      *
-     * @param masks the ranks that are left out
+     * @param state has its memory, layouts and masks by now
      * @param masksTimedOut whether a rank that does not come is masked: then a call fails on all
      *     others, who must be in step for the next one
      */
-    CallExchange(
-            HostContext context,
-            NormalNvlLayout nvlLayout,
-            NormalRdmaLayout rdmaLayout,
-            Masks masks,
-            boolean masksTimedOut) {
-        topology = context.topology();
-        nvl = context.nvl();
-        rdma = context.rdma();
-        waiter = context.waiter();
-        doneFlags = nvlLayout.doneFlags();
-        endings = rdmaLayout.endings();
-        this.masks = masks;
+    CallExchange(HostNormalState state, boolean masksTimedOut) {
+        topology = state.topology;
+        nvl = state.context.nvl();
+        rdma = state.context.rdma();
+        waiter = state.context.waiter();
+        doneFlags = state.nvlLayout.doneFlags();
+        endings = state.rdmaLayout.endings();
+        masks = state.masks;
         this.masksTimedOut = masksTimedOut;
-        waits = new SaidWaits(topology, nvl, rdma, doneFlags, endings, masks);
+        waits = new SaidWaits(state);
     }
 
     /** Of the call, as {@link Word} counts them. */

@@ -2,14 +2,11 @@ package io.deepep.normal.host.call;
 
 import io.deepep.EpTopology;
 import io.deepep.error.DeepEpTimeoutException;
-import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
 import io.deepep.normal.FaultMessages;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.Masks;
 import io.deepep.normal.NormalCall;
-import io.deepep.normal.NormalNvlLayout;
-import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.Rails;
 import io.deepep.spi.Fault;
 import io.deepep.spi.FaultCode;
@@ -49,23 +46,19 @@ public final class HeaderExchange {
     private final boolean[] relayed;
     private int numSeen;
 
-    HeaderExchange(
-            HostContext context,
-            NormalNvlLayout nvlLayout,
-            NormalRdmaLayout rdmaLayout,
-            CallExchange exchange,
-            int maxExperts) {
-        topology = context.topology();
-        nvl = context.nvl();
-        rdma = context.rdma();
-        this.exchange = exchange;
-        slots = nvlLayout.headers();
-        images = rdmaLayout.headers();
-        imageFlags = rdmaLayout.headerFlags();
+    /** Of one rank, whose state has all but this by now. */
+    HeaderExchange(HostNormalState state) {
+        topology = state.topology;
+        nvl = state.context.nvl();
+        rdma = state.context.rdma();
+        exchange = state.exchange;
+        slots = state.nvlLayout.headers();
+        images = state.rdmaLayout.headers();
+        imageFlags = state.rdmaLayout.headerFlags();
         firstCount = HeaderWord.firstCount(topology);
         firstExpert = HeaderWord.firstExpert(topology);
-        mine = new int[firstExpert + maxExperts];
-        image = new int[(int) (rdmaLayout.headerBytes() / Integer.BYTES)];
+        mine = new int[firstExpert + state.limits.maxExperts()];
+        image = new int[(int) (state.rdmaLayout.headerBytes() / Integer.BYTES)];
         relayed = new boolean[topology.isInternode() ? topology.numRanks() : 0];
     }
 

@@ -25,9 +25,8 @@ public final class HostNormalState extends NormalState {
         super(limits, configs, context.waiter().timeouts(), Device.host());
         this.context = context;
         this.rdmaLayout = NormalRdmaLayout.of(configs.envelope(), limits, topology);
-        this.exchange = new CallExchange(context, nvlLayout, rdmaLayout, masks, masksTimedOut);
-        this.headers =
-                new HeaderExchange(context, nvlLayout, rdmaLayout, exchange, limits.maxExperts());
+        this.exchange = new CallExchange(this, masksTimedOut);
+        this.headers = new HeaderExchange(this);
     }
 
     @Override

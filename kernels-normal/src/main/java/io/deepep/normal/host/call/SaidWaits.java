@@ -33,19 +33,13 @@ final class SaidWaits {
     private boolean saidToWait;
     private int saidBeat;
 
-    SaidWaits(
-            EpTopology topology,
-            HostHeap nvl,
-            HostHeap rdma,
-            Region doneFlags,
-            Region endings,
-            Masks masks) {
-        this.topology = topology;
-        this.nvl = nvl;
-        this.rdma = rdma;
-        this.doneFlags = doneFlags;
-        this.endings = endings;
-        this.masks = masks;
+    SaidWaits(HostNormalState state) {
+        topology = state.topology;
+        nvl = state.context.nvl();
+        rdma = state.context.rdma();
+        doneFlags = state.nvlLayout.doneFlags();
+        endings = state.rdmaLayout.endings();
+        masks = state.masks;
     }
 
     /** Enters a call. */
