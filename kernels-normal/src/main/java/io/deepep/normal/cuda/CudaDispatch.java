@@ -12,7 +12,6 @@ import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.normal.NormalCall;
-import io.deepep.normal.NormalHandle;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.RowSpread;
@@ -41,13 +40,16 @@ final class CudaDispatch extends CudaNormalOperation<DispatchResult> {
     private DispatchTrace announced;
 
     CudaDispatch(CudaNormalState state, DispatchPlan plan) {
+        boolean cached = plan.handle() != null;
+        var given = cached ? (CudaDispatchHandle) state.own(plan.handle()) : null;
+        state.checks.dispatch(plan);
         super(
                 state,
-                handleOf(plan, state),
+                cached ? given : new CudaDispatchHandle(state, plan),
                 plan,
-                plan.handle() != null ? NormalCall.CACHED_DISPATCH : NormalCall.DISPATCH);
+                cached ? NormalCall.CACHED_DISPATCH : NormalCall.DISPATCH);
         this.plan = plan;
-        this.cached = plan.handle() != null;
+        this.cached = cached;
         Config config = state.configs.of(plan);
         this.outputs = new CudaDispatchOutputs(state, handle, plan, slot);
         this.expand =
@@ -69,13 +71,6 @@ final class CudaDispatch extends CudaNormalOperation<DispatchResult> {
                     state.internode.dispatchSlotBytes(rowStride),
                     cached ? 0 : handle.numTopk());
         }
-    }
-
-    /** The plan's, or a new one; checks the plan. */
-    private static CudaDispatchHandle handleOf(DispatchPlan plan, CudaNormalState state) {
-        NormalHandle given = plan.handle() == null ? null : state.own(plan.handle());
-        state.checks.dispatch(plan);
-        return given == null ? new CudaDispatchHandle(state, plan) : (CudaDispatchHandle) given;
     }
 
     private void fillParams(RowFormat row) {

@@ -81,10 +81,7 @@ public final class CudaNormalKernels extends NormalKernels implements AutoClosea
             Config dispatchConfig,
             Config combineConfig,
             NormalDefaults defaults) {
-        this(new CudaNormalState(setup, limits, dispatchConfig, combineConfig, defaults));
-    }
-
-    private CudaNormalKernels(CudaNormalState state) {
+        var state = new CudaNormalState(setup, limits, dispatchConfig, combineConfig, defaults);
         super(state);
         this.state = state;
     }

@@ -50,7 +50,9 @@ abstract class CudaNormalOperation<R> implements CudaOperation<R> {
         long slotBytes =
                 combine ? StatusStruct.BLOCK.numBytes() : CudaDispatchOutputs.slotBytes(handle);
         this.slot = state.slots.take(this, slotBytes, event);
-        this.status = state.status(slot, call, plan, handle.numExperts());
+        this.status =
+                new NormalStatus(
+                        slot, state.messages(call, plan, handle.numExperts()), state.masks);
         KernelStruct oneNode = combine ? state.structs.combine : state.structs.dispatch;
         if (state.internode == null) {
             this.between = null;

@@ -4,7 +4,6 @@ import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.NormalDefaults;
 import io.deepep.NormalLimits;
-import io.deepep.Plan;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
@@ -13,7 +12,6 @@ import io.deepep.cuda.GpuShare;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.memory.PinnedSlots;
-import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalState;
@@ -176,11 +174,6 @@ final class CudaNormalState extends NormalState implements AutoCloseable {
             long offset, long numBytes, DType dtype, long[] shape, long[] strides) {
         return Tensor.onDevice(
                 context.device(), nvlAddress() + offset, numBytes, dtype, shape, strides);
-    }
-
-    /** The status of an operation, in its slot. */
-    NormalStatus status(PinnedSlots.Slot slot, NormalCall call, Plan plan, int numExperts) {
-        return new NormalStatus(slot, messages(call, plan, numExperts), masks);
     }
 
     /** Fills the group at the beginning of {@code params}. */

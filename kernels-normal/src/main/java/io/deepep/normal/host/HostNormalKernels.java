@@ -42,15 +42,8 @@ public final class HostNormalKernels extends NormalKernels {
             Config dispatchConfig,
             Config combineConfig,
             boolean masksTimedOut) {
-        this(
-                new HostNormalState(
-                        context,
-                        limits,
-                        new NormalConfigs(context.topology(), dispatchConfig, combineConfig),
-                        masksTimedOut));
-    }
-
-    private HostNormalKernels(HostNormalState state) {
+        var configs = new NormalConfigs(context.topology(), dispatchConfig, combineConfig);
+        var state = new HostNormalState(context, limits, configs, masksTimedOut);
         super(state);
         this.state = state;
     }
