@@ -58,6 +58,11 @@ public interface TestBackends {
                                 });
             }
         }
+        return present();
+    }
+
+    /** The same, whether others are required or not. */
+    default List<TestBackend> present() {
         return selected(backend -> backend.unavailabilityReason().isEmpty());
     }
 

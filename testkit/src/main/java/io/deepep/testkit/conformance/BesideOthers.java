@@ -29,9 +29,8 @@ public @interface BesideOthers {
      */
     final class AloneOnGpus implements ResourceLocksProvider {
         private final boolean alone =
-                TestBackends.load().all().stream()
-                        .filter(backend -> backend.kind() == Device.Kind.CUDA)
-                        .anyMatch(backend -> backend.unavailabilityReason().isEmpty());
+                TestBackends.load().present().stream()
+                        .anyMatch(backend -> backend.kind() == Device.Kind.CUDA);
 
         @Override
         public Set<Lock> provideForClass(Class<?> testClass) {
