@@ -7,8 +7,8 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.LowLatencyCheck;
+import io.deepep.testkit.oracle.LowLatencyCombineCheck;
 import io.deepep.testkit.oracle.LowLatencyOracle;
-import io.deepep.testkit.oracle.PreReducedCheck;
 import io.deepep.testkit.oracle.SourceRow;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
@@ -107,11 +107,7 @@ public record LowLatencyWorld(
      * @param combined BF16 [T,H] on the host
      */
     public void checkCombine(int rank, CombineFormat format, boolean preReduced, Tensor combined) {
-        if (preReduced) {
-            new PreReducedCheck(oracle, outputs).check(rank, format, combined);
-        } else {
-            check(LowLatencyFormat.BF16).checkCombine(rank, format, outputs, combined);
-        }
+        new LowLatencyCombineCheck(oracle, outputs, format, preReduced).check(rank, combined);
     }
 
     public LowLatencyCheck check(LowLatencyFormat format) {

@@ -4,7 +4,6 @@ import io.deepep.Bf16;
 import io.deepep.CombineFormat;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
-import java.util.Arrays;
 
 /** One row's sum in fp32, operation by operation: what an implementation must return bit by bit. */
 final class FloatRow {
@@ -12,10 +11,6 @@ final class FloatRow {
 
     FloatRow(int hidden) {
         sum = new float[hidden];
-    }
-
-    void clear() {
-        Arrays.fill(sum, 0);
     }
 
     /** Adds {@code weight} times the values of a row, one rounding for each operation. */

@@ -1,6 +1,5 @@
 package io.deepep.testkit.oracle;
 
-import io.deepep.CombineFormat;
 import io.deepep.DType;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
@@ -13,7 +12,7 @@ import java.util.List;
 import java.util.function.UnaryOperator;
 
 /**
- * Compares the results of a low-latency dispatch and combine with the oracle.
+ * Compares the result of a low-latency dispatch with the oracle, bit for bit.
  *
  * @param oracle of the routing
  * @param tokens what each rank dispatches, BF16
@@ -22,7 +21,7 @@ import java.util.function.UnaryOperator;
  */
 public record LowLatencyCheck(
         LowLatencyOracle oracle, List<Tokens> tokens, LowLatencyFormat format, int maxTokens) {
-    /** Compares a dispatch bit for bit. Its event is over, its hook has run. */
+    /** Compares. The event of the dispatch is over, its hook has run. */
     public void checkDispatch(
             int rank, LowLatencyDispatchResult result, UnaryOperator<Tensor> download) {
         String at = "low-latency dispatch at rank " + rank + ": ";
@@ -127,61 +126,5 @@ public record LowLatencyCheck(
                 }
             }
         }
-    }
-
-    /**
-     * Compares a combine with the weighted sums: FP8 bit for bit, the others within their bounds.
-     *
-     * @param src the rank whose tokens were combined
-     * @param sent what rows travelled as
-     * @param outputs for each rank what its experts computed, BF16 [El, R*maxTokens, H] on the host
-     * @param actual BF16 [T,H] on the host
-     */
-    public void checkCombine(int src, CombineFormat sent, List<Tensor> outputs, Tensor actual) {
-        long hidden = outputs.getFirst().size(2);
-        RowBits.requireShape(
-                actual, "combined x", DType.BF16, oracle.routing().numTokens(src), hidden);
-        switch (sent) {
-            case FP8 -> checkFp8Combine(src, outputs, actual);
-            case BF16, LOGFMT -> checkNearCombine(src, sent, outputs, actual);
-        }
-    }
-
-    private void checkNearCombine(
-            int src, CombineFormat sent, List<Tensor> outputs, Tensor actual) {
-        ExactRow sum = new ExactRow((int) actual.size(1));
-        for (int token = 0; token < oracle.routing().numTokens(src); token++) {
-            sum.clear();
-            oracle.forRows(src, token, _ -> true, outputs, sum::add);
-            if (sent == CombineFormat.LOGFMT) {
-                sum.allowLogFmt();
-            }
-            sum.allowRounding();
-            sum.requireNear(actual, token, combined(src, token));
-        }
-    }
-
-    /**
-     * Each row is cast, and what arrives is weighted and summed in fp32, in the order of
-     * selections.
-     */
-    private void checkFp8Combine(int src, List<Tensor> outputs, Tensor actual) {
-        FloatRow sum = new FloatRow((int) actual.size(1));
-        for (int token = 0; token < oracle.routing().numTokens(src); token++) {
-            sum.clear();
-            oracle.forRows(
-                    src,
-                    token,
-                    _ -> true,
-                    outputs,
-                    (rows, row, weight) ->
-                            sum.addTravelled(
-                                    rows.getFloats(row), CombineFormat.FP8, (float) weight));
-            sum.requireSame(actual, token, combined(src, token));
-        }
-    }
-
-    private static String combined(int src, int token) {
-        return "low-latency combine: rank " + src + ", token " + token;
     }
 }

@@ -10,7 +10,9 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.ToIntBiFunction;
+import java.util.stream.IntStream;
 
 /**
  * What a normal-mode combine must return: for each token the sum of its rows at all ranks, in fp32,
@@ -113,15 +115,12 @@ public final class NormalCombineOracle {
     private void checkBf16(int src, List<Tensor> outputs, List<Tensor> biases, Tensor actual) {
         int hidden = (int) outputs.getFirst().size(1);
         RowBits.requireShape(actual, COMBINED, DType.BF16, routing.numTokens(src), hidden);
-        ExactRow total = new ExactRow(hidden);
-        ExactRow node = new ExactRow(hidden);
-        ExactRow one = new ExactRow(hidden);
         for (int token = 0; token < routing.numTokens(src); token++) {
-            total.clear();
+            ExactRow total = new ExactRow(hidden);
             for (int first = 0; first < routing.numRanks(); first += numNvlRanks) {
-                node.clear();
+                ExactRow node = new ExactRow(hidden);
                 for (int rank = first; rank < first + numNvlRanks; rank++) {
-                    addRank(one, node, outputs.get(rank), src, token, rank);
+                    node.add(sumOf(outputs.get(rank), src, token, rank));
                 }
                 if (numNvlRanks < routing.numRanks()) {
                     node.allowRounding();
@@ -136,24 +135,25 @@ public final class NormalCombineOracle {
         }
     }
 
-    private void addRank(ExactRow one, ExactRow node, Tensor output, int src, int token, int rank) {
-        one.clear();
-        if (expanded) {
-            for (int k = 0; k < routing.numTopk(); k++) {
-                addRow(one, output, rank, new SourceRow(src, token, k));
-            }
-            one.allowRounding();
-        } else {
-            addRow(one, output, rank, new SourceRow(src, token, -1));
+    /** What a rank sends of a token. */
+    private ExactRow sumOf(Tensor output, int src, int token, int rank) {
+        ExactRow sum = new ExactRow((int) output.size(1));
+        for (int place : placesOf(src, token, rank)) {
+            sum.add(output, place, 1);
         }
-        node.add(one);
+        if (expanded) {
+            sum.allowRounding();
+        }
+        return sum;
     }
 
-    private void addRow(ExactRow one, Tensor output, int rank, SourceRow source) {
-        Integer place = places.get(rank).get(source);
-        if (place != null) {
-            one.add(output, place, 1);
-        }
+    /** Where a rank's rows of a token are, in the order of selections. */
+    private int[] placesOf(int src, int token, int rank) {
+        return IntStream.range(expanded ? 0 : -1, expanded ? routing.numTopk() : 0)
+                .mapToObj(k -> places.get(rank).get(new SourceRow(src, token, k)))
+                .filter(Objects::nonNull)
+                .mapToInt(Integer::intValue)
+                .toArray();
     }
 
     /** What a rank sends of a token; null if it holds no row of it. */
@@ -170,14 +170,12 @@ public final class NormalCombineOracle {
     private void checkFp8(int src, Tensor rows, SentRow sent, List<Tensor> biases, Tensor actual) {
         int hidden = (int) rows.size(1);
         RowBits.requireShape(actual, COMBINED, DType.BF16, routing.numTokens(src), hidden);
-        FloatRow total = new FloatRow(hidden);
-        FloatRow node = new FloatRow(hidden);
         int home = src / numNvlRanks * numNvlRanks;
         for (int token = 0; token < routing.numTokens(src); token++) {
-            total.clear();
+            FloatRow total = new FloatRow(hidden);
             addSentRows(total, sent, token, home);
             for (int first = 0; first < routing.numRanks(); first += numNvlRanks) {
-                node.clear();
+                FloatRow node = new FloatRow(hidden);
                 if (first != home && addSentRows(node, sent, token, first) > 0) {
                     total.addTravelled(node.rounded(), CombineFormat.FP8, 1);
                 }
@@ -205,16 +203,15 @@ public final class NormalCombineOracle {
     /** A rank sums a token's selections, rounds to BF16 and casts. */
     private SentRow castOf(List<Tensor> outputs, int src) {
         return (token, rank) -> {
-            FloatRow one = new FloatRow((int) outputs.get(rank).size(1));
-            int summed = 0;
-            for (int k = expanded ? 0 : -1; k < (expanded ? routing.numTopk() : 0); k++) {
-                Integer place = places.get(rank).get(new SourceRow(src, token, k));
-                if (place != null) {
-                    one.add(outputs.get(rank), place, 1);
-                    summed++;
-                }
+            int[] rows = placesOf(src, token, rank);
+            if (rows.length == 0) {
+                return null;
             }
-            return summed == 0 ? null : Fp8Cast.of(one.rounded(), LowLatencyFormat.FP8);
+            FloatRow sum = new FloatRow((int) outputs.get(rank).size(1));
+            for (int row : rows) {
+                sum.add(outputs.get(rank), row, 1);
+            }
+            return Fp8Cast.of(sum.rounded(), LowLatencyFormat.FP8);
         };
     }
 

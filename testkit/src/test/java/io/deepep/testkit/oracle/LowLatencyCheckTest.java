@@ -171,33 +171,29 @@ class LowLatencyCheckTest {
         return outputs;
     }
 
-    /** A comparison of the sums of rank 0. */
-    private interface Sums {
-        void check(Tensor actual);
-    }
-
     @ParameterizedTest
     @EnumSource(CombineFormat.class)
     void combine(CombineFormat format) {
         List<Tensor> outputs = List.of(outputs(2, 16), outputs(32, 64));
-        LowLatencyCheck check =
-                new LowLatencyCheck(oracle, tokens, LowLatencyFormat.BF16, MAX_TOKENS);
-        PreReducedCheck preReduced = new PreReducedCheck(oracle, outputs);
         // Token 0: experts 0 and 1. Token 1: expert 2. Token 2: experts 3 and 0.
         float[] sums = {.5f * 2 + .25f * 16, 32, .75f * 64 + .125f * 2};
-        requireNothingElse(format, sums, actual -> check.checkCombine(0, format, outputs, actual));
-        requireNothingElse(format, sums, actual -> preReduced.check(0, format, actual));
+        for (boolean preReduced : new boolean[] {false, true}) {
+            requireNothingElse(
+                    sums, new LowLatencyCombineCheck(oracle, outputs, format, preReduced));
+        }
     }
 
-    private static void requireNothingElse(CombineFormat format, float[] sums, Sums comparison) {
+    /** These sums are right for rank 0, and no others. */
+    private static void requireNothingElse(float[] sums, LowLatencyCombineCheck comparison) {
         Tensor actual = HostTensors.allocate(DType.BF16, sums.length, HIDDEN);
         for (int token = 0; token < sums.length; token++) {
             for (int h = 0; h < HIDDEN; h++) {
                 actual.setFloat(sums[token], token, h);
             }
         }
-        comparison.check(actual);
-        long step = format == CombineFormat.LOGFMT ? 8 : 2; // of BF16, more than any bound
+        comparison.check(0, actual);
+        long step =
+                comparison.format() == CombineFormat.LOGFMT ? 8 : 2; // of BF16, more than any bound
         for (int token = 0; token < sums.length; token++) {
             for (int h : new int[] {0, 127, 128, HIDDEN - 1}) {
                 long right = actual.getLong(token, h);
@@ -205,7 +201,7 @@ class LowLatencyCheckTest {
                     actual.setLong(wrong, token, h);
                     requireMismatch(
                             "token %s, channel %s".formatted(token, h),
-                            () -> comparison.check(actual));
+                            () -> comparison.check(0, actual));
                 }
                 actual.setLong(right, token, h);
             }

@@ -8,7 +8,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.CombineFormat;
 import io.deepep.DType;
-import io.deepep.LowLatencyFormat;
 import io.deepep.ScaledRows;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
@@ -95,13 +94,15 @@ class NormalCombineOracleTest {
     @ValueSource(ints = {0, 1, 3})
     void otherWidthsOfLowLatencySumsAreRefused(int width) {
         LowLatencyOracle fast = new LowLatencyOracle(HandMadeRouting.ROUTING);
-        LowLatencyCheck check = new LowLatencyCheck(fast, List.of(), LowLatencyFormat.BF16, 3);
         Tensor zeros = HostTensors.allocate(DType.BF16, 2, 6, 2);
         List<Tensor> outputs = List.of(zeros, zeros);
         Tensor wrong = HostTensors.allocate(DType.BF16, 3, width);
         for (CombineFormat format : CombineFormat.values()) {
-            requireMisshapen(() -> check.checkCombine(0, format, outputs, wrong));
-            requireMisshapen(() -> new PreReducedCheck(fast, outputs).check(0, format, wrong));
+            for (boolean preReduced : new boolean[] {false, true}) {
+                LowLatencyCombineCheck check =
+                        new LowLatencyCombineCheck(fast, outputs, format, preReduced);
+                requireMisshapen(() -> check.check(0, wrong));
+            }
         }
     }
 
@@ -184,7 +185,6 @@ class NormalCombineOracleTest {
     @Test
     void weightedLowLatencySums() {
         LowLatencyOracle fast = new LowLatencyOracle(HandMadeRouting.ROUTING);
-        LowLatencyCheck check = new LowLatencyCheck(fast, List.of(), LowLatencyFormat.BF16, 3);
         Tensor first = HostTensors.allocate(DType.BF16, 2, 6, 2);
         Tensor second = HostTensors.allocate(DType.BF16, 2, 6, 2);
         HostTensors.copy(rows(6, 1), first.select(0, 0));
@@ -192,17 +192,18 @@ class NormalCombineOracleTest {
         HostTensors.copy(rows(6, 32), second.select(0, 0));
         HostTensors.copy(rows(6, 64), second.select(0, 1));
         List<Tensor> outputs = List.of(first, second);
+        LowLatencyCombineCheck bf16 = new LowLatencyCombineCheck(fast, outputs, BF16, false);
+        LowLatencyCombineCheck logFmt = new LowLatencyCombineCheck(fast, outputs, LOGFMT, false);
         // Token (0,0): expert 0 row 0, expert 1 row 0. Token (0,1): expert 2 row 0. Token (0,2):
         // expert 3 row 0, expert 0 row 1.
         float third = .75f * 64 + .125f * 2;
-        check.checkCombine(0, BF16, outputs, values(.5f + .25f * 16, 32, third));
-        assertThatThrownBy(() -> check.checkCombine(0, BF16, outputs, values(.5f, 32, third)))
+        bf16.check(0, values(.5f + .25f * 16, 32, third));
+        assertThatThrownBy(() -> bf16.check(0, values(.5f, 32, third)))
                 .isInstanceOf(OracleMismatch.class);
         Tensor near = values(4.59375f, 32.5f, third);
-        check.checkCombine(0, LOGFMT, outputs, near);
-        assertThatThrownBy(() -> check.checkCombine(0, BF16, outputs, near))
-                .isInstanceOf(OracleMismatch.class);
-        assertThatThrownBy(() -> check.checkCombine(0, LOGFMT, outputs, values(4.5f, 33, third)))
+        logFmt.check(0, near);
+        assertThatThrownBy(() -> bf16.check(0, near)).isInstanceOf(OracleMismatch.class);
+        assertThatThrownBy(() -> logFmt.check(0, values(4.5f, 33, third)))
                 .isInstanceOf(OracleMismatch.class)
                 .hasMessageContaining("token 1, channel 0");
     }
