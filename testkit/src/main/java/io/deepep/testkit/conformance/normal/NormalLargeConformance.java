@@ -1,7 +1,7 @@
 package io.deepep.testkit.conformance.normal;
 
 import static io.deepep.testkit.conformance.Misbehaviour.requireBadIndices;
-import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
+import static io.deepep.testkit.conformance.normal.RoutingErrorConformance.requireContradiction;
 
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
@@ -13,7 +13,9 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.normal.NormalMisuses.LayoutPart;
 import java.time.Duration;
+import java.util.function.Function;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 
@@ -79,24 +81,10 @@ public record NormalLargeConformance(TestBackend backend) {
     public void contradictoryLayout(NormalShape shape, RankContext context) {
         int last = shape.topology().numRanks() - 1;
         NormalRank rank = shape.rank(context);
-        DispatchLayout good = context.buffer().getDispatchLayout(rank.topkIdx(), shape.experts());
-        Tensor perRank = context.download(good.numTokensPerRank());
-        Tensor mask = context.download(good.isTokenInRank());
-        if (context.rank() == last) {
-            perRank.setLong(perRank.getLong(last) + 1, last);
-            mask.setLong(mask.getLong(1, last) ^ 1, 1, last);
-        }
-        Tensor perExpert = good.numTokensPerExpert();
-        DispatchLayout otherMask =
-                RoutingErrorConformance.with(
-                        good, good.numTokensPerRank(), perExpert, context.upload(mask));
-        DispatchLayout otherCount =
-                RoutingErrorConformance.with(
-                        good, context.upload(perRank), perExpert, good.isTokenInRank());
-        DispatchPlan withMask = rank.plan().expectLayout(otherMask).build();
-        DispatchPlan withCount = rank.plan().expectLayout(otherCount).build();
-        requireRouting(last, () -> rank.call(withMask), "isTokenInRank[1][" + last + "]");
-        requireRouting(last, () -> rank.call(withCount), "numTokensPerRank[" + last + "]");
+        Function<DispatchLayout, DispatchPlan.Builder> expected =
+                layout -> rank.plan().expectLayout(layout);
+        requireContradiction(rank, last, expected, LayoutPart.MASK, 1, last);
+        requireContradiction(rank, last, expected, LayoutPart.PER_RANK, last);
         rank.roundTrip();
     }
 

@@ -22,8 +22,8 @@ import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
-import java.util.function.BiFunction;
 import java.util.function.Function;
+import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 
 /**
@@ -239,7 +239,7 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
     }
 
     /** A layout's tensors that are read without strides. */
-    private enum LayoutPart {
+    enum LayoutPart {
         PER_RANK("numTokensPerRank"),
         PER_EXPERT("numTokensPerExpert"),
         MASK("isTokenInRank");
@@ -249,19 +249,22 @@ public final class NormalMisuses extends Misuses<NormalMisuses.Rank> {
         LayoutPart(String field) {
             this.field = field;
         }
+
+        /** The layout with another tensor in this place. */
+        DispatchLayout change(DispatchLayout layout, UnaryOperator<Tensor> how) {
+            UnaryOperator<Tensor> none = UnaryOperator.identity();
+            return new DispatchLayout(
+                    (this == PER_RANK ? how : none).apply(layout.numTokensPerRank()),
+                    layout.numTokensPerRdmaRank(),
+                    (this == PER_EXPERT ? how : none).apply(layout.numTokensPerExpert()),
+                    (this == MASK ? how : none).apply(layout.isTokenInRank()),
+                    layout.event());
+        }
     }
 
     private static DispatchLayout withGaps(Rank r, LayoutPart part) {
         DispatchLayout layout = r.buffer().getDispatchLayout(r.topkIdx(), EXPERTS);
-        BiFunction<LayoutPart, Tensor, Tensor> spoil =
-                (of, tensor) ->
-                        of == part ? r.withColumnGap(tensor.dtype(), tensor.shape()) : tensor;
-        return new DispatchLayout(
-                spoil.apply(LayoutPart.PER_RANK, layout.numTokensPerRank()),
-                layout.numTokensPerRdmaRank(),
-                spoil.apply(LayoutPart.PER_EXPERT, layout.numTokensPerExpert()),
-                spoil.apply(LayoutPart.MASK, layout.isTokenInRank()),
-                layout.event());
+        return part.change(layout, good -> r.withColumnGap(good.dtype(), good.shape()));
     }
 
     private void combine(String name, String mentions, Function<Rank, CombinePlan.Builder> plan) {

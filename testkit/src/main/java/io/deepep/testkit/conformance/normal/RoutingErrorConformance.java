@@ -7,6 +7,7 @@ import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTooMany;
 import static io.deepep.testkit.conformance.normal.NormalMisuses.EXPERTS;
 import static io.deepep.testkit.conformance.normal.NormalMisuses.TOKENS;
+import static java.util.stream.Collectors.joining;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -27,8 +28,10 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.conformance.normal.NormalMisuses.LayoutPart;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
+import java.util.Arrays;
 import java.util.concurrent.Callable;
 import java.util.function.Function;
 
@@ -72,48 +75,38 @@ public record RoutingErrorConformance(TestBackend backend) implements NormalMisu
     @Cases({"1, 4", "2, 2"})
     public void contradictoryLayout(RankContext context) {
         NormalRank rank = NormalMisuses.rank(context);
-        DispatchLayout good = context.buffer().getDispatchLayout(rank.topkIdx(), EXPERTS);
-        Tensor perRank = changed(context, good.numTokensPerRank(), 2);
-        Tensor perExpert = changed(context, good.numTokensPerExpert(), EXPERTS - 1);
-        Tensor mask = changed(context, good.isTokenInRank(), 3, 1);
-        DispatchLayout otherCount =
-                with(good, perRank, good.numTokensPerExpert(), good.isTokenInRank());
-        DispatchLayout otherExperts =
-                with(good, good.numTokensPerRank(), perExpert, good.isTokenInRank());
-        DispatchLayout otherMask =
-                with(good, good.numTokensPerRank(), good.numTokensPerExpert(), mask);
         Function<DispatchLayout, DispatchPlan.Builder> expected =
                 layout -> rank.plan().expectLayout(layout);
-        requireContradiction(rank, expected, good, otherCount, "numTokensPerRank[2]");
-        requireContradiction(rank, expected, good, otherExperts, "numTokensPerExpert[15]");
-        requireContradiction(rank, expected, good, otherMask, "isTokenInRank[3][1]");
-        requireContradiction(rank, rank.bare()::layout, good, otherCount, "numTokensPerRank[2]");
+        requireContradiction(rank, CULPRIT, expected, LayoutPart.PER_RANK, 2);
+        requireContradiction(rank, CULPRIT, expected, LayoutPart.PER_EXPERT, EXPERTS - 1);
+        requireContradiction(rank, CULPRIT, expected, LayoutPart.MASK, 3, 1);
+        requireContradiction(rank, CULPRIT, rank.bare()::layout, LayoutPart.PER_RANK, 2);
         rank.roundTrip();
     }
 
-    private static void requireContradiction(
+    /** A dispatch fails if one rank's layout is off by one in an element, which is named. */
+    static void requireContradiction(
             NormalRank rank,
+            int culprit,
             Function<DispatchLayout, DispatchPlan.Builder> routing,
-            DispatchLayout good,
-            DispatchLayout bad,
-            String mention) {
-        boolean errs = rank.context().isCulprit();
-        DispatchPlan plan = routing.apply(errs ? bad : good).build();
-        requireRouting(() -> rank.call(plan), mention);
-    }
-
-    /** The tensor with one element off by one; a truth is turned round. */
-    private static Tensor changed(RankContext context, Tensor tensor, long... at) {
-        Tensor copy = context.download(tensor);
-        copy.setLong(copy.getLong(at) ^ 1, at);
-        return context.upload(copy);
-    }
-
-    /** The layout with other counts and mask. */
-    static DispatchLayout with(
-            DispatchLayout layout, Tensor perRank, Tensor perExpert, Tensor mask) {
-        return new DispatchLayout(
-                perRank, layout.numTokensPerRdmaRank(), perExpert, mask, layout.event());
+            LayoutPart part,
+            long... at) {
+        RankContext context = rank.context();
+        int experts = rank.world().routing().numExperts();
+        DispatchLayout layout = context.buffer().getDispatchLayout(rank.topkIdx(), experts);
+        if (context.rank() == culprit) {
+            layout =
+                    part.change(
+                            layout,
+                            good -> {
+                                Tensor copy = context.download(good);
+                                copy.setLong(copy.getLong(at) ^ 1, at); // or turns a truth round
+                                return context.upload(copy);
+                            });
+        }
+        DispatchPlan plan = routing.apply(layout).build();
+        String place = Arrays.stream(at).mapToObj("[%d]"::formatted).collect(joining());
+        requireRouting(culprit, () -> rank.call(plan), part.field + place);
     }
 
     /** More than the caller has room for in the expanded layout, which only the receiver sees. */
