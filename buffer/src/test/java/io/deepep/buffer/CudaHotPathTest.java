@@ -36,7 +36,7 @@ class CudaHotPathTest {
     private static void requireNoAllocation(NormalRank rank, CallOptions options) {
         Buffer buffer = rank.context().buffer();
         DispatchPlan worst = CudaExchange.worstCase(rank);
-        DispatchPlan exact = rank.plan().build();
+        DispatchPlan exact = rank.expecting(rank.world().check()).plan().build();
         DispatchResult received = buffer.dispatch(worst, options);
         buffer.dispatch(exact, options);
         CombinePlan back = rank.home(received.handle()).build();

@@ -34,6 +34,12 @@ public record NormalDispatchCheck(
         return new NormalDispatchCheck(oracle, List.copyOf(tokens), false, 1, 0, true, true);
     }
 
+    /** For another exchange, in the same form. */
+    public NormalDispatchCheck with(NormalOracle other, List<Tokens> sent) {
+        return new NormalDispatchCheck(
+                other, List.copyOf(sent), expanded, alignment, worstRows, withTopk, withWeights);
+    }
+
     /** For the expanded layout. */
     public NormalDispatchCheck expanded(int expertAlignment) {
         return new NormalDispatchCheck(

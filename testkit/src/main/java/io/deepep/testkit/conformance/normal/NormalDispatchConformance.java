@@ -6,7 +6,6 @@ import io.deepep.CallOptions;
 import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
@@ -76,16 +75,13 @@ public record NormalDispatchConformance(TestBackend backend) {
     @Cases(from = "few")
     public void withoutWeights(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
-        NormalDispatchCheck check = rank.check().withoutWeights();
-        DispatchPlan.Builder plan = rank.bare().topk(rank.topkIdx(), null, shape.experts());
-        rank.roundTrip(plan, check);
+        rank.expecting(rank.check().withoutWeights()).roundTrip();
     }
 
     @Cases(from = "few")
     public void alignedCounts(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
-        NormalDispatchCheck check = rank.check().aligned(16);
-        rank.roundTrip(rank.plan().expertAlignment(16), check);
+        rank.expecting(rank.check().aligned(16)).roundTrip();
     }
 
     @Cases(from = "all")
@@ -93,41 +89,27 @@ public record NormalDispatchConformance(TestBackend backend) {
         NormalRank rank = shape.raggedRank(context);
         NormalWorld world = rank.world();
         int rows = world.limits().recvCapacity(world.routing().numRanks());
-        NormalDispatchCheck check = world.check().worstCase(rows);
-        rank.roundTrip(rank.plan().numWorstTokens(rows), check);
+        rank.expecting(world.check().worstCase(rows)).roundTrip();
     }
 
     @Cases(from = "few")
     public void worstCaseJustLargeEnough(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context);
-        NormalWorld world = rank.world();
-        int most = world.mostRows();
-        NormalDispatchCheck check = world.check().worstCase(most);
-        rank.roundTrip(rank.plan().numWorstTokens(most), check);
+        rank.expecting(rank.check().worstCase(rank.check().mostRows())).roundTrip();
     }
 
     @Cases(from = "all")
     public void expanded(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
         for (int alignment : new int[] {1, 8, 128}) {
-            NormalDispatchCheck check = rank.check().expanded(alignment);
-            DispatchPlan.Builder plan = rank.plan().expanded(true).expertAlignment(alignment);
-            rank.roundTrip(plan, check);
+            rank.expecting(rank.check().expanded(alignment)).roundTrip();
         }
     }
 
     @Cases(from = "few")
     public void expandedWorstCaseWithoutWeights(NormalShape shape, RankContext context) {
         NormalRank rank = shape.raggedRank(context);
-        NormalWorld world = rank.world();
-        NormalDispatchCheck exact = world.check().expanded(4).withoutWeights();
-        int rows = exact.mostRows() + 3;
-        DispatchPlan.Builder plan =
-                rank.bare()
-                        .topk(rank.topkIdx(), null, shape.experts())
-                        .expanded(true)
-                        .expertAlignment(4)
-                        .numWorstTokens(rows);
-        rank.roundTrip(plan, exact.worstCase(rows));
+        NormalDispatchCheck exact = rank.check().expanded(4).withoutWeights();
+        rank.expecting(exact.worstCase(exact.mostRows() + 3)).roundTrip();
     }
 }

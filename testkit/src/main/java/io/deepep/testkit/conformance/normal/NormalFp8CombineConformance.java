@@ -61,8 +61,7 @@ public record NormalFp8CombineConformance(TestBackend backend) {
     public void expandedWithWeights(NormalShape shape, RankContext context) {
         NormalRank plain = shape.raggedRank(context);
         NormalRank rank = plain.expecting(plain.check().expanded(4));
-        DispatchResult result = rank.dispatch(rank.plan().expanded(true).expertAlignment(4));
-        rank.combineWithWeights(result.handle(), CombineFormat.FP8);
+        rank.combineWithWeights(rank.newHandle(), CombineFormat.FP8);
     }
 
     @Cases(from = "fewForFp8")
@@ -224,8 +223,7 @@ public record NormalFp8CombineConformance(TestBackend backend) {
     public void givenRowsOfTheExpandedLayoutAreRefused(NormalShape shape, RankContext context) {
         NormalRank plain = shape.rank(context);
         NormalRank rank = plain.expecting(plain.check().expanded(4));
-        DispatchPlan.Builder plan = rank.plan().expanded(true).expertAlignment(4);
-        DispatchHandle handle = rank.dispatch(plan).handle();
+        DispatchHandle handle = rank.newHandle();
         requireIllegal(() -> combine(rank, rank.fp8Outputs(), handle), "give BF16 rows");
         requireIllegal(() -> context.buffer().getFp8CombineBuffer(handle), "handle is expanded");
         rank.combineFp8(handle);

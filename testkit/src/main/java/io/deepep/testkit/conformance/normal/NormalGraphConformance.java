@@ -23,7 +23,6 @@ import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
-import io.deepep.testkit.conformance.normal.NormalPair.Form;
 import io.deepep.testkit.conformance.normal.NormalPair.Home;
 import io.deepep.testkit.exchange.NormalWorld;
 import java.util.List;
@@ -59,30 +58,42 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
         ENGINE
     }
 
-    private static List<NormalWorld> worlds(NormalShape shape) {
-        return IntStream.range(0, NUM_WORLDS).mapToObj(shape::world).toList();
+    private static List<NormalWorld> worlds(NormalShape shape, RankContext context) {
+        return context.shared(
+                "worlds", _ -> IntStream.range(0, NUM_WORLDS).mapToObj(shape::world).toList());
     }
 
-    private void replay(NormalShape shape, RankContext context, Form form, Home home, Place place) {
-        boolean ofEngine = place == Place.ENGINE;
-        try (TestStream engine = ofEngine ? backend.newStream(context.device()) : null) {
-            Stream stream = ofEngine ? engine.stream() : context.buffer().communicationStream();
-            replay(shape, context, form, home, place, stream);
-        }
+    /** The rank's share of the first exchange, with the largest number of rows that can come. */
+    private static NormalRank worstCase(NormalShape shape, RankContext context) {
+        NormalRank exact = new NormalRank(context, worlds(shape, context).getFirst());
+        return exact.expecting(exact.check().worstCase(worstRows(shape)));
+    }
+
+    private void replay(NormalShape shape, RankContext context, Home home, Place place) {
+        NormalRank memory = worstCase(shape, context);
+        replay(shape, memory, memory.plan(), home, place);
     }
 
     private void replay(
             NormalShape shape,
-            RankContext context,
-            Form form,
+            NormalRank memory,
+            DispatchPlan.Builder plan,
             Home home,
-            Place place,
-            Stream stream) {
-        List<NormalWorld> worlds = context.shared("worlds", _ -> worlds(shape));
-        context.meet();
-        CallOptions options =
-                place == Place.BUFFER ? CallOptions.async() : CallOptions.sync().on(stream);
-        NormalPair pair = new NormalPair(context, worlds.getFirst(), form, home, options);
+            Place place) {
+        boolean ofEngine = place == Place.ENGINE;
+        RankContext context = memory.context();
+        try (TestStream engine = ofEngine ? backend.newStream(context.device()) : null) {
+            Stream stream = ofEngine ? engine.stream() : context.buffer().communicationStream();
+            CallOptions options =
+                    place == Place.BUFFER ? CallOptions.async() : CallOptions.sync().on(stream);
+            context.meet();
+            NormalPair pair = new NormalPair(memory, plan, home, options);
+            replay(pair, context, worlds(shape, context), stream);
+        }
+    }
+
+    private static void replay(
+            NormalPair pair, RankContext context, List<NormalWorld> worlds, Stream stream) {
         pair.prepare();
         try (Graph graph =
                 Graph.capture(
@@ -105,15 +116,10 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
         pair.prepare();
     }
 
-    /** With the largest number of rows that can come. */
-    private void replay(NormalShape shape, RankContext context, Home home, Place place) {
-        replay(shape, context, Form.worstCase(worstRows(shape)), home, place);
-    }
-
     /** A prepared pair in the same form. */
     private static NormalPair prepared(
             RankContext context, NormalShape shape, NormalWorld first, CallOptions options) {
-        NormalPair pair = new NormalPair(context, first, worstRows(shape), options);
+        NormalPair pair = NormalPair.worstCase(context, first, worstRows(shape), options);
         pair.prepare();
         return pair;
     }
@@ -144,12 +150,9 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
 
     @Cases(from = "few")
     public void copiesOnAnEnginesStream(NormalShape shape, RankContext context) {
-        int rows = worstRows(shape);
-        Form copies =
-                new Form(
-                        plan -> plan.receive(DispatchPlan.Receive.COPY).numWorstTokens(rows),
-                        check -> check.worstCase(rows));
-        replay(shape, context, copies, Home.BF16, Place.ENGINE);
+        NormalRank memory = worstCase(shape, context);
+        DispatchPlan.Builder copies = memory.plan().receive(DispatchPlan.Receive.COPY);
+        replay(shape, memory, copies, Home.BF16, Place.ENGINE);
     }
 
     /** What is cast on the way home is cast again by each replay. */
@@ -173,11 +176,9 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
     @Cases(from = "few")
     public void expanded(NormalShape shape, RankContext context) {
         int rows = 2 * worstRows(shape) * shape.topk();
-        Form expanded =
-                new Form(
-                        plan -> plan.expanded(true).expertAlignment(4).numWorstTokens(rows),
-                        check -> check.expanded(4).worstCase(rows));
-        replay(shape, context, expanded, Home.BF16, Place.BUFFER);
+        NormalRank plain = worstCase(shape, context);
+        NormalRank memory = plain.expecting(plain.check().expanded(4).worstCase(rows));
+        replay(shape, memory, memory.plan(), Home.BF16, Place.BUFFER);
     }
 
     /**
@@ -259,7 +260,7 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
 
     private void replayOfABadRouting(RankContext context, CallOptions options) {
         NormalShape shape = firstShape();
-        List<NormalWorld> worlds = context.shared("worlds", _ -> worlds(shape));
+        List<NormalWorld> worlds = worlds(shape, context);
         NormalPair pair = prepared(context, shape, worlds.getFirst(), options);
         Stream stream = context.buffer().communicationStream();
         try (Graph graph = pair.capture(context, stream)) {
@@ -306,10 +307,11 @@ public record NormalGraphConformance(TestBackend backend) implements RankGroup {
         NormalRank rank = shape.rank(context);
         Buffer buffer = context.buffer();
         DispatchPlan exact = rank.plan().build();
-        DispatchPlan worst = rank.plan().numWorstTokens(rows).build();
-        DispatchPlan fresh = rank.plan().numWorstTokens(rows).build();
+        NormalRank worstCase = rank.expecting(rank.check().worstCase(rows));
+        DispatchPlan worst = worstCase.plan().build();
+        DispatchPlan fresh = worstCase.plan().build();
         rank.verify(buffer.dispatch(exact));
-        rank.expecting(rank.check().worstCase(rows)).verify(buffer.dispatch(worst));
+        worstCase.verify(buffer.dispatch(worst));
         CallOptions async = CallOptions.async();
         requireUncapturable(context, "numWorstTokens", () -> buffer.dispatch(exact, async));
         requireUncapturable(context, "without a compute stream", () -> buffer.dispatch(worst));

@@ -11,8 +11,6 @@ import io.deepep.Tensor;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RepeatedCalls;
 import io.deepep.testkit.exchange.NormalWorld;
-import io.deepep.testkit.oracle.NormalDispatchCheck;
-import java.util.function.UnaryOperator;
 
 /** A dispatch and a combine of one rank. */
 public final class NormalPair implements RepeatedCalls<NormalWorld> {
@@ -30,16 +28,7 @@ public final class NormalPair implements RepeatedCalls<NormalWorld> {
         }
     }
 
-    /** A form in which tokens are dispatched, and what comes of it. */
-    record Form(
-            UnaryOperator<DispatchPlan.Builder> plan, UnaryOperator<NormalDispatchCheck> check) {
-        static Form worstCase(int rows) {
-            return new Form(plan -> plan.numWorstTokens(rows), check -> check.worstCase(rows));
-        }
-    }
-
     private final RankContext context;
-    private final Form form;
     private final Home home;
     private final CallOptions options;
     private final NormalRank memory;
@@ -51,23 +40,20 @@ public final class NormalPair implements RepeatedCalls<NormalWorld> {
     private DispatchResult received;
     private CombineResult combined;
 
-    NormalPair(RankContext context, NormalWorld first, Form form, Home home, CallOptions options) {
-        this.context = context;
-        this.form = form;
+    NormalPair(NormalRank memory, DispatchPlan.Builder plan, Home home, CallOptions options) {
+        this.context = memory.context();
         this.home = home;
         this.options = options;
-        this.memory = rankOf(first);
+        this.memory = memory;
         this.expected = memory;
-        this.plan = form.plan().apply(memory.plan()).build();
+        this.plan = plan.build();
     }
 
     /** Of BF16 rows, in worst-case mode. */
-    public NormalPair(RankContext context, NormalWorld first, int rows, CallOptions options) {
-        this(context, first, Form.worstCase(rows), Home.BF16, options);
-    }
-
-    private NormalRank rankOf(NormalWorld world) {
-        return new NormalRank(context, world).expecting(form.check().apply(world.check()));
+    public static NormalPair worstCase(
+            RankContext context, NormalWorld first, int rows, CallOptions options) {
+        NormalRank memory = new NormalRank(context, first).expecting(first.check().worstCase(rows));
+        return new NormalPair(memory, memory.plan(), Home.BF16, options);
     }
 
     NormalRank memory() {
@@ -109,7 +95,7 @@ public final class NormalPair implements RepeatedCalls<NormalWorld> {
 
     @Override
     public void load(NormalWorld world) {
-        expected = rankOf(world);
+        expected = memory.of(world);
         memory.load(expected);
         if (scales != null) {
             memory.write(expected.fp8Outputs(), new ScaledRows(outputs, scales));

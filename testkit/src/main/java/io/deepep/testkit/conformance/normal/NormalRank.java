@@ -42,6 +42,12 @@ public final class NormalRank extends ExchangeRank<NormalWorld, DispatchHandle> 
         return new NormalRank(this, form);
     }
 
+    /** The rank's share of another exchange, in the same form. */
+    NormalRank of(NormalWorld other) {
+        return new NormalRank(context(), other)
+                .expecting(check.with(other.oracle(), other.tokens()));
+    }
+
     /** What its dispatches must give. */
     public NormalDispatchCheck check() {
         return check;
@@ -59,9 +65,17 @@ public final class NormalRank extends ExchangeRank<NormalWorld, DispatchHandle> 
         }
     }
 
-    /** With indices and weights. */
+    /** With indices and weights, in the form that is expected. */
     public DispatchPlan.Builder plan() {
-        return bare().topk(topkIdx(), weights(), world().routing().numExperts());
+        return plan(topkIdx());
+    }
+
+    private DispatchPlan.Builder plan(Tensor idx) {
+        return bare().topk(
+                        idx, check.withWeights() ? weights() : null, world().routing().numExperts())
+                .expanded(check.expanded())
+                .expertAlignment(check.alignment())
+                .numWorstTokens(check.worstRows());
     }
 
     /** Without routing. */
@@ -71,7 +85,7 @@ public final class NormalRank extends ExchangeRank<NormalWorld, DispatchHandle> 
 
     @Override
     public DispatchPlan planOf(Tensor idx) {
-        return bare().topk(idx, weights(), world().routing().numExperts()).build();
+        return plan(idx).build();
     }
 
     /** Dispatches with indices and weights, and compares. */
@@ -108,11 +122,6 @@ public final class NormalRank extends ExchangeRank<NormalWorld, DispatchHandle> 
     /** Dispatches as {@code plan} says, combines the expert outputs, and compares both. */
     public Tensor roundTrip(DispatchPlan.Builder plan) {
         return combine(dispatch(plan).handle());
-    }
-
-    /** The same, where the plan asks for another form. */
-    public void roundTrip(DispatchPlan.Builder plan, NormalDispatchCheck form) {
-        expecting(form).roundTrip(plan);
     }
 
     /** This rank's expert outputs, on the host. */

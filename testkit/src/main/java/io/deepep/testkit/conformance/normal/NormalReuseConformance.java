@@ -15,6 +15,8 @@ import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.exchange.NormalWorld;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
+import java.util.List;
 
 /** What becomes of a dispatch's plan, handle and received rows over several calls. */
 @BackendSuite
@@ -51,8 +53,7 @@ public record NormalReuseConformance(TestBackend backend) implements RankGroup {
     public void cachedExpandedHandle(NormalShape shape, RankContext context) {
         NormalRank rank = shape.rank(context, 5);
         NormalRank expanded = rank.expecting(rank.check().expanded(4));
-        DispatchResult first = expanded.dispatch(rank.plan().expanded(true).expertAlignment(4));
-        DispatchPlan again = rank.bare().cached(first.handle()).build();
+        DispatchPlan again = rank.bare().cached(expanded.newHandle()).build();
         NormalRank cached = rank.expecting(rank.check().expanded(4).withoutTopk());
         cached.verify(context.buffer().dispatch(again));
     }
@@ -76,11 +77,11 @@ public record NormalReuseConformance(TestBackend backend) implements RankGroup {
         NormalRank rank = RECEIVED.raggedRank(context);
         NormalWorld world = rank.world();
         int rows = world.limits().recvCapacity(world.routing().numRanks());
-        rank.dispatch(rank.plan().receive(how));
-        rank.expecting(world.check().worstCase(rows))
-                .dispatch(rank.plan().receive(how).numWorstTokens(rows));
-        rank.expecting(world.check().expanded(4))
-                .dispatch(rank.plan().receive(how).expanded(true).expertAlignment(4));
+        NormalDispatchCheck exact = rank.check();
+        for (NormalDispatchCheck form : List.of(exact, exact.worstCase(rows), exact.expanded(4))) {
+            NormalRank each = rank.expecting(form);
+            each.dispatch(each.plan().receive(how));
+        }
     }
 
     @Cases(from = "few")

@@ -153,8 +153,8 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
         private static void layouts(RankContext context, NormalWorld world) {
             NormalRank rank = new NormalRank(context, world);
             DispatchLayout layout = rank.layout();
-            NormalDispatchCheck bare = world.check().withoutTopk();
-            rank.roundTrip(rank.bare().layout(layout), bare);
+            NormalRank bare = rank.expecting(rank.check().withoutTopk());
+            bare.roundTrip(rank.bare().layout(layout));
             rank.dispatch(rank.plan().expectLayout(layout));
         }
 
@@ -168,25 +168,26 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
 
         private static void atOnce(
                 RankContext context, NormalWorld world, SplittableRandom random) {
-            Form form = Form.draw(context, world, random);
-            NormalRank rank = new NormalRank(context, world).expecting(form.check());
-            DispatchPlan plan = form.apply(rank.plan()).build();
+            NormalRank rank = inSomeForm(context, world, random);
+            Config config = config(context, random);
+            DispatchPlan plan = rank.plan().config(config).build();
             CallOptions options = random.nextBoolean() ? CallOptions.async() : CallOptions.sync();
             for (int repeat = random.nextInt(1, 3); repeat > 0; repeat--) {
                 DispatchResult result = context.buffer().dispatch(plan, options);
                 rank.verify(result);
-                combine(rank, world, form, result, options, random).run();
+                combine(rank, config, result, options, random).run();
             }
         }
 
         /** Results are looked at only after other calls. */
         private void inBackground(RankContext context, NormalWorld world, SplittableRandom random) {
-            Form form = Form.draw(context, world, random);
-            NormalRank rank = new NormalRank(context, world).expecting(form.check());
-            DispatchPlan plan = form.apply(rank.plan()).receive(DispatchPlan.Receive.COPY).build();
+            NormalRank rank = inSomeForm(context, world, random);
+            Config config = config(context, random);
+            DispatchPlan plan =
+                    rank.plan().config(config).receive(DispatchPlan.Receive.COPY).build();
             DispatchResult result = context.buffer().dispatch(plan, CallOptions.async());
             CallOptions after = CallOptions.async().after(result.event());
-            Runnable home = combine(rank, world, form, result, after, random);
+            Runnable home = combine(rank, config, result, after, random);
             pending.addLast(() -> rank.verify(result));
             pending.addLast(home);
             settle(random.nextInt(MAX_PENDING + 1));
@@ -195,14 +196,13 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
         /** Combines; what is returned looks at the result. */
         private static Runnable combine(
                 NormalRank rank,
-                NormalWorld world,
-                Form form,
+                Config config,
                 DispatchResult result,
                 CallOptions options,
                 SplittableRandom random) {
             RankContext context = rank.context();
-            CombinePlan.Builder plan = home(rank, form, result, random);
-            plan.config(form.config());
+            NormalWorld world = rank.world();
+            CombinePlan.Builder plan = home(rank, result, random).config(config);
             List<Tensor> biases = new ArrayList<>();
             for (int i = random.nextInt(3); i > 0; i--) {
                 biases.add(world.bias(context.rank(), i));
@@ -229,14 +229,14 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
 
         /** Each rank gives its rows in a form of its own; all agree on how they travel. */
         private static CombinePlan.Builder home(
-                NormalRank rank, Form form, DispatchResult result, SplittableRandom random) {
+                NormalRank rank, DispatchResult result, SplittableRandom random) {
             DispatchHandle handle = result.handle();
             boolean fp8 = random.nextInt(3) == 0;
             int how = (random.nextInt(3) + rank.context().rank()) % 3;
             if (!fp8 || rank.world().hidden() % 128 != 0) {
                 return rank.home(handle);
             }
-            if (form.expanded() || how == 0) {
+            if (rank.check().expanded() || how == 0) {
                 return rank.home(handle).format(CombineFormat.FP8);
             }
             if (how == 1) {
@@ -246,25 +246,19 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
             result.event().synchronize();
             return NormalRank.home(rank.inBuffer(rank.fp8Outputs(), handle), handle);
         }
-    }
 
-    /** How a dispatch is asked for, and what comes of it. */
-    private record Form(
-            boolean expanded, int alignment, int worst, Config config, NormalDispatchCheck check) {
-        static Form draw(RankContext context, NormalWorld world, SplittableRandom random) {
+        /** The rank's share of an exchange, in a form that all ranks draw. */
+        private static NormalRank inSomeForm(
+                RankContext context, NormalWorld world, SplittableRandom random) {
             boolean expanded = random.nextInt(3) == 0;
             int alignment = 1 << random.nextInt(5);
             NormalDispatchCheck check =
                     expanded ? world.check().expanded(alignment) : world.check().aligned(alignment);
-            BufferOptions options = context.buffer().options();
-            int worst = random.nextInt(3) == 0 ? enough(check, options.normal(), random) : 0;
-            Config most = options.dispatchConfig().covering(options.combineConfig());
-            Config config =
-                    random.nextBoolean()
-                            ? null
-                            : most.withNumSms(2 * random.nextInt(1, most.numChannels() + 1));
-            return new Form(
-                    expanded, alignment, worst, config, worst > 0 ? check.worstCase(worst) : check);
+            if (random.nextInt(3) == 0) {
+                NormalLimits limits = context.buffer().options().normal();
+                check = check.worstCase(enough(check, limits, random));
+            }
+            return new NormalRank(context, world).expecting(check);
         }
 
         /** Rows that no rank exceeds, and no more of them than a buffer may have. */
@@ -275,11 +269,13 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
             return check.expanded() ? rows : Math.min(rows, limits.recvCapacity(numRanks));
         }
 
-        DispatchPlan.Builder apply(DispatchPlan.Builder plan) {
-            return plan.expanded(expanded)
-                    .expertAlignment(alignment)
-                    .numWorstTokens(worst)
-                    .config(config);
+        /** As many multiprocessors as the buffer has room for, or fewer; null for its own. */
+        private static Config config(RankContext context, SplittableRandom random) {
+            BufferOptions options = context.buffer().options();
+            Config most = options.dispatchConfig().covering(options.combineConfig());
+            return random.nextBoolean()
+                    ? null
+                    : most.withNumSms(2 * random.nextInt(1, most.numChannels() + 1));
         }
     }
 }

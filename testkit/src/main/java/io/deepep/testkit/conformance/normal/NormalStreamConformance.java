@@ -32,14 +32,14 @@ public record NormalStreamConformance(TestBackend backend) implements NormalMisu
     private static final long HELD_MILLIS = 30;
 
     /** One rank, whose expert outputs are made on the stream of its engine. */
-    private record Engine(NormalRank rank, int rows, Tensor outputs, Tensor made) {
+    private record Engine(NormalRank rank, Tensor outputs, Tensor made) {
         static Engine of(RankContext context, NormalShape shape) {
             NormalRank exact = shape.rank(context);
             NormalWorld world = exact.world();
             int rows = world.limits().recvCapacity(world.routing().numRanks());
             NormalRank rank = exact.expecting(world.check().worstCase(rows));
             Tensor outputs = context.poisoned(DType.BF16, rows, world.hidden());
-            return new Engine(rank, rows, outputs, rank.outputs());
+            return new Engine(rank, outputs, rank.outputs());
         }
 
         Buffer buffer() {
@@ -47,14 +47,14 @@ public record NormalStreamConformance(TestBackend backend) implements NormalMisu
         }
 
         DispatchResult dispatch(CallOptions options) {
-            return buffer().dispatch(plan(rank.x()), options);
+            return buffer().dispatch(rank.plan().build(), options);
         }
 
         /** In worst-case mode, so that nobody waits for counts; tokens are still to come. */
         DispatchPlan plan(Tensor x) {
             return DispatchPlan.builder(x, rank.scales())
                     .topk(rank.topkIdx(), rank.weights(), rank.world().routing().numExperts())
-                    .numWorstTokens(rows)
+                    .numWorstTokens(rank.check().worstRows())
                     .build();
         }
     }

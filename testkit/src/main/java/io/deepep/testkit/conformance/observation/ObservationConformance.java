@@ -188,7 +188,7 @@ public final class ObservationConformance implements RankGroup {
         NormalWorld world = exact.world();
         int worst = world.routing().numRanks() * world.routing().maxTokens();
         NormalRank rank = exact.expecting(world.check().worstCase(worst));
-        DispatchResult received = rank.dispatch(rank.plan().numWorstTokens(worst));
+        DispatchResult received = rank.dispatch();
         ObservedCall first = told.next(me);
         requireFinished(first, CallKind.NORMAL_DISPATCH, backend);
         requireNormal(first.facts(), world, context.topology(), me, 2 * HIDDEN);

@@ -16,7 +16,7 @@ final class CapturableCalls implements RepeatedCalls<Long> {
     CapturableCalls(RankContext context, ReplacedGroup group) {
         this.group = group;
         CallOptions async = CallOptions.async();
-        normal = new NormalPair(context, group.normal(0), group.mostRows(), async);
+        normal = NormalPair.worstCase(context, group.normal(0), group.mostRows(), async);
         low = new LowLatencyPairs(new LowLatencyRank(context, group.lowLatency(0)), async);
     }
 
